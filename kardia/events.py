@@ -1,0 +1,221 @@
+"""What a collector can say: one `Event` per request that a broker completed, record, coordinator line, tick or gap.
+
+An event states what was in the log and where it stood, never what it means. Its identity is its position: the same
+bytes of the same file always give the same `event_id`, so a repeat is recognised and a hole is visible.
+
+Instants of a request are computed from its line (the line is written when the answer has left):
+
+    arrived  = logged - total          the request was read from the socket
+    handled  = arrived + queue + local the handler thread was done with it
+    decided  = handled + remote        the answer was known
+    logged                             the answer was written, the line appears
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+FORMAT_VERSION = 1
+"""Version of `Event` as it travels through the topic; a reader refuses a higher one."""
+
+DEFAULT_OFFSETS_PARTITIONS = 50
+"""`offsets.topic.num.partitions` of a cluster that did not change it."""
+
+DEFAULT_LANES = 6
+"""Partitions of the topic `kardia.events`; fixed for the life of a deployment, because a lane keeps order."""
+
+ALL_SHARDS = -1
+"""Shard of an event that concerns every shard of the lane it is sent to (tick, gap, rejected line)."""
+
+
+class Kind(IntEnum):
+    """Kind of an event. Numbers are part of the format: never reuse one."""
+
+    JOIN = 1
+    SYNC = 2
+    HEARTBEAT = 3
+    LEAVE = 4
+    COMMIT = 5
+    TXN_COMMIT = 6
+    FETCH = 7
+    TELEMETRY = 8
+    DELETE_GROUPS = 9
+    MODERN_HEARTBEAT = 10  # ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat
+    GROUP_RECORD = 20  # GroupMetadata record of __consumer_offsets, or its tombstone
+    OFFSET_RECORD = 21  # OffsetCommit record of __consumer_offsets, or its tombstone
+    OTHER_RECORD = 22  # any other record of __consumer_offsets
+    COORDINATOR_LINE = 30  # a line of the coordinator in server.log
+    TICK = 90  # the source has been read completely up to an instant
+    GAP = 91  # a part of the source is lost
+    REJECTED = 92  # a line that could not be understood
+
+
+class Event(NamedTuple):
+    """One event. Unused fields hold their zero: empty string, -1 for numbers that may be 0, None for `detail`.
+
+    `source` is `BROKER/STREAM/INCARNATION`: the broker's own address or name, `request`, `server` or `offsets`, and one
+    file from its creation to its end (or the partition number of `__consumer_offsets`). `start` and `end` are byte
+    positions in that file, end exclusive (or record offsets). `detail` is described per kind in `DETAILS`.
+    """
+
+    kind: int
+    shard: int
+    source: str
+    start: int
+    end: int
+    logged_at_ms: float
+    arrived_at_ms: float
+    handled_at_ms: float
+    decided_at_ms: float
+    group_id: str = ""
+    member_id: str = ""
+    group_instance_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    connection: str = ""
+    software: str = ""
+    api_version: int = -1
+    error_code: int = 0
+    generation_id: int = -1
+    detail: dict[str, Any] | None = None
+
+
+DETAILS: dict[Kind, dict[str, str]] = {
+    Kind.JOIN: {
+        "session_timeout_ms": "int, as the request asks",
+        "rebalance_timeout_ms": "int; equals session_timeout_ms for version 0, which has none",
+        "protocol_type": "str, e.g. consumer or connect",
+        "protocols": "list of [name, hash of its bytes]: equal hash, equal bytes",
+        "reason": "str, the client's reason or empty",
+        "assigned_member_id": "str, member id of the answer (the new id when the error is 79)",
+        "leader": "str, leader of the answer or empty",
+        "protocol_name": "str, chosen protocol or empty",
+        "members": "list of [member id, group instance id or empty]; filled for the leader only",
+        "skip_assignment": "bool",
+    },
+    Kind.SYNC: {
+        "protocol_name": "str",
+        "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only",
+        "assignment": "list of [topic, [partition, ...]] of the answer",
+    },
+    Kind.LEAVE: {"members": "list of [member id, group instance id or empty, reason or empty, error code]"},
+    Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]"},
+    Kind.TXN_COMMIT: {"offsets": "as COMMIT"},
+    Kind.FETCH: {"bytes": "int, size of the records in the answer", "max_wait_ms": "int", "session_epoch": "int"},
+    Kind.TELEMETRY: {"metrics": "str, base64 as pushed", "compression": "int", "client_instance_id": "str"},
+    Kind.DELETE_GROUPS: {},
+    Kind.MODERN_HEARTBEAT: {"protocol": "str: consumer, share or streams", "member_epoch": "int, of the request"},
+    Kind.GROUP_RECORD: {
+        "tombstone": "bool; nothing else is set when true",
+        "protocol_type": "str",
+        "generation": "int (also in generation_id)",
+        "protocol_name": "str or empty",
+        "leader": "str or empty",
+        "state_at_ms": "int or -1, currentStateTimestamp",
+        "members": "list of [member id, instance id or empty, client id, host, session_timeout_ms, "
+        "rebalance_timeout_ms, [[topic, [partition, ...]], ...]]",
+    },
+    Kind.OFFSET_RECORD: {"tombstone": "bool", "topic": "str", "partition": "int", "offset": "int", "commit_at_ms": "int"},
+    Kind.OTHER_RECORD: {"record_type": "int", "name": "str", "tombstone": "bool", "protocol": "str: consumer, share, streams"},
+    Kind.COORDINATOR_LINE: {
+        "what": "str, one of COORDINATOR_LINES",
+        "reason": "str, text in `(reason: ...)` or the client reason of a leave",
+        "members": "list of member ids a line names beyond member_id",
+    },
+    Kind.TICK: {
+        "previous_end": "int, `end` of the tick before this one of the same source in this lane, 0 for the first",
+        "events": "int, events sent to this lane between the two ticks",
+        "lines": "int, lines read between the two ticks",
+        "ignored": "dict reason -> count",
+        "wall_at_ms": "float, the collector's wall clock",
+    },
+    Kind.GAP: {"from_ms": "float", "to_ms": "float", "reason": "str, one of GAP_REASONS"},
+    Kind.REJECTED: {"reason": "str, one of REJECT_REASONS", "excerpt": "str, at most 200 characters, escaped", "expected": "str"},
+}
+"""Keys of `Event.detail` by kind."""
+
+COORDINATOR_LINES = (
+    "preparing_rebalance",
+    "stabilized",
+    "assignment_received",
+    "member_failed",
+    "member_left",
+    "group_empty",
+    "removed_not_joined",
+    "pending_member_removed",
+    "static_replaced",
+    "group_loaded",
+    "group_unloaded",
+    "partition_loaded",
+    "partition_unloaded",
+    "group_dead",
+    "other",
+)
+"""Values of `what` in a COORDINATOR_LINE."""
+
+GAP_REASONS = ("lost_lines", "truncated", "file_vanished", "collector_slept", "log_off", "topic_lost", "count_mismatch")
+"""Closed list of reasons of a GAP."""
+
+REJECT_REASONS = (
+    "unknown_shape",
+    "bad_json",
+    "bad_encoding",
+    "bad_timestamp",
+    "out_of_range",
+    "line_too_long",
+    "incomplete_line",
+    "unsupported_version",
+    "bad_record",
+    "foreign_cluster",
+    "not_an_event",
+)
+"""Closed list of reasons of a REJECTED."""
+
+IGNORE_REASONS = ("other_api", "other_logger", "continuation", "not_a_coordinator_line", "unattributed_fetch", "blank")
+"""Closed list of reasons why a line gives no event: not an error, but counted."""
+
+
+def event_id(event: Event) -> str:
+    """Identity of an event, 32 hex digits: a digest of its position and of the shard it was sent to.
+
+    A FETCH names no group; where its client belongs to groups of several shards it is sent to each of them, and each
+    copy is an event of its own.
+    """
+    text = f"{event.source}\0{event.start}\0{event.end}\0{event.shard}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def stream_of(source: str) -> str:
+    """`BROKER/STREAM` of a source: what stays when the file is rotated."""
+    return source.rsplit("/", 1)[0]
+
+
+def broker_of(source: str) -> str:
+    """The broker part of a source."""
+    return source.rsplit("/", 2)[0]
+
+
+def shard_of(group_id: str, partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> int:
+    """Partition of `__consumer_offsets` that holds a group, and so the shard of its events.
+
+    Java's `String.hashCode` over UTF-16 units, then `abs` with the one value that has none mapped to 0
+    (Kafka `GroupMetadataManager.partitionFor`).
+    """
+    value = 0
+    if group_id.isascii():
+        for unit in group_id.encode("ascii"):
+            value = (31 * value + unit) & 0xFFFFFFFF
+    else:
+        data = group_id.encode("utf-16-be", "surrogatepass")
+        for at in range(0, len(data), 2):
+            value = (31 * value + (data[at] << 8 | data[at + 1])) & 0xFFFFFFFF
+    if value >= 0x80000000:
+        value = 0x100000000 - value
+    return 0 if value == 0x80000000 else value % partitions
+
+
+def lane_of(shard: int, lanes: int = DEFAULT_LANES) -> int:
+    """Lane of a shard: the partition of `kardia.events` and the key of the job's state."""
+    return shard % lanes

@@ -1,0 +1,299 @@
+"""The eight tables, described once as data; schemas, API models and `docs/reference/tables.md` are rendered from here.
+
+Rows are never changed in place. For one life of a member (`cluster_id, group_id, member_id, joined_at_ms`), one
+rebalance (`cluster_id, group_id, generation_before, started_at_ms`) or one prediction (`cluster_id, group_id,
+member_id, kind, predicted_at_ms`) the row with the highest `known_at_ms` stands; `key` of a table names these columns.
+Names: durations end in `_ms`, instants in `_at_ms` (epoch milliseconds, UTC).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Row = tuple[Any, ...]
+"""Values of one row, in the order of `Table.columns` without `batch_id`, which the sink adds."""
+
+
+class Column(NamedTuple):
+    """One column. `type`: string, long, int, double, bool, strings (list of string) or stragglers (list of struct)."""
+
+    name: str
+    type: str
+    meaning: str
+    nullable: bool = True
+    personal: bool = False
+    since: int = 1
+
+
+class Table(NamedTuple):
+    """One table: its columns in order, and the columns that identify what a row speaks about."""
+
+    name: str
+    meaning: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(column.name for column in self.columns)
+
+
+CERTAINTIES = ("exact", "inferred", "provisional", "unknown")
+"""exact: the broker's own words or its own timer; inferred: follows from what was seen; provisional: may be corrected
+when a waiting answer completes; unknown: the evidence is missing."""
+
+END_CAUSES = (
+    "session_expired",
+    "left",
+    "poll_timeout",
+    "rebalance_timeout",
+    "sync_timeout",
+    "join_timeout",
+    "static_replaced",
+    "fenced",
+    "removed_by_admin",
+    "group_deleted",
+    "unknown",
+)
+
+TRIGGERS = (
+    "member_joined",
+    "member_left",
+    "poll_timeout",
+    "session_expired",
+    "pending_expired",
+    "rebalance_timeout",
+    "sync_timeout",
+    "metadata_changed",
+    "leader_rejoined",
+    "static_replaced",
+    "removed_by_admin",
+    "coordinator_loaded",
+    "topic_metadata",
+    "unknown",
+)
+
+STATUSES = ("ok", "late", "imminent", "overdue", "unknown", "ended")
+"""Of a member's health: late, silent longer than its own habit; imminent, less than half of a timeout is left and the
+silence is unusual; overdue, a deadline passed and the outcome is not known yet; ended, the last row of a member."""
+
+PREDICTION_KINDS = ("session", "poll", "rebalance")
+
+OUTCOMES = ("open", "came_true", "averted", "unknown")
+"""Of a prediction: open, still running; came_true, the timeout struck; averted, the member was heard in time or left by
+itself; unknown, the evidence went missing."""
+
+POLL_EVIDENCE = ("fetch", "commit", "join", "sync", "telemetry", "none")
+
+STRAGGLER_FIELDS = (
+    ("member_id", "string"),
+    ("client_id", "string"),
+    ("waited_ms", "long"),
+    ("joined", "bool"),
+)
+"""Fields of one entry of `rebalances.stragglers`, the longest waited for first."""
+
+
+def _s(name: str, meaning: str, *, nullable: bool = True, personal: bool = False) -> Column:
+    return Column(name, "string", meaning, nullable, personal)
+
+
+def _l(name: str, meaning: str, *, nullable: bool = True) -> Column:
+    return Column(name, "long", meaning, nullable)
+
+
+COMMON = (
+    _s("cluster_id", "name of the cluster, from configuration", nullable=False),
+    _s("group_id", "consumer group; empty where a row is about a source", nullable=False, personal=True),
+    Column("shard", "int", "partition of __consumer_offsets that holds the group; -1 where a row is about a source", False),
+    _l("at_ms", "when it was so on the broker", nullable=False),
+    _l("known_at_ms", "instant, on the broker's clock, of the evidence that settled this row", nullable=False),
+    _s("certainty", "exact, inferred, provisional or unknown", nullable=False),
+)
+"""First columns of every table."""
+
+BATCH = _l("batch_id", "batch that wrote the row; readers trust batches that `progress` covers", nullable=False)
+"""Last column of every table, added by the sink."""
+
+_MEMBER_KEY = ("cluster_id", "group_id", "member_id", "joined_at_ms")
+
+MEMBERS = Table(
+    "members",
+    "one row per version of what is known about one membership: who, timeouts in force, how it ended",
+    _MEMBER_KEY,
+    COMMON
+    + (
+        _s("member_id", "id given by the coordinator", nullable=False, personal=True),
+        _s("group_instance_id", "static id, null for a dynamic member", personal=True),
+        _s("protocol", "classic, consumer, share or streams", nullable=False),
+        _s("client_id", "client.id of the requests", personal=True),
+        _s("client_host", "address the member connects from", personal=True),
+        _s("client_software_name", "client library as announced, null if not"),
+        _s("client_software_version", "version of the library as announced, null if not"),
+        _l("session_timeout_ms", "session timeout in force, null if not known"),
+        _l("rebalance_timeout_ms", "rebalance timeout in force, null if not known"),
+        _l("joined_at_ms", "when the coordinator added it, or when it was first seen", nullable=False),
+        _l("ended_at_ms", "when it stopped being a member, null while it is one"),
+        _s("end_cause", "why it ended, one of the closed list, null while it is a member"),
+        _s("end_reason", "the client's or the coordinator's own words, null if none"),
+        _s("broker", "broker whose log tells of it"),
+        _l("generation_first", "first generation it belonged to, null if none yet"),
+    ),
+)
+
+REBALANCES = Table(
+    "rebalances",
+    "one row per version of what is known about one rebalance",
+    ("cluster_id", "group_id", "generation_before", "started_at_ms"),
+    COMMON
+    + (
+        _l("started_at_ms", "the group began to prepare a rebalance", nullable=False),
+        _l("joined_at_ms", "the join phase ended and the new generation began, null while it lasts"),
+        _l("completed_at_ms", "the leader's assignment was received, or the group became empty; null while it lasts"),
+        _s("trigger", "what started it, one of the closed list", nullable=False),
+        _s("trigger_member_id", "member that started it", personal=True),
+        _s("trigger_client_id", "its client.id", personal=True),
+        _s("trigger_group_instance_id", "its static id", personal=True),
+        _s("reason", "the client's own reason, or a sentence", personal=True),
+        _l("generation_before", "generation before", nullable=False),
+        _l("generation_after", "generation after, null while it lasts"),
+        _l("members_before", "members before, null if not known"),
+        _l("members_after", "members after, null while it lasts"),
+        Column("stragglers", "stragglers", "who was waited for and how long, longest first"),
+        _s("leader_member_id", "leader of the new generation", personal=True),
+        _s("protocol_name", "assignor chosen"),
+    ),
+)
+
+TRANSITIONS = Table(
+    "transitions",
+    "one row per change of a group's state or of a member's membership; never corrected, written when settled",
+    ("cluster_id", "group_id", "seq"),
+    COMMON
+    + (
+        _l("seq", "number of the transition within its group, from 1", nullable=False),
+        _s("entity", "group or member", nullable=False),
+        _s("member_id", "member, null for a group", personal=True),
+        _s("from_state", "state before", nullable=False),
+        _s("to_state", "state after", nullable=False),
+        _s("cause", "end cause, trigger, or what happened", nullable=False),
+        _s("evidence", "what showed it: the kind of event or timer, and the position of the event"),
+        _l("generation_id", "generation in force after it"),
+    ),
+)
+
+HEALTH = Table(
+    "health",
+    "one row per member and instant: deadlines, margins, evidence; sampled while well, every batch while in danger",
+    ("cluster_id", "group_id", "member_id"),
+    COMMON
+    + (
+        _s("member_id", "member", nullable=False, personal=True),
+        _s("group_instance_id", "static id", personal=True),
+        _s("client_id", "client.id", personal=True),
+        _s("group_state", "state of the group", nullable=False),
+        _l("generation_id", "generation of the group"),
+        _l("session_timeout_ms", "session timeout in force"),
+        _l("poll_interval_ms", "max.poll.interval.ms where the library announces it, else null"),
+        _l("last_heard_at_ms", "last request that renewed the session"),
+        _l("session_deadline_at_ms", "the coordinator evicts the member then, if it hears nothing"),
+        _l("last_poll_at_ms", "latest instant at which the application is known to have polled"),
+        _s("poll_evidence", "what shows it", nullable=False),
+        _l("poll_error_bound_ms", "the poll was at most that much earlier than last_poll_at_ms"),
+        _l("poll_deadline_at_ms", "the client gives up its membership then, if the application does not poll"),
+        _s("status", "ok, late, imminent, overdue, unknown or ended", nullable=False),
+        Column("reasons", "strings", "why the status is not ok"),
+    ),
+)
+
+PREDICTIONS = Table(
+    "predictions",
+    "one row per version of a predicted timeout and of what became of it",
+    ("cluster_id", "group_id", "member_id", "kind", "predicted_at_ms"),
+    COMMON
+    + (
+        _s("member_id", "member", nullable=False, personal=True),
+        _s("client_id", "client.id", personal=True),
+        _s("kind", "session, poll or rebalance", nullable=False),
+        _l("predicted_at_ms", "when it was first said", nullable=False),
+        _l("deadline_at_ms", "when it was said to happen", nullable=False),
+        _s("outcome", "open, came_true, averted or unknown", nullable=False),
+        _l("outcome_at_ms", "when the outcome was reached"),
+        _l("lead_ms", "outcome_at_ms - predicted_at_ms of one that came true"),
+        _l("error_ms", "outcome_at_ms - deadline_at_ms of one that came true"),
+    ),
+)
+
+PROGRESS = Table(
+    "progress",
+    "one row per batch, lane and source: how far everything has been read, and the counts of the ledger",
+    ("cluster_id", "lane", "source"),
+    COMMON
+    + (
+        Column("lane", "int", "partition of kardia.events", False),
+        _s("source", "BROKER/STREAM", nullable=False),
+        _l("complete_to_ms", "everything the source said up to then is in the tables", nullable=False),
+        _l("events", "events accepted in the batch", nullable=False),
+        _l("duplicates", "events that had been accepted before", nullable=False),
+        _l("late", "events that came after their place in the order had passed", nullable=False),
+        _l("lines", "lines the collector read", nullable=False),
+        _l("ignored", "lines that give no event", nullable=False),
+        _l("rejected", "lines that could not be understood", nullable=False),
+        _l("gaps", "gaps met", nullable=False),
+        _l("divergences", "times the broker's answer differed from what was expected", nullable=False),
+        _l("not_modelled", "events of protocols that are not modelled", nullable=False),
+    ),
+)
+
+REJECTED = Table(
+    "rejected",
+    "one row per line that could not be understood: reason, position, bounded excerpt",
+    ("cluster_id", "source", "start"),
+    COMMON
+    + (
+        _s("source", "BROKER/STREAM/INCARNATION", nullable=False),
+        _l("start", "first byte of the line", nullable=False),
+        _l("end", "byte after the line", nullable=False),
+        _s("reason", "one of the closed list", nullable=False),
+        _s("expected", "what would have been understood"),
+        _s("excerpt", "at most 200 characters, control characters escaped", personal=True),
+    ),
+)
+
+EVENTS = Table(
+    "events",
+    "one row per accepted event, append only, short retention; for replay, verify and audit",
+    ("event_id",),
+    COMMON
+    + (
+        _s("event_id", "identity: digest of the position", nullable=False),
+        _s("kind", "kind of the event, lower case", nullable=False),
+        _s("source", "BROKER/STREAM/INCARNATION", nullable=False),
+        _l("start", "first byte", nullable=False),
+        _l("end", "byte after the last", nullable=False),
+        Column("logged_at_ms", "double", "the line's own stamp, epoch ms", False),
+        Column("arrived_at_ms", "double", "request read by the broker", False),
+        Column("handled_at_ms", "double", "handler thread done", False),
+        Column("decided_at_ms", "double", "answer known", False),
+        _s("member_id", "member id of the request", personal=True),
+        _s("group_instance_id", "static id of the request", personal=True),
+        _s("client_id", "client.id", personal=True),
+        _s("client_host", "address of the client", personal=True),
+        _s("connection", "connection as the broker prints it", personal=True),
+        _s("software", "name/version as announced"),
+        Column("api_version", "int", "version of the API, -1 if none"),
+        Column("error_code", "int", "error code of the answer"),
+        Column("generation_id", "int", "generation of the request"),
+        _s("detail", "JSON, by kind", personal=True),
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (EVENTS, TRANSITIONS, REBALANCES, MEMBERS, HEALTH, PREDICTIONS, REJECTED, PROGRESS)
+}
+"""All tables; `progress` last, because it is written last."""
+
+LIVE_TABLES: tuple[str, ...] = tuple(name for name in TABLES if name != "events")
+"""Tables written by the live query; `events` has a query of its own."""
