@@ -1,0 +1,49 @@
+"""`kardia`: one command with a verb for each role. Imports only the verbs' signatures; the rest is loaded when called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import typer
+
+from kardia import __version__
+
+VERBS = ("demo", "up", "collect", "capture", "stream", "replay", "serve", "bench")
+"""Verbs in the order of the help: first light, then the roles in the order of the flow."""
+
+app = typer.Typer(
+    name="kardia",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="The liveness of Kafka consumer groups, reconstructed from the traffic itself: which member will be evicted, "
+    "when and why; who stopped polling; what started a rebalance, whom it waited for and what it cost.",
+)
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        typer.echo(f"kardia {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", callback=_version, is_eager=True),
+) -> None:
+    """Hold the options that come before a verb."""
+
+
+for _verb in VERBS:
+    _module = importlib.import_module(f"kardia.command.{_verb}")
+    app.command(_verb)(getattr(_module, _verb))
+
+
+def run() -> None:
+    """Entry point of the console script."""
+    app(prog_name="kardia")
+
+
+if __name__ == "__main__":
+    sys.exit(run())
