@@ -1,0 +1,61 @@
+"""Errors of the collector.
+
+    IngestError
+    ├── SettingsRefused        a setting is missing or contradicts another one; nothing has been started
+    ├── BadBatch               a record of `kardia.events` is not a batch this version can read
+    ├── BadRecord              a record of `__consumer_offsets` does not follow its schema
+    ├── PositionsError
+    │   ├── PositionsLocked    another collector uses the same positions directory
+    │   └── PositionsUnreadable  neither the saved positions nor the ones before them can be read
+    ├── TopicRefused           the topic `kardia.events` is not what this collector may write to
+    └── DeliveryFailed         the broker refused a record for good; positions stay where they were
+
+A line that cannot be understood is not an error of the collector: it becomes a REJECTED event and reading goes on.
+Every message is four parts: what happened, where, what was expected, what to do next.
+"""
+
+from __future__ import annotations
+
+
+class IngestError(Exception):
+    """Root of everything the collector raises on purpose."""
+
+    def __init__(self, what: str, where: str, expected: str, next_step: str) -> None:
+        """Build the sentence from its four parts."""
+        super().__init__(f"{what} ({where}). Expected: {expected}. Next: {next_step}.")
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.next_step = next_step
+
+
+class SettingsRefused(IngestError):
+    """A setting is missing or contradicts another one."""
+
+
+class BadBatch(IngestError):
+    """A record of `kardia.events` cannot be read."""
+
+
+class BadRecord(IngestError):
+    """A record of `__consumer_offsets` does not follow its schema."""
+
+
+class PositionsError(IngestError):
+    """The saved positions cannot be used."""
+
+
+class PositionsLocked(PositionsError):
+    """Another collector holds the positions directory."""
+
+
+class PositionsUnreadable(PositionsError):
+    """No saved positions file can be read."""
+
+
+class TopicRefused(IngestError):
+    """The topic of events is not what this collector may write to."""
+
+
+class DeliveryFailed(IngestError):
+    """A record was refused for good."""
