@@ -57,7 +57,10 @@ class Event(NamedTuple):
 
     `source` is `BROKER/STREAM/INCARNATION`: the broker's own address or name, `request`, `server` or `offsets`, and one
     file from its creation to its end (or the partition number of `__consumer_offsets`). `start` and `end` are byte
-    positions in that file, end exclusive (or record offsets). `detail` is described per kind in `DETAILS`.
+    positions in that file, end exclusive (or record offsets). `generation_id` is the one the request names; for a JOIN,
+    which names none, the one of the answer. `member_id` and `group_instance_id` are those of the request, empty for a
+    first JOIN; a LEAVE holds its members in `detail`. `error_code` is the answer's. `detail` is described per kind in
+    `DETAILS`.
     """
 
     kind: int

@@ -1,0 +1,77 @@
+"""What each client library shows of its application on the wire, as data.
+
+The question is which requests exist only because the application polled. Java and kafka-python fetch, commit and join
+inside poll; librdkafka does all of it in the background and shows consumption only in the offsets it commits; others
+promise nothing. Recognised from the name a client announces, else from the versions of the APIs it uses.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Library(NamedTuple):
+    """One library. `polled_by`: request kinds that prove a poll at their arrival. `consumed_by_commit`: a commit of
+    advanced offsets proves consumption at most `commit_trail_ms` before. `poll_interval`: the rebalance timeout of its
+    JoinGroup is its max.poll.interval.ms and it gives up its membership when that runs out."""
+
+    name: str
+    polled_by: frozenset[str]
+    consumed_by_commit: bool
+    commit_trail_ms: int
+    poll_interval: bool
+
+
+AUTO_COMMIT_INTERVAL_MS = 5_000
+"""Default auto.commit.interval.ms of Java and librdkafka; a commit trails consumption by at most that."""
+
+_INSIDE_POLL = frozenset({"fetch", "commit", "join", "sync"})
+
+LIBRARIES: dict[str, Library] = {
+    library.name: library
+    for library in (
+        Library("java", _INSIDE_POLL, True, 0, True),
+        Library("kafka-python", _INSIDE_POLL, True, 0, True),
+        Library("librdkafka", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, True),
+        Library("aiokafka", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False),
+        Library("sarama", frozenset(), True, 1_000, False),
+        Library("franz-go", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False),
+        Library("kafkajs", frozenset({"commit", "fetch"}), True, 0, False),
+        Library("kafka-go", frozenset(), True, 1_000, False),
+        Library("connect", frozenset({"join", "sync"}), False, 0, True),
+        Library("unknown", frozenset(), False, 0, False),
+    )
+}
+
+_ANNOUNCED = (
+    ("apache-kafka-java", "java"),
+    ("rdkafka", "librdkafka"),
+    ("confluent-kafka", "librdkafka"),
+    ("kafka-python", "kafka-python"),
+    ("aiokafka", "aiokafka"),
+    ("sarama", "sarama"),
+    ("kgo", "franz-go"),
+    ("franz", "franz-go"),
+    ("kafkajs", "kafkajs"),
+    ("kafka-go", "kafka-go"),
+)
+
+
+def recognise(software: str, client_id: str, protocol_type: str, join_version: int) -> str:
+    """Name of the library in `LIBRARIES` from what it announces, else from its JoinGroup; "unknown" if it fits none.
+
+    An announcement always decides. Without one, only shapes that a single library has are trusted.
+    """
+    if protocol_type == "connect":
+        return "connect"
+    announced = software.lower()
+    if announced:
+        for part, name in _ANNOUNCED:
+            if part in announced:
+                return name
+        return "unknown"
+    client = client_id.lower()
+    for part, name in (("aiokafka", "aiokafka"), ("kafka-python", "kafka-python"), ("kafka-go", "kafka-go")):
+        if part in client:
+            return name
+    return "aiokafka" if join_version == 5 else "unknown"

@@ -1,0 +1,51 @@
+"""States of a classic group, the legal moves between them, and the error codes by which the coordinator shows them.
+
+The states and moves are Kafka's (`ClassicGroupState`, `GroupMetadata`). UNKNOWN is ours: we have not seen enough.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+
+class GroupState(StrEnum):
+    """State of a group. Kafka's log says "Stabilized" on entering CompletingRebalance, not Stable."""
+
+    UNKNOWN = "Unknown"
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+LEGAL_MOVES: dict[GroupState, frozenset[GroupState]] = {
+    GroupState.UNKNOWN: frozenset(GroupState),
+    GroupState.EMPTY: frozenset({GroupState.PREPARING, GroupState.DEAD}),
+    GroupState.PREPARING: frozenset({GroupState.COMPLETING, GroupState.EMPTY, GroupState.DEAD}),
+    GroupState.COMPLETING: frozenset({GroupState.STABLE, GroupState.PREPARING, GroupState.DEAD}),
+    GroupState.STABLE: frozenset({GroupState.PREPARING, GroupState.DEAD}),
+    GroupState.DEAD: frozenset({GroupState.EMPTY, GroupState.PREPARING}),
+}
+"""From a state to the states that may follow. A dead group's name may be used again: a new life."""
+
+
+class ErrorCode(IntEnum):
+    """Answers of the coordinator that say something about membership."""
+
+    NONE = 0
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    ILLEGAL_GENERATION = 22
+    UNKNOWN_MEMBER_ID = 25
+    REBALANCE_IN_PROGRESS = 27
+    MEMBER_ID_REQUIRED = 79
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+
+
+COORDINATOR_MOVED = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+"""Errors that say nothing about the member: the broker does not lead the group's shard, or not yet."""
