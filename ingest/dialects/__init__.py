@@ -1,0 +1,64 @@
+"""Dialects: how one kind of log writes things down. Bytes of a line in, an event or a reason out.
+
+A dialect keeps no state that changes what a line means, except the order rule of `ingest.stamps`. It never raises for
+a line, whatever its bytes are: what cannot be understood becomes a REJECTED event, what says nothing about groups a
+reason from `kardia.events.IGNORE_REASONS`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kardia.events import ALL_SHARDS, Event, Kind
+
+Reading = Event | list[Event] | str
+"""What a line says: an event (also a rejection), several events (one request about several groups), or the reason why
+it is ignored."""
+
+MAX_LINE_BYTES = 1024 * 1024
+"""Longest line read, the newline not counted. FETCH lines grow with partitions (about 0.35 kB each way): 1 MiB holds
+about 1,500 of them, a telemetry push is bounded by `telemetry.max.bytes` (1 MiB before base64, a few kB in practice).
+Vector's default is 100 KiB, which cuts FETCH lines of wide consumers."""
+
+EXCERPT_CHARS = 200
+"""Characters of a rejected line that are kept."""
+
+
+class Dialect(Protocol):
+    """A plug-in for one kind of log."""
+
+    stream: str
+    """Middle part of `Event.source`: request or server."""
+
+    def read(self, line: bytes, source: str, start: int, end: int) -> Reading:
+        """Read one line without its line end; `start` and `end` are its bytes in the file."""
+        ...
+
+    def stamp_ms(self, line: bytes) -> float | None:
+        """Instant of the line's own stamp."""
+        ...
+
+    def broker_of(self, line: bytes) -> str:
+        """Name of the broker that wrote the line, empty when it does not tell."""
+        ...
+
+
+def rejection(reason: str, expected: str, line: bytes, source: str, start: int, end: int, at_ms: float | None) -> Event:
+    """REJECTED event of a line: reason from the closed list, bounded and escaped excerpt."""
+    at = 0.0 if at_ms is None else at_ms
+    detail = {"reason": reason, "excerpt": excerpt(line), "expected": expected}
+    return Event(Kind.REJECTED, ALL_SHARDS, source, start, end, at, at, at, at, detail=detail)
+
+
+def excerpt(line: bytes) -> str:
+    """At most `EXCERPT_CHARS` characters with everything a terminal would act on escaped."""
+    text = line[: EXCERPT_CHARS * 4].decode("utf-8", "backslashreplace")
+    escaped: list[str] = []
+    room = EXCERPT_CHARS
+    for char in text:
+        piece = char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        room -= len(piece)
+        if room < 0:
+            break
+        escaped.append(piece)
+    return "".join(escaped)
