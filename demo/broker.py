@@ -1,0 +1,291 @@
+"""A real Kafka broker on this machine: one KRaft node on the loopback address, started from the locked jars.
+
+Broker and controller in one process, ports that the system chooses, everything below one directory. It is set up as a
+user would set up a broker for Kardia: request log on for the group APIs, the coordinator's INFO lines on, 50
+partitions of `__consumer_offsets`. Session timeouts may be as short as a second: a story of two minutes needs it.
+It never listens anywhere but on 127.0.0.1.
+
+    with Broker(directory) as broker:
+        broker.bootstrap, broker.request_log, broker.server_log
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from demo import broker_logging, process
+from demo.process import ProcessError
+from spark_jobs.jvm import jars, java
+
+HOST = "127.0.0.1"
+READY_TIMEOUT_S = 60.0
+"""1.2 to 2.1 s on two free cores, up to 7 s beside five other JVMs."""
+
+STOP_PATIENCE_S = 15.0
+"""Kafka 4 stops in 0.4 s, 2.8 in 8 s."""
+
+_START_TRIES = 3
+"""A port that the system offered may be taken by somebody else before the broker binds it."""
+
+_READY = re.compile(rb"Kafka Server started")
+_PORT_TAKEN = re.compile(rb"Address already in use|Failed to bind|BindException")
+
+
+@dataclass(frozen=True)
+class BrokerSettings:
+    """What differs between uses. `extra` overrides any server property."""
+
+    version: str = "4.4.0"
+    offsets_partitions: int = 50
+    initial_rebalance_delay_ms: int = 500
+    """How long an empty group waits for more members; Kafka's default of 3 s would only stretch the story."""
+    min_session_timeout_ms: int = 1_000
+    heap_mb: int = 512
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+class Broker:
+    """One broker from start to stop. May be stopped (or killed) and started again on the same data and port."""
+
+    def __init__(self, directory: Path, settings: BrokerSettings | None = None) -> None:
+        self.directory = directory.resolve()
+        self.settings = settings or BrokerSettings()
+        self.logs = self.directory / "logs"
+        self.request_log = self.logs / "kafka-request.log"
+        self.server_log = self.logs / "server.log"
+        self.console = self.logs / "console.log"
+        self.port = 0
+        self._controller_port = 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running broker."""
+        if self._process is None:
+            raise ProcessError("The broker has not been started. Call start() first.")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> Broker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start and return when the broker answers. With a fresh directory its storage is formatted first."""
+        if self.running:
+            raise ProcessError(f"The broker in {self.directory} is running already as process {self.pid}.")
+        runtime = java.find()
+        class_path = os.pathsep.join(str(path) for path in jars.ensure(f"broker-{self.settings.version}"))
+        self.logs.mkdir(parents=True, exist_ok=True)
+        formatted = (self.directory / "data" / "meta.properties").exists()
+        for attempt in range(_START_TRIES):
+            if not formatted:
+                # Later versions format the controller's port into the quorum, so it is chosen first.
+                self.port, self._controller_port = free_ports(2)
+            properties = self._write_configuration()
+            if not formatted:
+                self._format(runtime, class_path, properties)
+                formatted = True
+            from_byte = self._size(self.server_log)
+            self._process = process.spawn(
+                [str(runtime.path), *self._jvm_options(), "-cp", class_path, "kafka.Kafka", str(properties)],
+                log=self.console,
+                cwd=self.directory,
+            )
+            if self._await_ready(from_byte, last=attempt + 1 == _START_TRIES):
+                return
+            formatted = False  # the ports were taken: choose others and begin anew
+            (self.directory / "data" / "meta.properties").unlink(missing_ok=True)
+
+    def stop(self) -> int:
+        """Ask the broker to stop, wait, and return its exit code (143 after SIGTERM); 0 if it never ran."""
+        return process.stop(self._process, STOP_PATIENCE_S) if self._process is not None else 0
+
+    def kill(self) -> None:
+        """SIGKILL, as when the machine dies."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic and wait until every partition has a leader; one that exists already is left as it is."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "client.id": "kardia-setup", "log_level": 0})
+        created = admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])
+        try:
+            created[name].result(READY_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise
+
+        def led() -> bool:
+            topic = admin.list_topics(name, timeout=READY_TIMEOUT_S).topics[name]
+            return len(topic.partitions) >= partitions and all(p.leader >= 0 for p in topic.partitions.values())
+
+        process.until(led, READY_TIMEOUT_S, lambda: f"Topic {name} has no leader after {READY_TIMEOUT_S:.0f} s.")
+
+    def _jvm_options(self) -> list[str]:
+        four = not self.settings.version.startswith(("2.", "3."))
+        file = self.directory / ("log4j2.xml" if four else "log4j.properties")
+        file.write_text(
+            broker_logging.log4j2_xml(self.logs) if four else broker_logging.log4j1_properties(self.logs),
+            encoding="utf-8",
+        )
+        return [
+            f"-Xmx{self.settings.heap_mb}m",
+            "-Xms128m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+ExitOnOutOfMemoryError",
+            "-Djava.awt.headless=true",
+            # The stamps of both logs carry no zone.
+            "-Duser.timezone=UTC",
+            f"-Dkafka.logs.dir={self.logs}",
+            f"-Dlog4j2.configurationFile={file}" if four else f"-Dlog4j.configuration=file:{file}",
+        ]
+
+    def _write_configuration(self) -> Path:
+        s = self.settings
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{HOST}:{self._controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self._controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.directory / "data"),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": str(s.offsets_partitions),
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "group.initial.rebalance.delay.ms": str(s.initial_rebalance_delay_ms),
+            "group.min.session.timeout.ms": str(s.min_session_timeout_ms),
+            # The cleaner would allocate 128 MB at start.
+            "log.cleaner.dedupe.buffer.size": "2097152",
+        }
+        if not s.version.startswith(("2.", "3.")):
+            properties |= {
+                "share.coordinator.state.topic.replication.factor": "1",
+                "share.coordinator.state.topic.min.isr": "1",
+                "group.consumer.min.session.timeout.ms": str(s.min_session_timeout_ms),
+                "group.consumer.min.heartbeat.interval.ms": "500",
+            }
+        path = self.directory / "server.properties"
+        text = "".join(f"{key}={value}\n" for key, value in (properties | dict(s.extra)).items())
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def _format(self, runtime: java.JavaRuntime, class_path: str, properties: Path) -> None:
+        command = [str(runtime.path), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", class_path]
+        command += [
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            _cluster_id(),
+            "-c",
+            str(properties),
+            "--ignore-formatted",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=READY_TIMEOUT_S, check=False)
+        if done.returncode != 0:
+            raise ProcessError(
+                f"The storage of the broker in {self.directory} could not be formatted:\n{done.stdout}{done.stderr}"
+                "Free disk space there if it is full, or give another directory."
+            )
+
+    def _await_ready(self, from_byte: int, *, last: bool) -> bool:
+        """True when ready; False if a port was taken and another try is left; else a ProcessError."""
+        running = self._process
+        if running is None:
+            raise ProcessError("The broker has not been started. Call start() first.")
+
+        def settled() -> str | None:
+            if _READY.search(self._since(from_byte)):
+                return "ready"
+            return "ended" if running.poll() is not None else None
+
+        def late() -> str:
+            return f"The broker was not ready after {READY_TIMEOUT_S:.0f} s. {self.server_log} ends:\n{self._tail()}"
+
+        try:
+            outcome = process.until(settled, READY_TIMEOUT_S, late)
+        except ProcessError:
+            self.kill()
+            raise
+        if outcome == "ready" and running.poll() is None:
+            return True
+        if _PORT_TAKEN.search(self._since(from_byte)) and not last:
+            return False
+        raise ProcessError(
+            f"The broker ended with exit code {running.returncode} before it was ready. {self.server_log} ends:\n"
+            f"{self._tail()}\nUsual causes are a full disk, taken ports, and too little memory "
+            f"({self.settings.heap_mb} MB of heap are asked for)."
+        )
+
+    def _since(self, from_byte: int) -> bytes:
+        try:
+            with self.server_log.open("rb") as file:
+                file.seek(from_byte)
+                return file.read()
+        except FileNotFoundError:
+            return b""
+
+    @staticmethod
+    def _size(path: Path) -> int:
+        return path.stat().st_size if path.exists() else 0
+
+    def _tail(self) -> str:
+        return process.tail(self.server_log if self._size(self.server_log) else self.console)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on the loopback address that nobody listens on now; all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    except OSError as error:
+        raise ProcessError(
+            f"The system has no free port on {HOST} ({error.strerror}). End programs that hold many connections, or "
+            "widen the range of local ports."
+        ) from error
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _cluster_id() -> str:
+    """16 random bytes in base64; never with a leading dash, which the format tool takes for an option."""
+    while True:
+        text = base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode("ascii")
+        if not text.startswith("-"):
+            return text

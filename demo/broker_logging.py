@@ -1,0 +1,81 @@
+"""Logging configuration of the demo's broker: what a user would add to see the group traffic and nothing else.
+
+One file for the coordinator's lines (server.log), one for completed requests (kafka-request.log), restricted to the
+APIs that Kardia reads. Kafka 4 is configured by log4j 2 XML, Kafka 2 and 3 by log4j 1 properties; both were run on real
+brokers. The pattern is Kafka's own. Decides nothing else about the broker.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+APIS = {
+    1: "FETCH",
+    8: "OFFSET_COMMIT",
+    11: "JOIN_GROUP",
+    12: "HEARTBEAT",
+    13: "LEAVE_GROUP",
+    14: "SYNC_GROUP",
+    28: "TXN_OFFSET_COMMIT",
+    42: "DELETE_GROUPS",
+    68: "CONSUMER_GROUP_HEARTBEAT",
+    72: "PUSH_TELEMETRY",
+    76: "SHARE_GROUP_HEARTBEAT",
+    88: "STREAMS_GROUP_HEARTBEAT",
+}
+"""Numbers of the APIs whose lines are kept: the group APIs, and FETCH and PUSH_TELEMETRY as evidence of polls."""
+
+_PATTERN = "[%d] %p %m (%c)%n"
+
+
+def log4j2_xml(logs: Path) -> str:
+    """Configuration for Kafka 4. The shutdown hook is off, or the last lines of the broker would be lost."""
+    numbers = "|".join(str(number) for number in APIS)
+    regex = r'Completed request:\{"isForwarded":(true|false),"requestHeader":\{"requestApiKey":(' + numbers + r"),.*"
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="ERROR" shutdownHook="disable">
+  <Appenders>
+    <File name="server" fileName={quoteattr(str(logs / "server.log"))}>
+      <PatternLayout pattern="{_PATTERN}"/>
+    </File>
+    <File name="request" fileName={quoteattr(str(logs / "kafka-request.log"))}>
+      <PatternLayout pattern="{_PATTERN}"/>
+    </File>
+  </Appenders>
+  <Loggers>
+    <Root level="INFO"><AppenderRef ref="server"/></Root>
+    <Logger name="kafka.request.logger" level="DEBUG" additivity="false">
+      <AppenderRef ref="request">
+        <RegexFilter regex={quoteattr(regex)} onMatch="ACCEPT" onMismatch="DENY"/>
+      </AppenderRef>
+    </Logger>
+  </Loggers>
+</Configuration>
+"""
+
+
+def log4j1_properties(logs: Path) -> str:
+    """Configuration for Kafka 2 and 3: one accepting filter per API, everything else denied."""
+    lines = [
+        "log4j.rootLogger=INFO, server",
+        "log4j.logger.kafka.request.logger=DEBUG, request",
+        "log4j.additivity.kafka.request.logger=false",
+    ]
+    for name, file in (("server", "server.log"), ("request", "kafka-request.log")):
+        lines += [
+            f"log4j.appender.{name}=org.apache.log4j.FileAppender",
+            f"log4j.appender.{name}.File={logs / file}",
+            f"log4j.appender.{name}.layout=org.apache.log4j.PatternLayout",
+            f"log4j.appender.{name}.layout.ConversionPattern={_PATTERN}",
+        ]
+    for place, number in enumerate(APIS):
+        # Filters run in the order of their names, compared as text.
+        prefix = f"log4j.appender.request.filter.{place:02d}"
+        lines += [
+            f"{prefix}=org.apache.log4j.varia.StringMatchFilter",
+            f'{prefix}.StringToMatch="requestApiKey":{number},',
+            f"{prefix}.AcceptOnMatch=true",
+        ]
+    lines.append("log4j.appender.request.filter.99=org.apache.log4j.varia.DenyAllFilter")
+    return "\n".join([*lines, ""])
