@@ -27,6 +27,9 @@ few milliseconds, seconds when a thread was descheduled; a change of the clock i
 _CACHE_MAX = 4_096
 """Seconds remembered; a line costs one dictionary look-up as long as its second is among them."""
 
+MILLIS = {b"%03d]" % millis: millis for millis in range(1000)}
+"""What stands between the second and the end of a stamp in the shipped layout."""
+
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)\Z")
 _OTHER_FORM = re.compile(
     rb"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3,9})(Z|[+-]\d\d:?\d\d)?(?:\]|(?=\s))"
@@ -58,12 +61,13 @@ def zone_named(name: str) -> tzinfo:
 class Stamps:
     """Stamps of one source, in its order (the autumn rule needs the order)."""
 
-    __slots__ = ("_cache", "_fixed_ms", "_fold", "_last_local_s", "_zone", "doubtful")
+    __slots__ = ("_fixed_ms", "_fold", "_last_local_s", "_zone", "doubtful", "seconds")
 
     def __init__(self, zone: tzinfo) -> None:
         """`zone` is the zone of the broker's JVM."""
         self._zone = zone
-        self._cache: dict[bytes, int] = {}
+        self.seconds: dict[bytes, float] = {}
+        """Instants of the seconds met, by the bytes that name them; always the same object."""
         self._fold = 0
         self._last_local_s = 0
         self.doubtful = 0
@@ -73,20 +77,19 @@ class Stamps:
 
     def at_ms(self, line: bytes) -> float | None:
         """Instant of the stamp at the head of `line`, None when there is none."""
-        # The shipped layout has the closing bracket at byte 24 and three digits before it.
-        if line[24:25] == b"]":
-            second = line[1:20]
-            base = self._cache.get(second)
-            if base is None:
-                base = self._second_at_ms(second)
-                if base is None:
-                    return self._other_form(line)
-            millis = line[21:24]
-            if millis.isdigit() and line[20] in b",." and line[0] == 91:
-                return base + int(millis)
-        return self._other_form(line)
+        # The shipped layout: `[yyyy-MM-dd HH:mm:ss,` known or to be learned, then three digits and the bracket.
+        millis = MILLIS.get(line[21:25])
+        if millis is None:
+            return self._other_form(line)
+        base = self.seconds.get(line[:21])
+        if base is not None:
+            return base + millis
+        if line[:1] != b"[" or line[20:21] not in (b",", b"."):
+            return self._other_form(line)
+        base = self._second_at_ms(line[1:20], line[:21])
+        return None if base is None else base + millis
 
-    def _second_at_ms(self, second: bytes) -> int | None:
+    def _second_at_ms(self, second: bytes, key: bytes) -> float | None:
         try:
             local = datetime.fromisoformat(second.decode("ascii"))
         except ValueError:
@@ -98,9 +101,9 @@ class Stamps:
             base = local_s * 1000 - self._fixed_ms
         else:
             base = local_s * 1000 - self._offset_ms(local, local_s)
-        if len(self._cache) >= _CACHE_MAX:
-            self._cache.clear()
-        self._cache[second] = base
+        if len(self.seconds) >= _CACHE_MAX:
+            self.seconds.clear()
+        self.seconds[key] = float(base)
         return base
 
     def _offset_ms(self, local: datetime, local_s: int) -> int:
@@ -114,7 +117,7 @@ class Stamps:
         self.doubtful += 1
         if first > second and stepped_back and not self._fold:
             self._fold = 1
-            self._cache.clear()  # the same local seconds now mean other instants
+            self.seconds.clear()  # the same local seconds now mean other instants
         chosen = second if self._fold and first > second else first
         return chosen // timedelta(milliseconds=1)
 
@@ -126,9 +129,9 @@ class Stamps:
         second = day + b" " + clock
         fraction_ms = int(fraction) / 10 ** (len(fraction) - 3)
         if offset is None:
-            base = self._cache.get(second)
+            base = self.seconds.get(second)
             if base is None:
-                base = self._second_at_ms(second)
+                base = self._second_at_ms(second, second)
             return None if base is None else base + fraction_ms
         try:
             aware = datetime.fromisoformat((second + offset).decode("ascii"))

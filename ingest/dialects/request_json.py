@@ -23,7 +23,7 @@ import msgspec
 from ingest.consumer_protocol import assignment_of_base64, fingerprint
 from ingest.dialects import Reading, rejection
 from ingest.dialects import request_shapes as shapes
-from ingest.stamps import Stamps
+from ingest.stamps import MILLIS, Stamps
 from kardia.events import ALL_SHARDS, DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
 
 MARK = b"Completed request:"
@@ -37,6 +37,7 @@ _API_KEY = re.compile(rb'\{"isForwarded":(?:true|false),"requestHeader":\{"reque
 _CONNECTION = re.compile(r"(.+:\d+)-(.+):\d+(?:-\d+)?-\d+", re.DOTALL)
 _MAX_CONNECTION = 256
 _LOGGER = b" (kafka.request.logger)"
+_LOGGER_BYTES = len(_LOGGER)
 _CACHE_MAX = 8_192
 
 _new_event = tuple.__new__
@@ -55,6 +56,7 @@ class RequestJson:
         self._shards: dict[str, int] = {}
         self._hosts: dict[str, str] = {}
         self._at_ms = self.stamps.at_ms
+        self._seconds = self.stamps.seconds
         table: dict[int, tuple[type, Builder]] = {
             1: (shapes.FetchLine, self._fetch),
             8: (shapes.CommitLine, self._commit),
@@ -95,25 +97,28 @@ class RequestJson:
             # The shipped layout at level DEBUG or TRACE: everything has its place.
             json_at = _PREFIX_AT
             comma = line.find(b",", _API_AT, _API_AT + 8)
-            api = self._apis.get(line[_API_AT:comma])
+            key = line[_API_AT:comma]
+            api = self._apis.get(key)
             if api is None:
-                return "other_api" if line[_API_AT:comma].isdigit() else self._slow(line, source, start, end)
+                return "other_api" if key.isdigit() else self._not_a_number(line, source, start, end)
         else:
             found = self._head(line, source, start, end)
             if not isinstance(found, tuple):
                 return found
             json_at, api = found
-        at_ms = self._at_ms(line)
-        if at_ms is None:
-            expected = "a stamp such as [2026-11-20 10:47:18,113] at the head of the line"
-            return rejection("bad_timestamp", expected, line, source, start, end, None)
-        if line.endswith(_LOGGER):
-            body = line[json_at : -len(_LOGGER)]
+        # A second met before costs two look-ups; everything else goes the long way.
+        at_ms = self._seconds.get(line[:21])
+        millis = MILLIS.get(line[21:25])
+        if at_ms is not None and millis is not None:
+            at_ms += millis
         else:
-            body = line[json_at : line.rfind(b"}") + 1]
+            at_ms = self._at_ms(line)
+            if at_ms is None:
+                expected = "a stamp such as [2026-11-20 10:47:18,113] at the head of the line"
+                return rejection("bad_timestamp", expected, line, source, start, end, None)
         decode, build = api
         try:
-            parsed = decode(body)
+            parsed = decode(line[json_at:-_LOGGER_BYTES] if line.endswith(_LOGGER) else line[json_at : line.rfind(b"}") + 1])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return self._not_understood(error, line, source, start, end, at_ms)
         if not line.isascii() and not _is_utf8(line):
@@ -150,7 +155,7 @@ class RequestJson:
         api = self._apis.get(match[1])
         return "other_api" if api is None else (at, api)
 
-    def _slow(self, line: bytes, source: str, start: int, end: int) -> Reading:
+    def _not_a_number(self, line: bytes, source: str, start: int, end: int) -> Reading:
         expected = "a number at $.requestHeader.requestApiKey"
         return rejection("unknown_shape", expected, line, source, start, end, self._at_ms(line))
 
@@ -275,9 +280,37 @@ class RequestJson:
         for topic in response.responses:
             for partition in topic.partitions or topic.partition_responses:
                 size += partition.records_size_in_bytes + partition.record_set_size_in_bytes
-        detail = {"bytes": size, "max_wait_ms": request.max_wait_ms, "session_epoch": request.session_epoch}
-        place = (source, start, end, at_ms)
-        return self._event(Kind.FETCH, line, place, "", "", None, response.error_code, -1, detail, ALL_SHARDS)
+        arrived = at_ms - line.total_time_ms
+        handled = arrived + line.request_queue_time_ms + line.local_time_ms
+        connection = line.connection
+        header = line.request_header
+        client = line.client_information
+        name = client.software_name
+        return _new_event(
+            Event,
+            (
+                7,
+                ALL_SHARDS,  # names no group: the router finds its shards
+                source,
+                start,
+                end,
+                at_ms,
+                arrived,
+                handled,
+                handled + line.remote_time_ms,
+                "",
+                "",
+                "",
+                header.client_id or "",
+                self._hosts.get(connection) or self._host(connection),
+                connection,
+                "" if name == "unknown" else f"{name}/{client.software_version}",
+                header.request_api_version,
+                response.error_code,
+                -1,
+                {"bytes": size, "max_wait_ms": request.max_wait_ms, "session_epoch": request.session_epoch},
+            ),
+        )
 
     def _commit(self, line: shapes.CommitLine, source: str, start: int, end: int, at_ms: float) -> Event:
         return self._any_commit(Kind.COMMIT, line, (source, start, end, at_ms))
