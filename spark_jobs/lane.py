@@ -1,0 +1,139 @@
+"""One lane between two batches: records in, rows out, and the bytes that remember the rest. Pure; Spark calls it.
+
+A record of the topic is a batch of events of this lane. What is not one (foreign bytes, null value, a newer format,
+events of another lane) becomes a REJECTED event at its offset, and the lane goes on. Offsets are a chain: a jump means
+that the topic lost records (retention, deletion) and becomes a GAP, whatever the cause and whoever was running. The
+chain needs records without holes, which a topic has that is neither compacted nor written in transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ingest.errors import BadBatch
+from ingest.wire import check_format, decode_batch
+from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, lane_of
+from spark_jobs import state_codec
+from spark_jobs.model import LaneModel, ModelFactory, Rows
+
+FINISH = b"kardia/finish"
+"""Format of the record that ends the input of a replay; in a live topic it is as foreign as any other."""
+
+EXCERPT_BYTES = 66
+"""Bytes of a refused record shown, as Python prints bytes: at most 200 characters with the marks around them."""
+
+_KINDS = frozenset(Kind)
+
+
+class Record(NamedTuple):
+    """A record of the topic."""
+
+    offset: int
+    at_ms: int
+    format: bytes | None
+    value: bytes | None
+
+
+class Lane:
+    """The model of one lane and its place in the topic."""
+
+    def __init__(self, factory: ModelFactory, topic: str, lane: int, lanes: int, *, finishing: bool = False) -> None:
+        """Begin a lane that has read nothing; `finishing` lets a FINISH record end the input (replay only)."""
+        self.source = f"{topic}/topic/{lane}"
+        self.lane = lane
+        self.lanes = lanes
+        self.finishing = finishing
+        self.next_offset = -1
+        self.last_logged_at_ms = -1.0
+        self.model: LaneModel = factory.new(lane)
+
+    def load(self, factory: ModelFactory, blob: bytes) -> None:
+        """Continue where the bytes of `save` stopped."""
+        state = state_codec.decode(blob, f"lane {self.lane}")
+        self.next_offset = state.next_offset
+        self.last_logged_at_ms = state.last_logged_at_ms
+        self.model = factory.restore(self.lane, state.observer)
+
+    def save(self) -> bytes:
+        """Bytes of everything the lane remembers."""
+        return state_codec.encode(
+            state_codec.LaneState(self.next_offset, self.last_logged_at_ms, self.model.snapshot())
+        )
+
+    def step(self, records: Iterable[Record]) -> Rows:
+        """Take the records of one batch in any order and give the rows they cause."""
+        events: list[Event] = []
+        finished = False
+        for record in sorted(records):
+            if record.offset < self.next_offset:
+                continue  # read in an earlier batch: a restarted source may repeat, the chain makes it harmless
+            found = self._events_of(record)
+            if self.next_offset not in (-1, record.offset):
+                events.append(self._gap(record, found))
+            self.next_offset = record.offset + 1
+            if found is None:
+                finished = True
+                continue
+            events.extend(found)
+            self.last_logged_at_ms = max(
+                self.last_logged_at_ms, max((event.logged_at_ms for event in found), default=-1.0)
+            )
+        rows = self.model.step(events)
+        if finished:
+            last = self.model.finish()
+            rows = {name: [*rows.get(name, ()), *last.get(name, ())] for name in rows.keys() | last.keys()}
+        return rows
+
+    def _events_of(self, record: Record) -> list[Event] | None:
+        """Events of a record; None for the end of the input."""
+        if self.finishing and record.format == FINISH:
+            return None
+        if record.value is None:
+            return [self._rejected(record, "not_an_event", "the record has no value")]
+        try:
+            check_format(record.format)
+        except BadBatch as refusal:
+            name, _, version = (record.format or b"").partition(b"/")
+            newer = name == b"msgpack" and version.isdigit() and int(version) > FORMAT_VERSION
+            return [self._rejected(record, "unsupported_version" if newer else "not_an_event", str(refusal))]
+        try:
+            events = decode_batch(record.value)
+        except BadBatch as refusal:
+            return [self._rejected(record, "not_an_event", str(refusal))]
+        strange = {event.kind for event in events} - _KINDS
+        if strange:
+            return [self._rejected(record, "unsupported_version", f"events of unknown kinds {sorted(strange)}")]
+        for shard in {event.shard for event in events}:
+            if shard != ALL_SHARDS and lane_of(shard, self.lanes) != self.lane:
+                return [self._rejected(record, "not_an_event", f"events of shard {shard}, which is not of this lane")]
+        return events
+
+    def _rejected(self, record: Record, reason: str, why: str) -> Event:
+        excerpt = "" if record.value is None else repr(record.value[:EXCERPT_BYTES])[:200]
+        return self._own(
+            Kind.REJECTED,
+            record.offset,
+            record.offset + 1,
+            self._now(record),
+            {"reason": reason, "excerpt": excerpt, "expected": why[:400]},
+        )
+
+    def _gap(self, record: Record, found: list[Event] | None) -> Event:
+        known_ms = [event.logged_at_ms for event in found or () if event.logged_at_ms >= 0]
+        to_ms = min(known_ms, default=float(record.at_ms))
+        from_ms = self.last_logged_at_ms if self.last_logged_at_ms >= 0 else to_ms
+        return self._own(
+            Kind.GAP,
+            self.next_offset,
+            record.offset,
+            from_ms,
+            {"from_ms": from_ms, "to_ms": max(from_ms, to_ms), "reason": "topic_lost"},
+        )
+
+    def _now(self, record: Record) -> float:
+        """Instant for an event of the topic's own: it must not move the clock of the brokers' logs forward."""
+        return self.last_logged_at_ms if self.last_logged_at_ms >= 0 else float(record.at_ms)
+
+    def _own(self, kind: Kind, start: int, end: int, at_ms: float, detail: dict[str, object]) -> Event:
+        return Event(kind, ALL_SHARDS, self.source, start, end, at_ms, at_ms, at_ms, at_ms, detail=detail)

@@ -1,0 +1,61 @@
+"""What the job needs of a model: the shape that `kardia.observe.Observer` has. The bench puts an identity in its place.
+
+A factory travels to Spark's workers and to the processes of replay by pickle, so it holds settings, never an observer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kardia.events import Event
+from kardia.tables import Row
+
+if TYPE_CHECKING:
+    from kardia.observe import ObserverSettings
+
+Rows = Mapping[str, Sequence[Row]]
+"""Rows per live table."""
+
+
+class LaneModel(Protocol):
+    """The model of one lane."""
+
+    def step(self, events: list[Event], /) -> Rows:
+        """Take the events of one batch, give the rows they cause."""
+
+    def finish(self) -> Rows:
+        """Take that no more input will come; give the rows still held."""
+
+    def snapshot(self) -> Any:
+        """Give everything it remembers as plain values."""
+
+
+class ModelFactory(Protocol):
+    """Makes the model of a lane, new or from what a snapshot remembers."""
+
+    def new(self, lane: int) -> LaneModel:
+        """Make the model of a lane that has seen nothing."""
+
+    def restore(self, lane: int, state: Any) -> LaneModel:
+        """Make the model a snapshot was taken of."""
+
+
+@dataclass(frozen=True)
+class ObserverFactory:
+    """The factory of production."""
+
+    settings: ObserverSettings
+
+    def new(self, lane: int) -> LaneModel:
+        """Make an observer that has seen nothing."""
+        from kardia.observe import Observer
+
+        return Observer(self.settings, lane=lane)
+
+    def restore(self, lane: int, state: Any) -> LaneModel:
+        """Make the observer a snapshot was taken of."""
+        from kardia.observe import Observer
+
+        return Observer.restore(self.settings, lane, state)

@@ -1,0 +1,50 @@
+"""Rows on their way from a lane to the sink: one (lane, table, blob) per table that has rows; blob is msgpack.
+
+One blob instead of N columns of N tables: the way through Spark has one fixed schema, and costs one copy.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+OUTPUT_DDL = "lane int, table string, blob binary"
+"""Columns of the stateful operator's output."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[list[Any]])
+
+
+def encode_rows(rows: Sequence[Sequence[Any]]) -> bytes:
+    """Bytes of the rows of one table."""
+    try:
+        return _encoder.encode(rows)
+    except UnicodeEncodeError:
+        return _encoder.encode(_visible(rows))
+
+
+def decode_rows(blob: bytes) -> list[list[Any]]:
+    """Rows of one blob."""
+    return _decoder.decode(blob)
+
+
+def merge(outputs: Iterable[tuple[int, str, bytes]]) -> dict[str, list[list[Any]]]:
+    """Rows per table of all lanes, in the order of the lanes: a repeat gives the same order."""
+    rows: dict[str, list[list[Any]]] = defaultdict(list)
+    for _lane, table, blob in sorted(outputs, key=lambda output: output[:2]):
+        rows[table].extend(decode_rows(blob))
+    return rows
+
+
+def _visible(value: Any) -> Any:
+    """Half of a surrogate pair, which msgpack refuses, as visible text."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {key: _visible(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_visible(inner) for inner in value]
+    return value

@@ -1,0 +1,128 @@
+"""Arrow and Spark schemas of the tables, and rows turned into Arrow: all rendered from `kardia.tables`.
+
+Nothing here lists a column. Types on disk: long is int64, int is int32, instants are int64 epoch milliseconds; the last
+column of every table is `batch_id`. delta-rs and delta-spark must agree on every type exactly
+(`int` and `bigint` do not mix), which is why one is derived from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kardia.tables import BATCH, STRAGGLER_FIELDS, TABLES, Column, Row, Table
+from spark_jobs.errors import RowsRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+TABLE_VERSION = 1
+"""Version of the shape of all tables, carried as a property of each; raised with every added column."""
+
+VERSION_PROPERTY = "kardia.tableVersion"
+
+_SCALARS: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "bool": pa.bool_(),
+}
+
+_ARROW: dict[str, pa.DataType] = _SCALARS | {
+    "strings": pa.list_(pa.string()),
+    "stragglers": pa.list_(pa.struct([(name, _SCALARS[kind]) for name, kind in STRAGGLER_FIELDS])),
+}
+
+
+def columns_of(table: Table) -> tuple[Column, ...]:
+    """Columns on disk: those of the description and `batch_id`."""
+    return (*table.columns, BATCH)
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Arrow schema of a table on disk."""
+    return pa.schema([pa.field(column.name, _ARROW[column.type], column.nullable) for column in columns_of(table)])
+
+
+def spark_schema(table: Table) -> StructType:
+    """Spark schema of a table on disk, derived from the Arrow one so that both cannot differ."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(arrow_schema(table))
+
+
+ARROW_SCHEMAS: dict[str, pa.Schema] = {name: arrow_schema(table) for name, table in TABLES.items()}
+"""Arrow schema of each table."""
+
+
+def to_arrow(table: Table, rows: Sequence[Sequence[Any]], batch_id: int) -> pa.Table:
+    """Rows of one table, `batch_id` added, as Arrow. A value that does not fit its column stops the batch by name."""
+    schema = ARROW_SCHEMAS[table.name]
+    width = len(table.columns)
+    for row in rows:
+        if len(row) != width:
+            raise RowsRefused(
+                f"a row of {table.name} has {len(row)} values",
+                f"batch {batch_id}",
+                f"{width}, one for each column of kardia.tables",
+                "this is a defect of the observer: report it with the row's batch",
+            )
+    values: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * width
+    arrays = [_array(table, column, given, batch_id) for column, given in zip(table.columns, values, strict=True)]
+    arrays.append(pa.array([batch_id] * len(rows), pa.int64()))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def to_tables(rows: Mapping[str, Sequence[Row]], batch_id: int) -> dict[str, pa.Table]:
+    """Arrow tables of everything one batch says; tables without rows are left out."""
+    return {name: to_arrow(TABLES[name], rows[name], batch_id) for name in TABLES if rows.get(name)}
+
+
+def _array(table: Table, column: Column, values: Sequence[Any], batch_id: int) -> pa.Array:
+    prepare = _PREPARE.get(column.type)
+    kind = _ARROW[column.type]
+    given = [None if value is None else prepare(value) for value in values] if prepare else values
+    try:
+        try:
+            # Inferred first, then cast: given the type at once, Arrow would cut the fraction off an instant silently.
+            array = pa.array(given, None if column.type in _WHOLE else kind).cast(kind)
+        except UnicodeEncodeError:
+            array = pa.array([_printable(value) for value in given], kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise _refusal(table, column, batch_id, str(error)) from error
+    if not column.nullable and array.null_count:
+        raise _refusal(table, column, batch_id, f"{array.null_count} values are null")
+    return array
+
+
+def _refusal(table: Table, column: Column, batch_id: int, why: str) -> RowsRefused:
+    return RowsRefused(
+        f"a value of {table.name}.{column.name} does not fit: {why}",
+        f"batch {batch_id}",
+        f"{column.type}{'' if column.nullable else ', never null'}",
+        "this is a defect of the observer: report it with the batch",
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Make half of a surrogate pair visible instead of unwritable: client ids are any UTF-16 a client likes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _printable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_printable(inner) for inner in value)
+    return value
+
+
+def _stragglers(value: Sequence[Any]) -> list[Any]:
+    """Entries as Arrow takes them for a struct: by position a tuple, by name a dict. msgpack made lists of tuples."""
+    return [entry if isinstance(entry, dict) else tuple(entry) for entry in value]
+
+
+_WHOLE = frozenset({"long", "int"})
+
+_PREPARE: dict[str, Callable[[Any], Any]] = {"stragglers": _stragglers, "strings": list}

@@ -1,0 +1,133 @@
+"""The live query: records of `kardia.events` through the lanes into the live tables, each batch exactly once.
+
+    Kafka source -> coalesce -> groupBy(lane) -> LaneProcessor -> foreachBatch: toArrow once -> TableWriter
+
+Steps of a batch: (1) Spark writes the planned offsets, (2) the lanes are stepped and the state is written, (3) the writer's
+steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch. A repeat after any crash starts at (1) with the
+same offsets and the state before them. The action on the frame runs in every repeat, also when all tables have the
+batch already, because the state of the batch is written by it.
+
+It must not know what an event means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_jobs.checkpoint import Checkpoint
+from spark_jobs.errors import JobError, JobStopped, StateRefused, TopicLost
+from spark_jobs.model import ModelFactory
+from spark_jobs.outputs import merge
+from spark_jobs.processor import LaneProcessor, stepped
+from spark_jobs.schemas import to_tables
+from spark_jobs.session import LANE_TASKS
+from spark_jobs.writers import TableWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+NAME = "live"
+"""Name of the query, part of the app_id of its transactions."""
+
+LOSS_MARKS = ("Some data may have been lost", "OffsetOutOfRangeException", "KAFKA_DATA_LOSS")
+"""What Spark's error contains when the topic no longer has offsets that were to be read."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What is known of a batch when it is in the tables."""
+
+    batch_id: int
+    rows: int
+
+
+class Sink:
+    """The end of the query: one call per batch, in the driver."""
+
+    def __init__(self, writer: TableWriter, first_batch: int, committed: Callable[[Committed], None] | None = None) -> None:
+        """Write with `writer`; `first_batch` is what the generation adds to Spark's numbers."""
+        self._writer = writer
+        self._first_batch = first_batch
+        self._committed = committed
+        self.failure: BaseException | None = None
+        """What stopped the query in here, before Spark wrapped it in Java text."""
+
+    def __call__(self, outputs: DataFrame, spark_batch_id: int) -> None:
+        """Write one batch."""
+        batch_id = self._first_batch + spark_batch_id
+        try:
+            found = outputs.toArrow()  # the one action: steps the lanes and writes their state
+            rows = merge(zip(*(found.column(name).to_pylist() for name in ("lane", "table", "blob")), strict=True))
+            self._writer.write(batch_id, to_tables(rows, batch_id))
+        except BaseException as error:
+            self.failure = error
+            raise
+        if self._committed is not None:
+            self._committed(Committed(batch_id, sum(map(len, rows.values()))))
+
+
+def start_query(
+    records: DataFrame,
+    factory: ModelFactory,
+    checkpoint: Checkpoint,
+    sink: Sink,
+    *,
+    trigger_ms: int = 0,
+    finishing: bool = False,
+    until_available: bool = False,
+) -> StreamingQuery:
+    """Start the query over records with `processor.INPUT_COLUMNS`; `until_available` stops it when all are read."""
+    agreement = checkpoint.generation.agreement
+    processor = LaneProcessor(
+        factory, agreement.topic, agreement.lanes, checkpoint.generation.name, finishing=finishing
+    )
+    writer = (
+        stepped(records.coalesce(LANE_TASKS), processor)
+        .writeStream.queryName(NAME)
+        .outputMode("update")
+        .option("checkpointLocation", str(checkpoint.spark_directory))
+        .foreachBatch(sink)
+    )
+    if until_available:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()
+
+
+def stop_all(spark: SparkSession) -> None:
+    """Stop every query; the batch in flight is repeated at the next start."""
+    for query in spark.streams.active:
+        query.stop()
+
+
+_OURS = re.compile(r"spark_jobs\.errors\.StateRefused: (?P<sentence>[^\n]+)")
+
+
+def explain(failure: BaseException | None, error: BaseException, where: str) -> JobError:
+    """Make of what ended a query the sentence a person needs, with Spark's own text as its cause."""
+    if isinstance(failure, JobError):
+        return failure
+    text = str(error)
+    ours = _OURS.search(text)
+    if ours:
+        return StateRefused(
+            f"a lane's saved state was refused: {ours['sentence']}", where, "state of this version", "follow the sentence"
+        )
+    if any(mark in text for mark in LOSS_MARKS):
+        return TopicLost(
+            "the topic no longer has records that were not read yet: retention or a deletion removed them",
+            where,
+            "every record from the last committed offset on",
+            "raise retention.ms of the topic; then pass --accept-loss once: it reads on from the first record there is "
+            "and marks every group of the lane unknown across the gap",
+        )
+    reason = next((line.strip() for line in reversed(text.splitlines()) if "Error" in line or "Exception" in line), text)
+    return JobStopped(
+        f"the query ended by an error: {reason[:500]}",
+        where,
+        "a query that runs until it is stopped",
+        "read the error above it, correct the cause and start again: the batch is repeated, nothing is lost",
+    )

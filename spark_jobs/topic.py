@@ -1,0 +1,98 @@
+"""The topic `kardia.events` as the job reads it: Spark's Kafka source with measured settings, and one row per record.
+
+It must not look into a record: that is done where the lane is stepped, so that a foreign record stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ingest.wire import FORMAT_HEADER
+from spark_jobs.errors import TopicRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MAX_RECORDS_PER_BATCH = 1_500
+"""Records of one micro-batch, so at most 1.5 million events (a record holds 1,000 at most): enough to amortise the fixed
+0.3 s of a batch, and few enough for two lanes of it to be decoded in 1.5 GB."""
+
+METADATA_TIMEOUT_S = 30.0
+
+CONSUMER = {
+    # After each poll Spark asks the broker for two offsets, and they queue behind the consumer's next fetch, which waits
+    # for data up to this long: at Kafka's default of 500 it costs 85 ms per partition and batch. No idle traffic comes
+    # of it, because Spark polls only inside a batch.
+    "kafka.fetch.max.wait.ms": "5",
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+}
+
+
+def lanes_of(bootstrap: str, topic: str, more: Mapping[str, str] | None = None) -> int:
+    """Partitions of the topic; refuses if the broker or the topic is not there."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, **(more or {})}, logger=_quiet)
+    try:
+        found = admin.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic]
+    except KafkaException as error:
+        raise TopicRefused(
+            f"no broker answered within {METADATA_TIMEOUT_S:.0f} s: {error.args[0].str()}",
+            bootstrap,
+            "a reachable Kafka broker",
+            "check --bootstrap-server and the network",
+        ) from error
+    if found.error is not None or not found.partitions:
+        raise TopicRefused(
+            f"there is no topic {topic}",
+            bootstrap,
+            "the topic that `kardia collect` creates",
+            "start the collector first, or correct --topic",
+        )
+    return len(found.partitions)
+
+
+def records(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    *,
+    max_records: int = MAX_RECORDS_PER_BATCH,
+    fail_on_loss: bool = True,
+    more: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Stream of records with the columns the stateful operator takes (`processor.INPUT_COLUMNS`)."""
+    reader = spark.readStream.format("kafka")
+    options = {
+        "kafka.bootstrap.servers": bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "includeHeaders": "true",
+        "failOnDataLoss": str(fail_on_loss).lower(),
+        "maxOffsetsPerTrigger": str(max_records),
+        **CONSUMER,
+        **{f"kafka.{key}": value for key, value in (more or {}).items()},
+    }
+    for key, value in options.items():
+        reader = reader.option(key, value)
+    return reader.load().selectExpr(
+        "partition AS lane",
+        "offset",
+        "unix_millis(timestamp) AS at_ms",
+        # The first header of that name; a map of the headers would fail on a record that has one twice.
+        f"get(filter(headers, h -> h.key = '{FORMAT_HEADER}'), 0).value AS format",
+        "value",
+    )
+
+
+class _Quiet:
+    """Takes the client's own log lines: its errors are raised anyway, and they would appear beside the sentence."""
+
+    def log(self, *_: object, **__: object) -> None:
+        """Drop the line."""
+
+
+_quiet = _Quiet()

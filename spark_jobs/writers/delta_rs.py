@@ -1,0 +1,78 @@
+"""The writer of the live tables on one machine: delta-rs, one commit of a few milliseconds per table and batch.
+
+It needs no JVM, so replay uses it as well. Steps and promises: `spark_jobs.writers`. Measured against delta-spark: 110
+times less CPU per batch of four tables, because delta-spark runs a Spark job for every commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from kardia.tables import LIVE_TABLES
+from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
+from spark_jobs.writers.tables import create_or_open
+
+THREADS = 4
+"""Commits at the same time: four take 14 ms where one takes 9 (a commit waits for the disk)."""
+
+COMMIT_RETRIES = 15
+"""Attempts against a concurrent compaction before the batch fails; it is then repeated as a whole."""
+
+
+class DeltaRsWriter:
+    """Body of `TableWriter` on delta-rs."""
+
+    def __init__(self, directory: Path, app_id: str, reached: Reached = nothing_happens) -> None:
+        """Remember where and as whom to write; `prepare` opens."""
+        self.directory = directory
+        self.app_id = app_id
+        self._reached = reached
+        self._open: dict[str, DeltaTable] = {}
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="delta-rs")
+
+    def prepare(self) -> None:
+        """Create missing tables; refuse a table of another shape."""
+        for name in LIVE_TABLES:
+            self._open[name] = create_or_open(self.directory, name)
+
+    def written(self) -> int | None:
+        """Give the last complete batch of this app_id."""
+        version: int | None = self._open["progress"].transaction_version(self.app_id)
+        return version
+
+    def write(self, batch_id: int, tables: Mapping[str, pa.Table]) -> None:
+        """Run steps 1 and 2 for one batch."""
+        self._reached("batch:before", batch_id)
+        body = [name for name in BODY_TABLES if name in tables]
+        for done in [self._threads.submit(self._append, name, batch_id, tables[name]) for name in body]:
+            done.result()
+        if "progress" in tables:
+            self._append("progress", batch_id, tables["progress"])
+        self._reached("batch:written", batch_id)
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown()
+
+    def _append(self, name: str, batch_id: int, rows: pa.Table) -> None:
+        table = self._open[name]
+        table.update_incremental()
+        done = table.transaction_version(self.app_id)
+        if done is not None and done >= batch_id:
+            return
+        self._reached(f"{name}:before", batch_id)
+        write_deltalake(
+            table,
+            rows,
+            mode="append",
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(self.app_id, batch_id)],
+                max_commit_retries=COMMIT_RETRIES,
+            ),
+        )
+        self._reached(f"{name}:written", batch_id)
