@@ -67,8 +67,8 @@ def _from_folder(artifacts: Sequence[Artifact], folder: Path, name: str) -> list
     if wrong:
         listed = ", ".join(a.file_name for a in wrong[:5]) + (" and others" if len(wrong) > 5 else "")
         raise JvmError(
-            f"{OFFLINE_VARIABLE}={folder} lacks {len(wrong)} of {len(artifacts)} jars of the set {name!r}, or other "
-            f"bytes are in it than the lock says: {listed}. Copy them there, or unset {OFFLINE_VARIABLE} to have them fetched."
+            f"{OFFLINE_VARIABLE}={folder} lacks {len(wrong)} of {len(artifacts)} jars of {name!r}, or has other bytes "
+            f"than the lock says: {listed}. Copy them there, or unset {OFFLINE_VARIABLE} to have them fetched."
         )
     return [folder / a.file_name for a in artifacts]
 

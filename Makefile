@@ -1,0 +1,37 @@
+# Everything starts here; on a fresh clone each target needs Python 3.11 to 3.13 and make, nothing else.
+# `scripts/setup.py` makes .venv on the first run and does nothing on later ones.
+# Options of a target's command go through ARGS: make demo ARGS="--scenario kill"
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+
+help: ## Show the targets, each with its sentence.
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
+		printf '%-12s %s\n' "$$name" "$$text"; done
+
+setup: ## Make .venv with every dependency pinned and hashed; the first time a few minutes, then nothing.
+	@$(PYTHON) scripts/setup.py
+
+demo: setup ## Start a real broker, consumers with real faults and the whole pipeline; end with a verdict.
+	@$(BIN)/kardia demo $(ARGS)
+
+test: setup ## Run all tests; says at the end what was left out because a system package is missing.
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imports.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup ## Measure throughput and latency, each beside a baseline of the same run.
+	@$(BIN)/kardia bench $(ARGS)
+
+clean: ## Remove what set-up and runs have made in this folder; the cache of jars and packages stays.
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist kardia-data \
+		spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
