@@ -184,7 +184,7 @@ PATTERNS: tuple[Pattern, ...] = (
 """Every line that gives an event. Order matters only between patterns with the same words."""
 
 _DELETED = re.compile(r"The following groups were deleted: (?P<groups>.*)\. A total of \d+ offsets were removed\.", re.DOTALL)
-_LOGGER = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)\Z")
+_LOGGER = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)?\Z")
 _LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
 _SCALA_PREFIX = re.compile(r"\[Group(?:Coordinator|MetadataManager)(?: brokerId=| )\d+\]:? ")
 _JAVA_PREFIX = re.compile(r"\[GroupCoordinator id=\d+(?: topic=__consumer_offsets partition=(?P<partition>\d+))?\] ")

@@ -1,0 +1,147 @@
+"""Blocks of complete lines, and what reading them gives: events by lane, counts by reason.
+
+The inner loop of both readers, live (`ingest.tail`) and offline (`ingest.offline`). A block is bytes that end with a
+line end; positions are byte positions in the file. Damage is met here: CR before the line end is trimmed, a run of NUL
+bytes before a line (a writer that kept its offset over a truncate) is skipped and counted, a byte order mark at
+the head of the file is skipped, a line over `MAX_LINE_BYTES` is rejected with its length.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
+from ingest.router import UNROUTED, Client, Directory
+from kardia.events import Event, Kind
+
+_BOM = b"\xef\xbb\xbf"
+_FETCH, _TELEMETRY = UNROUTED
+_REJECTED = int(Kind.REJECTED)
+
+
+@dataclass(slots=True)
+class Sink:
+    """Where the events of blocks go. `unrouted` holds what names no group, by client, until a directory routes it."""
+
+    lanes: int
+    directory: Directory
+    events: list[list[Event]] = field(default_factory=list)
+    unrouted: dict[Client, list[Event]] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    lines: int = 0
+    nul_bytes: int = 0
+    first_at_ms: float | None = None
+    """Stamp of the first line that has one."""
+    last_at_ms: float | None = None
+    """Highest stamp seen."""
+
+    def __post_init__(self) -> None:
+        """One list per lane."""
+        if not self.events:
+            self.events = [[] for _ in range(self.lanes)]
+
+    def add(self, event: Event) -> None:
+        """Put one event where it belongs."""
+        kind = event[0]
+        if kind == _FETCH or kind == _TELEMETRY:
+            client = (event[12], event[13])
+            waiting = self.unrouted.get(client)
+            if waiting is None:
+                self.unrouted[client] = [event]
+            else:
+                waiting.append(event)
+        elif kind == _REJECTED:
+            self.rejected[(event.detail or {})["reason"]] += 1
+            self.events[0].append(event)
+        else:
+            self.events[event[1] % self.lanes].append(event)
+            self.directory.learn(event)
+
+    def seen_at(self, at_ms: float) -> None:
+        """A line with this stamp has been read."""
+        if self.first_at_ms is None:
+            self.first_at_ms = at_ms
+        if self.last_at_ms is None or at_ms > self.last_at_ms:
+            self.last_at_ms = at_ms
+
+
+def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Sink) -> None:
+    """Read a block of complete lines that begins at byte `start` of the file."""
+    lines = block.split(b"\n")
+    lines.pop()  # what stands after the last line end: nothing
+    if not lines:
+        return
+    damaged = start == 0 or b"\r\n" in block or b"\0" in block or max(map(len, lines)) > MAX_LINE_BYTES
+    sink.lines += len(lines)
+    read, add, ignored = dialect.read, sink.add, sink.ignored
+    lanes, events, unrouted, learn = sink.lanes, sink.events, sink.unrouted, sink.directory.learn
+    highest = 0.0
+    at = start
+    for raw in lines:
+        begin, at = at, at + len(raw) + 1
+        line = raw
+        if damaged:
+            if len(raw) > MAX_LINE_BYTES:
+                add(too_long(dialect, raw, len(raw), source, begin, at))
+                continue
+            line, begin = _repaired(raw, begin, sink)
+        reading = read(line, source, begin, at)
+        if type(reading) is str:
+            ignored[reading] += 1
+        elif type(reading) is Event:
+            kind = reading[0]
+            if reading[5] > highest:
+                highest = reading[5]
+            if kind == _FETCH:
+                client = (reading[12], reading[13])
+                waiting = unrouted.get(client)
+                if waiting is None:
+                    unrouted[client] = [reading]
+                else:
+                    waiting.append(reading)
+            elif kind == _REJECTED or kind == _TELEMETRY:
+                add(reading)
+            else:
+                events[reading[1] % lanes].append(reading)
+                learn(reading)
+        else:
+            for event in reading:
+                add(event)
+    _note_stamps(dialect, lines, sink, highest)
+
+
+def _note_stamps(dialect: Dialect, lines: list[bytes], sink: Sink, highest: float) -> None:
+    """Stamps of the block: ignored lines show as well that the log is alive, so its last stamped line counts."""
+    if sink.first_at_ms is None:
+        for line in lines:
+            at_ms = dialect.stamp_ms(line)
+            if at_ms is not None:
+                sink.seen_at(at_ms)
+                break
+    for line in reversed(lines):
+        at_ms = dialect.stamp_ms(line)
+        if at_ms is not None:
+            sink.seen_at(at_ms)
+            break
+    if highest:
+        sink.seen_at(highest)
+
+
+def _repaired(raw: bytes, begin: int, sink: Sink) -> tuple[bytes, int]:
+    line = raw.removesuffix(b"\r")
+    if line[:1] == b"\0":
+        bare = line.lstrip(b"\0")
+        sink.nul_bytes += len(line) - len(bare)
+        begin += len(line) - len(bare)
+        line = bare
+    if begin == 0 and line.startswith(_BOM):
+        line = line[len(_BOM) :]
+    return line, begin
+
+
+def too_long(dialect: Dialect, head: bytes, length: int, source: str, start: int, end: int) -> Event:
+    """Rejection of a line over the bound; `head` is at least its beginning."""
+    expected = f"at most {MAX_LINE_BYTES} bytes; this line has {length}"
+    return rejection("line_too_long", expected, head, source, start, end, dialect.stamp_ms(head))
