@@ -78,6 +78,7 @@ def install() -> None:
     listed.write_text(without(REQUIREMENTS.read_text(encoding="utf-8"), set() if not own_java else {CARRIED_JAVA}))
     python = ["--python", str(venv_python())]
     build = ["--build-constraints", str(BUILD_LOCK), "--require-build-hashes"]
+    build += ["--preview-features", "build-dependency-hashes"]
     run([*uv, "pip", "sync", *python, *build, "--require-hashes", str(listed)], "installing the pinned packages")
     say("Installing Kardia itself ...")
     run([*uv, "pip", "install", *python, *build, "--no-deps", "--editable", str(ROOT)], "installing Kardia itself")
@@ -146,6 +147,7 @@ def install_uv() -> list[str]:
         say("Fetching uv ...")
         shutil.rmtree(UV_FOLDER, ignore_errors=True)
         options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--quiet", "--no-deps"]
+        options += ["--root-user-action", "ignore"]
         target = ["--target", str(UV_FOLDER), "--require-hashes", "--only-binary", ":all:", "-r", str(UV_LOCK)]
         run([*pip_command(), "install", *options, *target], "fetching uv")
     # Trust what Python trusts, e.g. a company's authority; with none known, uv's own list is the better one.
