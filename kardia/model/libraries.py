@@ -2,7 +2,8 @@
 
 The question is which requests exist only because the application polled. Java and kafka-python fetch, commit and join
 inside poll; librdkafka does all of it in the background and shows consumption only in the offsets it commits; others
-promise nothing. Recognised from the name a client announces, else from the versions of the APIs it uses.
+promise nothing. Recognised from the name a client announces, else from the client.id
+it takes when it is given none.
 """
 
 from __future__ import annotations
@@ -57,11 +58,8 @@ _ANNOUNCED = (
 )
 
 
-def recognise(software: str, client_id: str, protocol_type: str, join_version: int) -> str:
-    """Name of the library in `LIBRARIES` from what it announces, else from its JoinGroup; "unknown" if it fits none.
-
-    An announcement always decides. Without one, only shapes that a single library has are trusted.
-    """
+def recognise(software: str, client_id: str, protocol_type: str) -> str:
+    """Name of the library in `LIBRARIES` from what it announces, else from its default client.id; "unknown" otherwise."""
     if protocol_type == "connect":
         return "connect"
     announced = software.lower()
@@ -74,4 +72,4 @@ def recognise(software: str, client_id: str, protocol_type: str, join_version: i
     for part, name in (("aiokafka", "aiokafka"), ("kafka-python", "kafka-python"), ("kafka-go", "kafka-go")):
         if part in client:
             return name
-    return "aiokafka" if join_version == 5 else "unknown"
+    return "unknown"

@@ -1,0 +1,264 @@
+"""The observer's memory and its mouth: groups held, indexes over them, and the rows said about them.
+
+Decides nothing about Kafka; the modules beside it do. `known_at` of what is said never goes back within a group, and a
+later row about the same life or rebalance always has a higher one, because the highest stands.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+from typing import Any
+
+from kardia.events import Event
+from kardia.model.sessions import Coordinator, coordinator_of
+from kardia.model.states import COORDINATOR_MOVED
+from kardia.observe import expiry, rebalance, records, rows
+from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.settings import ObserverSettings
+from kardia.tables import LIVE_TABLES, Row
+
+MAX_ENDED = 64
+"""Lives that are over and still held per group, for evidence that confirms or corrects them; the oldest goes first."""
+
+Timer = tuple[float, str, str, str]
+"""(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
+
+
+class Facts:
+    """Groups of one lane, and rows about them."""
+
+    def __init__(self, settings: ObserverSettings, lane: int) -> None:
+        self.settings = settings
+        self.lane = lane
+        self.groups: dict[str, Group] = {}
+        self.clients: dict[tuple[int, str, str], dict[str, tuple[Group, Member]]] = {}
+        self.timers: dict[str, list[Timer]] = {}
+        self.coordinator: Coordinator = coordinator_of(settings.kafka_version) or Coordinator.JAVA
+        self.coordinator_known = bool(settings.kafka_version)
+        self.rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
+        self.broker = ""
+        self.known = 0.0
+        self.evidence: Event | str = ""
+        self.divergences = 0
+        self.late = 0
+        self.not_modelled = 0
+
+    # --- memory
+
+    def group_of(self, event: Event) -> Group:
+        """The group an event is about, made when it is new; notes when another broker answers for it."""
+        group = self.groups.get(event.group_id)
+        if group is None:
+            group = self.groups[event.group_id] = Group(event.group_id, event.shard)
+        if group.broker != self.broker and self.broker and event.error_code not in COORDINATOR_MOVED:
+            self._switch(group, event)
+        return group
+
+    def _switch(self, group: Group, event: Event) -> None:
+        first = not group.broker
+        group.broker = self.broker
+        for member in group.members.values():
+            member.timer_at = NEVER
+        if first:
+            for member in group.members.values():
+                self.watch(group, member)
+        else:
+            records.on_loaded(self, group, event.handled_at_ms, "inferred")
+
+    def moved(self, group: Group, event: Event, at: float) -> None:
+        """This broker does not lead the group: nothing about the member follows; what it said last stands."""
+        if group.broker == self.broker:
+            group.loaded_at = max(group.loaded_at, at)
+
+    def index(self, group: Group, member: Member) -> None:
+        """Make a member findable by its client.id and address, which is all that a FETCH tells."""
+        if member.client_id or member.client_host:
+            key = (group.shard, member.client_id, member.client_host)
+            self.clients.setdefault(key, {})[member.member_id] = (group, member)
+
+    def members_of(self, shard: int, client_id: str, client_host: str) -> list[tuple[Group, Member]]:
+        """Members that a FETCH of this client may belong to."""
+        found = self.clients.get((shard, client_id, client_host))
+        return list(found.values()) if found else []
+
+    def _forget(self, group: Group, member: Member) -> None:
+        key = (group.shard, member.client_id, member.client_host)
+        found = self.clients.get(key)
+        if found is not None:
+            found.pop(member.member_id, None)
+            if not found:
+                del self.clients[key]
+
+    # --- timers
+
+    def schedule(self, group: Group, due: float, kind: str, key: str) -> None:
+        """Have a timer of the group fire at `due` on the clock of its broker."""
+        heappush(self.timers.setdefault(group.broker, []), (due, group.group_id, kind, key))
+
+    def watch(self, group: Group, member: Member, not_before: float = NEVER) -> None:
+        """Have the member looked at when something about it may become due. One timer per member is outstanding."""
+        if not group.broker:
+            return
+        due = expiry.next_due(self, group, member)
+        if due < 0:
+            return
+        due = max(due, not_before)
+        if member.timer_at < 0 or due < member.timer_at:
+            member.timer_at = due
+            self.schedule(group, due, "member", member.member_id)
+
+    # --- what is said
+
+    def _known(self, group: Group, last: int = -1) -> int:
+        if self.known > group.known_at:
+            group.known_at = self.known
+        known_at = rows.instant(group.known_at)
+        return known_at if known_at > last else last + 1
+
+    def _evidence(self) -> str:
+        event = self.evidence
+        return event if isinstance(event, str) else f"{event.source}@{event.start}"
+
+    def move(self, group: Group, at: float, to_state: str, cause: str, certainty: str) -> None:
+        """The group changes its state."""
+        from_state = group.told_state
+        group.state = to_state
+        if from_state == to_state:
+            return
+        group.told_state = to_state
+        group.seq += 1
+        self.rows["transitions"].append(
+            rows.transition_row(
+                self.settings.cluster_id,
+                group,
+                at,
+                self._known(group),
+                certainty,
+                None,
+                str(from_state),
+                str(to_state),
+                cause,
+                self._evidence(),
+            )
+        )
+
+    def emit_transition(
+        self, group: Group, at: float, member_id: str, from_state: str, to_state: str, cause: str, certainty: str
+    ) -> None:
+        """A member begins or ends its membership."""
+        group.seq += 1
+        self.rows["transitions"].append(
+            rows.transition_row(
+                self.settings.cluster_id,
+                group,
+                at,
+                self._known(group),
+                certainty,
+                member_id,
+                from_state,
+                to_state,
+                cause,
+                self._evidence(),
+            )
+        )
+
+    def emit_member(self, group: Group, member: Member, at: float, certainty: str, over: Ended | None = None) -> None:
+        """What is known about a life."""
+        member.row_known = self._known(group, member.row_known)
+        self.rows["members"].append(
+            rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, certainty)
+        )
+
+    def emit_rebalance(
+        self, group: Group, current: Rebalance, stragglers: list[dict[str, Any]], certainty: str
+    ) -> None:
+        """What is known about a rebalance."""
+        current.row_known = self._known(group, current.row_known)
+        self.rows["rebalances"].append(
+            rows.rebalance_row(self.settings.cluster_id, group, current, stragglers, current.row_known, certainty)
+        )
+
+    def emit_prediction(self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float) -> None:
+        """A prediction is made, or comes to its outcome."""
+        predicted_at = getattr(member, f"{kind}_prediction_at")
+        deadline = getattr(member, f"{kind}_prediction_deadline")
+        known_at = self._known(group)
+        if outcome != "open":
+            known_at = max(known_at, rows.instant(predicted_at) + 1)
+        certainty = "inferred" if kind == "session" else "provisional"
+        self.rows["predictions"].append(
+            rows.prediction_row(
+                self.settings.cluster_id,
+                group,
+                member,
+                known_at,
+                certainty,
+                kind,
+                predicted_at,
+                deadline,
+                outcome,
+                outcome_at,
+            )
+        )
+
+    def close_prediction(self, group: Group, member: Member, kind: str, outcome: str, at: float) -> None:
+        """Score a prediction and forget it."""
+        self.emit_prediction(group, member, kind, outcome, at)
+        setattr(member, f"{kind}_prediction_at", NEVER)
+        setattr(member, f"{kind}_prediction_deadline", NEVER)
+
+    # --- lives
+
+    def end_member(
+        self, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str, *, quiet: bool = False
+    ) -> None:
+        """A life is over. `quiet`: without asking what that does to the group."""
+        group.members.pop(member.member_id, None)
+        if group.instances.get(member.instance_id) == member.member_id:
+            del group.instances[member.instance_id]
+        self._forget(group, member)
+        at = max(at, member.joined_at)
+        over = Ended(member, at, cause, reason, certainty)
+        group.ended.pop(member.member_id, None)
+        group.ended[member.member_id] = over
+        if len(group.ended) > MAX_ENDED:
+            del group.ended[next(iter(group.ended))]
+        self.emit_member(group, member, at, certainty, over)
+        self.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty)
+        self._score(group, member, cause, at)
+        if member.health_at >= 0:
+            self.rows["health"].append(
+                rows.health_row(
+                    self.settings.cluster_id, group, member, at, self._known(group), certainty, "ended", [cause]
+                )
+            )
+        if not quiet:
+            rebalance.on_member_ended(self, group, member, at, cause, reason, certainty)
+
+    def _score(self, group: Group, member: Member, cause: str, at: float) -> None:
+        """What became of the predictions about a life that is over."""
+        struck = {"session_expired": "session", "poll_timeout": "poll", "rebalance_timeout": "rebalance"}.get(cause)
+        for kind in ("session", "poll", "rebalance"):
+            if getattr(member, f"{kind}_prediction_at") < 0:
+                continue
+            if kind == struck:
+                outcome = "came_true"
+            else:
+                outcome = "unknown" if cause in ("unknown", "session_expired") else "averted"
+            self.close_prediction(group, member, kind, outcome, at)
+
+    def reinstate(self, group: Group, over: Ended, at: float) -> Member:
+        """A life that was taken for ended goes on: later evidence shows it."""
+        member = over.member
+        group.ended.pop(member.member_id, None)
+        group.members[member.member_id] = member
+        if member.instance_id:
+            group.instances[member.instance_id] = member.member_id
+        member.armed_at = max(member.armed_at, at)
+        member.timer_at = NEVER
+        member.overdue = False
+        self.index(group, member)
+        self.emit_member(group, member, at, "inferred")
+        self.emit_transition(group, at, member.member_id, "Absent", "Member", "still a member", "inferred")
+        self.watch(group, member)
+        return member

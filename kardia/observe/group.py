@@ -1,0 +1,234 @@
+"""What the observer holds: groups, members, an open rebalance. Plain data with a compact form for the state store.
+
+Nothing here decides anything. Instants are floats, epoch milliseconds on the broker's clock; NEVER stands for "not
+known" and "does not happen".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from kardia.model.states import GroupState
+
+NEVER = -1.0
+"""An instant that is not known."""
+
+
+@dataclass(slots=True)
+class Member:
+    """One life of a member, from the coordinator's ADD to its end."""
+
+    member_id: str
+    joined_at: float
+    instance_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    connection: str = ""
+    software: str = ""
+    library: str = "unknown"
+    session_ms: int = -1
+    rebalance_ms: int = -1
+    generation_first: int = -1
+    seen_joining: bool = False
+    """Its own JoinGroup was seen; without it joined_at is only when it was first noticed."""
+
+    # the session
+    armed_at: float = NEVER
+    """Last renewal of the session timer."""
+    armed_before_join: float = NEVER
+    """Renewal in force before the last join completion: tells when a member that is missing from it had run out."""
+    unknown_since: float = NEVER
+    """Set while a gap hides whether it was renewed."""
+    told_at: float = NEVER
+    """When it was first told (27) of the rebalance under way; then it may be waiting in a JoinGroup, unseen."""
+    habit_ms: float = 0.0
+    """Longest usual silence between two renewals, slowly forgotten."""
+    heard_at: float = NEVER
+    """Last request of any kind that reached the coordinator."""
+
+    # the application
+    polled_at: float = NEVER
+    poll_evidence: str = "none"
+    poll_error_ms: float = 0.0
+    committed_at: float = NEVER
+    commit_mark: int = -1
+    """Sum of the last committed offsets: changed means advanced."""
+    fetched_at: float = NEVER
+    """Last answer that brought records."""
+    data_since_commit_at: float = NEVER
+    """First answer with records after the last commit: data was there to consume and to commit."""
+
+    # what has been said
+    timer_at: float = NEVER
+    overdue: bool = False
+    session_prediction_at: float = NEVER
+    session_prediction_deadline: float = NEVER
+    poll_prediction_at: float = NEVER
+    poll_prediction_deadline: float = NEVER
+    rebalance_prediction_at: float = NEVER
+    rebalance_prediction_deadline: float = NEVER
+    health_at: float = NEVER
+    row_known: int = -1
+
+    @property
+    def deadline(self) -> float:
+        """When the coordinator evicts it if it stays silent; NEVER when that is not known."""
+        if self.armed_at < 0 or self.session_ms < 0 or self.unknown_since >= 0:
+            return NEVER
+        return self.armed_at + self.session_ms
+
+
+@dataclass(slots=True)
+class Ended:
+    """A life that is over, kept as long as later evidence may correct or confirm it."""
+
+    member: Member
+    ended_at: float
+    cause: str
+    reason: str
+    certainty: str
+
+
+@dataclass(slots=True)
+class Join:
+    """A JoinGroup that was answered at the end of a join phase."""
+
+    member_id: str
+    asked_id: str
+    instance_id: str
+    client_id: str
+    arrived_at: float
+    handled_at: float
+    reason: str
+    is_new: bool
+    replaces: str = ""
+
+
+@dataclass(slots=True)
+class Cause:
+    """Something that makes a Stable group prepare a rebalance, at its instant."""
+
+    at: float
+    trigger: str
+    member_id: str = ""
+    client_id: str = ""
+    instance_id: str = ""
+    reason: str = ""
+    certainty: str = "exact"
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """A rebalance under way, or just completed and not yet settled."""
+
+    generation_before: int
+    started_at: float
+    """NEVER until the cause is known."""
+    cause: Cause | None = None
+    told_at: float = NEVER
+    """First answer 27: it had begun by then."""
+    joined_at: float = NEVER
+    generation_after: int = -1
+    assigned_at: float = NEVER
+    joins: list[Join] = field(default_factory=list)
+    leader: str = ""
+    protocol_name: str = ""
+    listed: list[list[str]] | None = None
+    """Members in the leader's answer: [member id, instance id]."""
+    members_before: int = -1
+    removed: list[list[Any]] = field(default_factory=list)
+    """[member id, client id, waited_ms] of those who were waited for in vain."""
+    settled: bool = False
+    row_known: int = -1
+
+
+@dataclass(slots=True)
+class Group:
+    """Everything held about one group."""
+
+    group_id: str
+    shard: int
+    broker: str = ""
+    protocol: str = "classic"
+    state: str = GroupState.UNKNOWN
+    told_state: str = GroupState.UNKNOWN
+    """State that the last row of `transitions` says; behind `state` while the cause of a rebalance is not known."""
+    generation: int = -1
+    leader: str = ""
+    protocol_name: str = ""
+    protocol_type: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, list[Any]] = field(default_factory=dict)
+    """Ids handed out and not used yet: [deadline, client id, client host]."""
+    ended: dict[str, Ended] = field(default_factory=dict)
+    rebalance: Rebalance | None = None
+    stable_at: float = NEVER
+    steady_at: float = NEVER
+    """Latest instant at which an answer showed that no rebalance was under way."""
+    whole: bool = False
+    """All members are known: a leader's list or a record has been seen."""
+    seq: int = 0
+    known_at: float = 0.0
+    prepared_at: float = NEVER
+    """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
+    prepared_reason: str = ""
+    record_at: float = NEVER
+    loaded_at: float = NEVER
+
+
+T = TypeVar("T", Member, Ended, Join, Cause, Rebalance, Group)
+
+
+def _getter(kind: type[Any]) -> attrgetter[tuple[Any, ...]]:
+    return attrgetter(*(item.name for item in fields(kind)))
+
+
+_MEMBER, _JOIN, _CAUSE = _getter(Member), _getter(Join), _getter(Cause)
+_GROUP_PLAIN = tuple(
+    item.name for item in fields(Group) if item.name not in ("members", "ended", "rebalance")
+)
+_GROUP = attrgetter(*_GROUP_PLAIN)
+_REBALANCE_PLAIN = tuple(item.name for item in fields(Rebalance) if item.name not in ("cause", "joins"))
+_REBALANCE = attrgetter(*_REBALANCE_PLAIN)
+
+
+def dump_group(group: Group) -> list[Any]:
+    """A group as nested lists of plain values, the form that the state store keeps."""
+    rebalance = group.rebalance
+    return [
+        list(_GROUP(group)),
+        [_MEMBER(member) for member in group.members.values()],
+        [
+            [_MEMBER(over.member), over.ended_at, over.cause, over.reason, over.certainty]
+            for over in group.ended.values()
+        ],
+        None
+        if rebalance is None
+        else [
+            list(_REBALANCE(rebalance)),
+            None if rebalance.cause is None else _CAUSE(rebalance.cause),
+            [_JOIN(join) for join in rebalance.joins],
+        ],
+    ]
+
+
+def load_group(data: list[Any]) -> Group:
+    """The inverse of `dump_group`."""
+    plain, members, ended, open_rebalance = data
+    group = Group(**dict(zip(_GROUP_PLAIN, plain, strict=True)))
+    for values in members:
+        member = Member(*values)
+        group.members[member.member_id] = member
+    for values, ended_at, cause, reason, certainty in ended:
+        member = Member(*values)
+        group.ended[member.member_id] = Ended(member, ended_at, cause, reason, certainty)
+    if open_rebalance is not None:
+        values, cause_values, joins = open_rebalance
+        rebalance = Rebalance(**dict(zip(_REBALANCE_PLAIN, values, strict=True)))
+        rebalance.cause = None if cause_values is None else Cause(*cause_values)
+        rebalance.joins = [Join(*join) for join in joins]
+        group.rebalance = rebalance
+    return group

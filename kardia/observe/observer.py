@@ -1,0 +1,399 @@
+"""The loop: events of one lane in, rows out. Puts events into the order in which they took effect and fires timers.
+
+Each broker has its own clock, which only its ticks move. An event is applied when its broker's log is known to be
+complete up to a moment (`hold_ms`) after it; timers between two events fire first. So any split of the same events
+into steps gives the same transitions, rebalances, members and predictions. A repeat is recognised by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop
+from operator import itemgetter
+from typing import Any
+
+from kardia.events import Event, Kind, broker_of, stream_of
+from kardia.model.sessions import Coordinator, coordinator_of_connection
+from kardia.model.states import GroupState
+from kardia.observe import expiry, rebalance, records, requests, rows
+from kardia.observe.facts import Facts, Timer
+from kardia.observe.group import NEVER, Group, dump_group, load_group
+from kardia.observe.settings import ObserverSettings
+from kardia.tables import LIVE_TABLES, Row
+
+OFFSETS_BROKER = "offsets-topic"
+"""Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
+
+_BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)})
+"""Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
+
+_FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
+
+_TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
+
+HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
+    Kind.JOIN: requests.on_join,
+    Kind.SYNC: requests.on_sync,
+    Kind.HEARTBEAT: requests.on_heartbeat,
+    Kind.LEAVE: requests.on_leave,
+    Kind.COMMIT: requests.on_commit,
+    Kind.TXN_COMMIT: lambda observer, event, at: None,  # never renews a session (`doTxnCommitOffsets`)
+    Kind.FETCH: requests.on_fetch,
+    Kind.TELEMETRY: requests.on_telemetry,
+    Kind.DELETE_GROUPS: requests.on_delete_groups,
+    Kind.MODERN_HEARTBEAT: requests.on_modern,
+    Kind.GROUP_RECORD: records.on_group_record,
+    Kind.OFFSET_RECORD: records.on_offset_record,
+    Kind.OTHER_RECORD: records.on_other_record,
+    Kind.COORDINATOR_LINE: records.on_coordinator_line,
+}
+
+
+class _Source:
+    """How far one source has been accepted."""
+
+    __slots__ = ("end", "since_tick", "tick_end")
+
+    def __init__(self, end: int = -1, tick_end: int = -1, since_tick: int = 0) -> None:
+        self.end = end
+        self.tick_end = tick_end
+        self.since_tick = since_tick
+
+
+class _Stream:
+    """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
+
+    __slots__ = ("complete_to", "duplicates", "events", "gaps", "ignored", "lines", "rejected", "touched")
+
+    def __init__(self, complete_to: float = NEVER) -> None:
+        self.complete_to = complete_to
+        self.clear()
+
+    def clear(self) -> None:
+        self.events = self.duplicates = self.lines = self.ignored = self.rejected = self.gaps = 0
+        self.touched = False
+
+
+class Observer(Facts):
+    """Everything known about the groups of one lane. See `kardia.observe` for the reading order."""
+
+    def __init__(self, settings: ObserverSettings, lane: int = 0) -> None:
+        super().__init__(settings, lane)
+        self._sources: dict[str, _Source] = {}
+        self._streams: dict[str, _Stream] = {}
+        self._stream_names: dict[str, str] = {}
+        self._queues: dict[str, list[tuple[float, Event]]] = {}
+        self._now: dict[str, float] = {}
+        self._sampled_at = NEVER
+
+    # --- feed and pull
+
+    def step(self, events: Iterable[Event]) -> dict[str, list[Row]]:
+        """Take events of this lane, each source's in the order of its positions; return what became known."""
+        for event in events:
+            self._accept(event)
+        for broker in sorted(self._queues):
+            self._advance(broker, self._complete_to(broker) - self.settings.hold_ms)
+        return self._take()
+
+    def finish(self) -> dict[str, list[Row]]:
+        """No more input will come: apply what is held, up to the end of what was read."""
+        for broker in sorted(self._queues):
+            self._advance(broker, self._complete_to(broker))
+        return self._take()
+
+    def _complete_to(self, broker: str) -> float:
+        """Up to when the log of a broker is complete. The request log decides; without one, whatever there is."""
+        request = self._streams.get(f"{broker}/request")
+        if request is not None and request.complete_to >= 0:
+            return request.complete_to
+        ends = [
+            stream.complete_to for name, stream in self._streams.items() if name.rsplit("/", 1)[0] == broker
+        ]
+        return max(ends, default=NEVER)
+
+    # --- accept
+
+    def _accept(self, event: Event) -> None:
+        name = self._stream_names.get(event.source)
+        if name is None:
+            name = self._stream_names[event.source] = stream_of(event.source)
+            self._streams.setdefault(name, _Stream())
+            self._sources.setdefault(event.source, _Source())
+            self._queues.setdefault(broker_of(event.source), [])
+        stream, source = self._streams[name], self._sources[event.source]
+        kind = event.kind
+        if kind < _TICK:
+            if event.start < source.end and (event.end != source.end or not self._another_shard(event)):
+                stream.duplicates += 1
+                return
+            source.end = event.end
+            source.since_tick += 1
+            stream.events += 1
+            broker = name.rsplit("/", 1)[0]
+            at = event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms
+            self._queues[broker].append((at, event))
+            if not self.coordinator_known and event.connection:
+                self._recognise(event.connection)
+            return
+        stream.touched = True
+        if kind == _TICK:
+            self._on_tick(event, stream, source)
+        elif kind == _GAP:
+            stream.gaps += 1
+            detail = event.detail or {}
+            self._on_gap(broker_of(event.source), float(detail.get("from_ms", NEVER)), float(detail.get("to_ms", NEVER)))
+        elif kind == _REJECTED and event.end > source.end:
+            source.end = event.end
+            stream.rejected += 1
+            self._on_rejected(event)
+
+    def _another_shard(self, event: Event) -> bool:
+        """A FETCH is sent to every shard its client has groups in: same position, another shard, not a repeat."""
+        queue = self._queues[broker_of(event.source)]
+        for _, queued in reversed(queue[-64:]):
+            if queued.source == event.source and queued.start == event.start and queued.shard == event.shard:
+                return False
+        return event.kind in (Kind.FETCH, Kind.TELEMETRY)
+
+    def _recognise(self, connection: str) -> None:
+        coordinator = coordinator_of_connection(connection)
+        if coordinator is not None:
+            self.coordinator, self.coordinator_known = coordinator, True
+
+    def _on_tick(self, event: Event, stream: _Stream, source: _Source) -> None:
+        detail = event.detail or {}
+        stream.lines += int(detail.get("lines", 0))
+        stream.ignored += sum((detail.get("ignored") or {}).values())
+        repeated = event.end < source.tick_end
+        sent = detail.get("events")
+        if not repeated and sent is not None and int(detail.get("previous_end", 0)) == source.tick_end:
+            if source.since_tick < int(sent):
+                stream.gaps += 1
+                self._on_gap(broker_of(event.source), stream.complete_to, event.logged_at_ms)
+        if not repeated:
+            source.tick_end = event.end
+            source.since_tick = 0
+        if event.logged_at_ms > stream.complete_to:
+            stream.complete_to = event.logged_at_ms
+
+    def _on_gap(self, broker: str, from_at: float, to_at: float) -> None:
+        """A part of the log is lost: who was renewed in it is not known, and nothing expires because of it."""
+        self.known = max(self.known, to_at)
+        for group in self.groups.values():
+            if group.broker != broker:
+                continue
+            group.whole = False
+            for member in group.members.values():
+                if member.armed_at >= 0 and member.deadline >= from_at:
+                    member.unknown_since = from_at
+                    for kind in ("session", "poll", "rebalance"):
+                        if getattr(member, f"{kind}_prediction_at") >= 0:
+                            self.close_prediction(group, member, kind, "unknown", to_at)
+
+    def _on_rejected(self, event: Event) -> None:
+        detail = event.detail or {}
+        at = rows.instant(max(event.logged_at_ms, 0.0))
+        self.rows["rejected"].append(
+            (
+                self.settings.cluster_id,
+                "",
+                -1,
+                at,
+                at,
+                "exact",
+                event.source,
+                event.start,
+                event.end,
+                str(detail.get("reason", "unknown_shape")),
+                str(detail.get("expected", "")) or None,
+                str(detail.get("excerpt", ""))[:200] or None,
+            )
+        )
+
+    # --- advance
+
+    def _advance(self, broker: str, to: float) -> None:
+        """Bring the clock of a broker to an instant: its events and timers in the order in which they took effect."""
+        queue = self._queues[broker]
+        if to < 0 or (broker == OFFSETS_BROKER and not self._topic_alone()):
+            return
+        queue.sort(key=itemgetter(0))
+        if broker != OFFSETS_BROKER:
+            self._merge_records(broker, queue, to)
+        timers = self.timers.setdefault(broker, [])
+        now = self._now.get(broker, NEVER)
+        hold_ms = self.settings.hold_ms
+        self.broker = broker if broker != OFFSETS_BROKER else ""
+        done = 0
+        for at, event in queue:
+            if at > to:
+                break
+            done += 1
+            if at < now:
+                self.late += 1
+            if timers and timers[0][0] <= at:
+                self._fire(broker, timers, at)
+            self.known = max(event.logged_at_ms, at + hold_ms)
+            self.evidence = event
+            handler = HANDLERS.get(event.kind)
+            if handler is None:
+                self.not_modelled += 1
+            elif event.kind in _FROM_TOPIC:
+                self.broker = ""
+                handler(self, event, at)
+                self.broker = broker if broker != OFFSETS_BROKER else ""
+            else:
+                handler(self, event, at)
+        del queue[:done]
+        self._fire(broker, timers, to)
+        self._now[broker] = max(now, to)
+
+    def _topic_alone(self) -> bool:
+        """Whether records of `__consumer_offsets` are all there is: then they are applied by their own clock."""
+        return all(broker == OFFSETS_BROKER for broker in self._queues)
+
+    def _merge_records(self, broker: str, queue: list[tuple[float, Event]], to: float) -> None:
+        """Take the records of groups that this broker leads, or that nobody is known to lead, into its order."""
+        held = self._queues.get(OFFSETS_BROKER)
+        if not held:
+            return
+        rest = []
+        for entry in held:
+            group = self.groups.get(entry[1].group_id)
+            mine = group is None or group.broker in ("", broker)
+            if entry[0] <= to and mine:
+                queue.append(entry)
+            else:
+                rest.append(entry)
+        held[:] = rest
+        queue.sort(key=itemgetter(0))
+
+    def _fire(self, broker: str, timers: list[Timer], to: float) -> None:
+        """Fire what is due at or before an instant, in the order of the deadlines."""
+        while timers and timers[0][0] <= to:
+            due, group_id, kind, key = heappop(timers)
+            group = self.groups.get(group_id)
+            if group is None or group.broker != broker:
+                continue
+            self.known = due + self.settings.hold_ms
+            self.evidence = f"{kind} timer"
+            if kind == "member":
+                member = group.members.get(key)
+                if member is not None and member.timer_at == due:
+                    expiry.on_member_timer(self, group, member, due)
+            elif kind == "settle":
+                current = group.rebalance
+                if current is not None and not current.settled and current.joined_at >= 0:
+                    rebalance.settle(self, group, current)
+            elif key in group.pending and group.pending[key][0] <= due:
+                expiry.on_pending_timer(self, group, key, due)
+
+    # --- take
+
+    def _take(self) -> dict[str, list[Row]]:
+        now = max(self._now.values(), default=NEVER)
+        if now >= 0:
+            self._sample(now)
+        self._tell_progress()
+        taken, self.rows = self.rows, {name: [] for name in LIVE_TABLES}
+        return taken
+
+    def _sample(self, now: float) -> None:
+        """Write by exception: a member in danger at every step, one in good health every `health_sample_ms`."""
+        cluster, every = self.settings.cluster_id, self.settings.health_sample_ms
+        health = self.rows["health"]
+        for group in self.groups.values():
+            if not group.members:
+                continue
+            clock = self._now.get(group.broker, now)
+            for member in group.members.values():
+                danger = (
+                    member.overdue
+                    or member.session_prediction_at >= 0
+                    or member.poll_prediction_at >= 0
+                    or member.rebalance_prediction_at >= 0
+                )
+                if (danger and clock > member.health_at) or clock - member.health_at >= every:
+                    status, certainty, reasons = rows.status_of(group, member, clock)
+                    member.health_at = clock
+                    known_at = rows.instant(max(clock, group.known_at))
+                    health.append(rows.health_row(cluster, group, member, clock, known_at, certainty, status, reasons))
+
+    def _tell_progress(self) -> None:
+        late, divergences, not_modelled = self.late, self.divergences, self.not_modelled
+        for name, stream in sorted(self._streams.items()):
+            if not (stream.touched or stream.events or stream.duplicates) or stream.complete_to < 0:
+                continue
+            complete_to = rows.instant(stream.complete_to)
+            self.rows["progress"].append(
+                (
+                    self.settings.cluster_id,
+                    "",
+                    -1,
+                    complete_to,
+                    complete_to,
+                    "exact",
+                    self.lane,
+                    name,
+                    complete_to,
+                    stream.events,
+                    stream.duplicates,
+                    late,
+                    stream.lines,
+                    stream.ignored,
+                    stream.rejected,
+                    stream.gaps,
+                    divergences,
+                    not_modelled,
+                )
+            )
+            stream.clear()
+            late = divergences = not_modelled = 0
+            self.late = self.divergences = self.not_modelled = 0
+
+    # --- keep and restore
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything held, as plain values: lists, dictionaries, strings, numbers."""
+        return {
+            "coordinator": str(self.coordinator),
+            "coordinator_known": self.coordinator_known,
+            "groups": [dump_group(group) for group in self.groups.values()],
+            "timers": {broker: [list(timer) for timer in timers] for broker, timers in self.timers.items()},
+            "sources": {name: [source.end, source.tick_end, source.since_tick] for name, source in self._sources.items()},
+            "streams": {name: stream.complete_to for name, stream in self._streams.items()},
+            "queues": {broker: [[at, list(event)] for at, event in queue] for broker, queue in self._queues.items()},
+            "now": dict(self._now),
+        }
+
+    @classmethod
+    def restore(cls, settings: ObserverSettings, lane: int, state: dict[str, Any]) -> Observer:
+        """An observer that goes on where the snapshot was taken."""
+        observer = cls(settings, lane)
+        observer.coordinator = Coordinator(state["coordinator"])
+        observer.coordinator_known = bool(state["coordinator_known"])
+        for data in state["groups"]:
+            group = load_group(data)
+            observer.groups[group.group_id] = group
+            for member in group.members.values():
+                observer.index(group, member)
+        for broker, timers in state["timers"].items():
+            observer.timers[broker] = [(float(due), group_id, kind, key) for due, group_id, kind, key in timers]
+        for name, (end, tick_end, since_tick) in state["sources"].items():
+            observer._sources[name] = _Source(end, tick_end, since_tick)
+            observer._stream_names[name] = stream_of(name)
+        for name, complete_to in state["streams"].items():
+            observer._streams[name] = _Stream(float(complete_to))
+        for broker, queue in state["queues"].items():
+            observer._queues[broker] = [(float(at), Event(*event)) for at, event in queue]
+        observer._now = {broker: float(at) for broker, at in state["now"].items()}
+        return observer
+
+    def states(self) -> dict[str, GroupState]:
+        """State of each group now, for tests and for people."""
+        return {group_id: GroupState(group.state) for group_id, group in self.groups.items()}
+
+    def group(self, group_id: str) -> Group | None:
+        """What is held about a group."""
+        return self.groups.get(group_id)

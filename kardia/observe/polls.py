@@ -1,0 +1,98 @@
+"""What a member's traffic says about its application: when it last polled, and when its poll interval will run out.
+
+An inference, and it says so: each piece of evidence has a kind and a bound on its error, by client library
+(`kardia.model.libraries`). A request that a library sends only inside poll proves a poll at its arrival. A commit of
+advanced offsets proves consumption a little earlier. Everything else proves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kardia.events import Event
+from kardia.model.libraries import LIBRARIES
+from kardia.model.states import GroupState
+from kardia.observe.group import NEVER, Group, Member
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
+
+
+def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived_at: float) -> None:
+    """Take a JOIN or SYNC as evidence where the library sends it only inside poll."""
+    if kind in LIBRARIES[member.library].polled_by:
+        polled(observer, group, member, kind, arrived_at, 0.0)
+
+
+def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> None:
+    """Take a FETCH: evidence at its arrival for some libraries; its answer tells whether there was data to consume."""
+    if "fetch" in LIBRARIES[member.library].polled_by:
+        if event.arrived_at_ms > member.polled_at:
+            polled(observer, group, member, "fetch", event.arrived_at_ms, 0.0)
+        return
+    detail = event.detail
+    if detail and detail.get("bytes", 0) > 0:
+        if event.decided_at_ms > member.fetched_at:
+            member.fetched_at = event.decided_at_ms
+        if member.data_since_commit_at < 0 and event.decided_at_ms > member.committed_at:
+            member.data_since_commit_at = event.decided_at_ms
+            observer.watch(group, member)
+
+
+def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> None:
+    """Take an OffsetCommit: inside poll for some libraries, trailing evidence of consumption for others."""
+    library = LIBRARIES[member.library]
+    detail = event.detail
+    mark = -1
+    if detail:
+        mark = sum(entry[2] for entry in detail.get("offsets", ()) if entry[2] > 0)
+    advanced = mark != member.commit_mark
+    arrived_at = event.arrived_at_ms
+    if "commit" in library.polled_by:
+        polled(observer, group, member, "commit", arrived_at, 0.0)
+    elif library.consumed_by_commit and advanced:
+        trail = float(library.commit_trail_ms)
+        if member.committed_at >= 0:
+            trail = min(trail, arrived_at - member.committed_at)
+        polled(observer, group, member, "commit", arrived_at, trail)
+    if advanced:
+        member.commit_mark = mark
+        member.committed_at = max(member.committed_at, arrived_at)
+        member.data_since_commit_at = NEVER
+
+
+def polled(observer: Facts, group: Group, member: Member, evidence: str, at: float, error_ms: float) -> None:
+    """Note that the application polled at `at` or up to `error_ms` before."""
+    if at <= member.polled_at:
+        return
+    member.polled_at = at
+    member.poll_evidence = evidence
+    member.poll_error_ms = error_ms
+    if member.poll_prediction_at >= 0:
+        observer.close_prediction(group, member, "poll", "averted", at)
+    if member.timer_at < 0:
+        observer.watch(group, member)
+
+
+def predict_at(observer: Facts, group: Group, member: Member) -> float:
+    """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told.
+
+    For a library whose commits trail, silence means something only while there is data that it does not commit.
+    """
+    library = LIBRARIES[member.library]
+    if not library.poll_interval or member.rebalance_ms <= 0 or member.polled_at < 0 or member.poll_prediction_at >= 0:
+        return NEVER
+    at = member.polled_at + observer.settings.prediction_share * member.rebalance_ms
+    if "fetch" not in library.polled_by:
+        if member.data_since_commit_at < 0:
+            return NEVER
+        at = max(at, member.data_since_commit_at + min(library.commit_trail_ms, 0.25 * member.rebalance_ms))
+    return at
+
+
+def may_be_waiting(group: Group, member: Member, now: float) -> bool:
+    """Whether a member may sit in a JoinGroup that is not answered yet, which hides its polls and its heartbeats."""
+    if group.state == GroupState.STABLE:
+        return False
+    heard_lately = now - member.armed_at <= 2.0 * max(member.habit_ms, 500.0)
+    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and heard_lately)

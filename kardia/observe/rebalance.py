@@ -1,0 +1,381 @@
+"""The ledger of a rebalance: what started it, whom it waited for, who was dropped, when it was over.
+
+A rebalance is seen from its end: its JoinGroups are answered, and so logged, all in one instant when the join phase is
+over. Only then is it known who had been waiting, since when, and therefore what came first. So a rebalance is opened
+by what is seen first (an eviction, a leave, an answer 27), and settled shortly after the join phase: the earliest of
+all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCompleteJoin`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kardia.model.states import GroupState
+from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
+
+MAX_STRAGGLERS = 50
+"""Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
+
+_CAUSE_TO_TRIGGER = {
+    "session_expired": "session_expired",
+    "left": "member_left",
+    "poll_timeout": "poll_timeout",
+    "removed_by_admin": "removed_by_admin",
+    "sync_timeout": "sync_timeout",
+    "join_timeout": "session_expired",
+}
+
+
+def on_member_ended(observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str) -> None:
+    """A member is gone: a Stable or Completing group begins to prepare a rebalance in the same instant."""
+    if cause == "static_replaced":
+        return
+    if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
+        settle(observer, group, group.rebalance)
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
+        trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
+        why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
+        begin(observer, group, why, NEVER, len(group.members) + 1)
+    if not group.members and group.state == GroupState.PREPARING and group.whole and not group.pending:
+        becomes_empty(observer, group, at)
+
+
+def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, members_before: int) -> None:
+    """The group prepares a rebalance, by a known cause or by one that will be known later."""
+    group.rebalance = Rebalance(
+        generation_before=max(group.generation, 0),
+        started_at=cause.at if cause is not None else NEVER,
+        cause=cause,
+        told_at=told_at,
+        members_before=members_before if group.whole else -1,
+    )
+    if cause is not None:
+        observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty)
+    else:
+        group.state = GroupState.PREPARING
+    for member in group.members.values():
+        member.told_at = NEVER
+
+
+def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """An answer 27: a rebalance is under way, and began before it."""
+    tolerance = observer.settings.tolerance_ms
+    current = group.rebalance
+    if group.state == GroupState.PREPARING and current is not None:
+        if current.told_at < 0:
+            current.told_at = at
+        return
+    if current is not None and current.joined_at >= 0 and at <= current.joined_at + tolerance:
+        return  # logged a little out of order: it belongs to the join phase that just ended
+    if group.state == GroupState.COMPLETING and current is not None and not current.settled:
+        settle(observer, group, current)
+    silent = [
+        other
+        for other in group.members.values()
+        if other is not member and 0 <= other.deadline <= at + tolerance and other.deadline >= group.steady_at - tolerance
+    ]
+    if silent:
+        first = min(silent, key=lambda other: (other.deadline, other.member_id))
+        observer.end_member(group, first, min(first.deadline, at), "session_expired", "", "inferred")
+    else:
+        begin(observer, group, None, at, len(group.members))
+
+
+def on_contradicted(observer: Facts, group: Group, at: float) -> None:
+    """A heartbeat of the old generation is answered 0 although a rebalance was thought to be under way."""
+    current = group.rebalance
+    tolerance = observer.settings.tolerance_ms
+    if current is None or at <= max(current.started_at, current.told_at) + tolerance:
+        return
+    observer.divergences += 1
+    cause = current.cause
+    over = group.ended.get(cause.member_id) if cause is not None else None
+    group.rebalance = None
+    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", "inferred")
+    group.steady_at = at
+    if over is not None and over.certainty != "exact":
+        observer.reinstate(group, over, at)
+
+
+def on_join_phase_completed(observer: Facts, group: Group, generation: int, at: float) -> None:
+    """The first answer of a join burst: the join phase ended at this instant and a generation began."""
+    current = group.rebalance
+    if current is not None and current.joined_at >= 0 and not current.settled:
+        settle(observer, group, current)
+    if generation <= group.generation:
+        observer.move(group, at, GroupState.DEAD, "generation restarted", "inferred")
+        group.generation = 0
+        group.members.clear()
+        group.instances.clear()
+    missed = group.generation >= 0 and generation > group.generation + 1
+    if missed:
+        observer.divergences += 1
+    if group.state != GroupState.PREPARING or current is None or missed:
+        known_before = group.whole or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
+        group.rebalance = current = Rebalance(
+            generation_before=generation - 1,
+            started_at=NEVER,
+            members_before=len(group.members) if known_before and not missed else -1,
+        )
+    current.joined_at = at
+    current.generation_after = generation
+    group.generation = generation
+    for member in group.members.values():
+        member.armed_before_join = member.armed_at
+        if member.armed_at < at:
+            member.armed_at = at
+        if member.session_prediction_at >= 0 and not member.overdue:
+            observer.close_prediction(group, member, "session", "averted", at)
+    observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
+    group.state = GroupState.COMPLETING
+
+
+def settle(observer: Facts, group: Group, current: Rebalance) -> None:
+    """All answers of the join burst are in (or a late one came): who is in, who was dropped, what came first."""
+    first_time = not current.settled
+    current.settled = True
+    joined_at = current.joined_at
+    joins = {join.member_id: join for join in current.joins}
+    if current.listed is not None:
+        listed = {entry[0]: entry[1] for entry in current.listed}
+        for member_id, instance_id in listed.items():
+            if member_id not in group.members:
+                _add_listed(observer, group, member_id, instance_id, joined_at)
+        gone = [member for member in group.members.values() if member.member_id not in listed]
+        group.whole = True
+    else:
+        gone = []
+        group.whole = False
+    dropped = [(member, *_how_dropped(observer, group, current, member)) for member in gone]
+    _choose_cause(observer, group, current, dropped)
+    if first_time:
+        _tell_phases(observer, group, current, joins)
+    for member, at, cause, certainty in dropped:
+        observer.end_member(group, member, at, cause, "", certainty, quiet=True)
+        if cause == "rebalance_timeout":
+            current.removed.append([member.member_id, member.client_id, int(joined_at - current.started_at)])
+    if first_time:
+        _confirm(observer, group, current)
+    group.leader = current.leader or group.leader
+    group.protocol_name = current.protocol_name or group.protocol_name
+    emit(observer, group, current)
+
+
+def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at: float) -> None:
+    """A member that the leader was told of and that we have not seen: it is one, since when is not known."""
+    over = group.ended.get(member_id)
+    if over is not None:
+        observer.divergences += 1
+        observer.reinstate(group, over, joined_at)
+        return
+    member = Member(member_id, joined_at, instance_id=instance_id, armed_at=joined_at)
+    group.members[member_id] = member
+    if instance_id:
+        group.instances[instance_id] = member_id
+    observer.emit_member(group, member, joined_at, "inferred")
+    observer.emit_transition(group, joined_at, member_id, "Absent", "Member", "listed", "inferred")
+
+
+def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> tuple[float, str, str]:
+    """(at, cause, certainty) of a member that is missing when the join phase ends."""
+    joined_at, tolerance = current.joined_at, observer.settings.tolerance_ms
+    armed = member.armed_before_join
+    if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
+        return joined_at, "unknown", "unknown"
+    deadline = armed + member.session_ms
+    if deadline <= joined_at + tolerance:
+        return min(deadline, joined_at), "session_expired", "exact"
+    began = current.started_at if current.started_at >= 0 else current.told_at
+    longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
+    if began >= 0 and longest > 0 and joined_at - began >= 0.5 * longest:
+        near = abs(joined_at - began - longest) <= 4 * tolerance
+        return joined_at, "rebalance_timeout", "exact" if near else "inferred"
+    return joined_at, "unknown", "unknown"
+
+
+def _choose_cause(
+    observer: Facts, group: Group, current: Rebalance, dropped: list[tuple[Member, float, str, str]]
+) -> None:
+    """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
+    candidates = [] if current.cause is None else [current.cause]
+    for member, at, cause, _ in dropped:
+        if cause == "session_expired":
+            candidates.append(
+                Cause(at, "session_expired", member.member_id, member.client_id, member.instance_id, "", "exact")
+            )
+    for join in current.joins:
+        candidates.append(_cause_of_join(group, current, join))
+    tolerance = observer.settings.tolerance_ms
+    told_at = current.told_at
+    line_at = group.prepared_at
+    if line_at >= 0 and (current.joined_at < 0 or line_at <= current.joined_at + tolerance):
+        near = [cause for cause in candidates if abs(cause.at - line_at) <= 4 * tolerance]
+        cause = min(near, key=lambda item: abs(item.at - line_at)) if near else Cause(line_at, "unknown")
+        cause.at = line_at
+        cause.reason = cause.reason or group.prepared_reason
+        cause.certainty = "exact"
+        group.prepared_at = NEVER
+        group.prepared_reason = ""
+    elif candidates:
+        cause = min(candidates, key=lambda item: item.at)
+        if told_at >= 0 and told_at < cause.at - tolerance:
+            cause = Cause(told_at, "unknown", certainty="inferred")
+    else:
+        cause = Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown")
+    if current.cause is not None and current.settled and current.row_known >= 0 and cause.at != current.cause.at:
+        return  # already written with another start: a late line does not make a second rebalance of it
+    current.cause = cause
+    current.started_at = cause.at
+
+
+def _cause_of_join(group: Group, current: Rebalance, join: Join) -> Cause:
+    """What a JoinGroup means when it comes first (`doJoinGroup`: new member, static one, leader, follower)."""
+    if join.replaces:
+        trigger = "static_replaced"
+    elif join.is_new:
+        trigger = "member_joined"
+    elif join.member_id == group.leader:
+        trigger = "leader_rejoined"
+    else:
+        trigger = "metadata_changed"
+    certainty = "exact" if group.whole or current.generation_before == 0 else "inferred"
+    return Cause(join.handled_at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty)
+
+
+def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[str, Join]) -> None:
+    """Write the transitions of the join phase in their order: prepared, members added, completed."""
+    certainty = current.cause.certainty if current.cause is not None else "unknown"
+    if group.told_state != GroupState.PREPARING:
+        observer.move(
+            group, current.started_at, GroupState.PREPARING, current.cause.trigger if current.cause else "unknown", certainty
+        )
+    new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
+    for join in sorted(new, key=lambda item: (item.handled_at, item.member_id)):
+        cause = "static_replaced" if join.replaces else "member_joined"
+        observer.emit_transition(group, join.handled_at, join.member_id, "Absent", "Member", cause, "exact")
+        observer.emit_member(group, group.members[join.member_id], join.handled_at, "exact")
+    observer.move(group, current.joined_at, GroupState.COMPLETING, "join phase completed", "exact")
+
+
+def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Evictions inferred from silence are confirmed by the list of the new generation, where they are missing."""
+    if current.listed is None:
+        return
+    for over in group.ended.values():
+        if over.certainty == "inferred" and over.cause == "session_expired":
+            over.certainty = "exact"
+            observer.emit_member(group, over.member, over.ended_at, "exact", over)
+
+
+def on_assigned(observer: Facts, group: Group, assigned_at: float, at: float) -> None:
+    """The leader's SyncGroup was accepted: the assignment was received, the group is Stable when it is stored."""
+    current = group.rebalance
+    if current is not None:
+        if not current.settled:
+            settle(observer, group, current)
+        current.assigned_at = assigned_at
+        emit(observer, group, current)
+    observer.move(group, at, GroupState.STABLE, "assignment stored", "exact")
+    group.stable_at = at
+    group.steady_at = at
+
+
+def becomes_empty(observer: Facts, group: Group, at: float) -> None:
+    """No member is left: the join phase completes at once, with one more generation."""
+    current = group.rebalance
+    if current is None:
+        begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
+        current = group.rebalance
+    if current is None:
+        raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
+    if current.started_at < 0:
+        _choose_cause(observer, group, current, [])
+    if group.told_state != GroupState.PREPARING and current.cause is not None:
+        observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)
+    current.joined_at = current.assigned_at = max(at, current.started_at)
+    current.generation_after = group.generation + 1 if group.generation >= 0 else -1
+    current.settled = True
+    current.leader = ""
+    group.generation = current.generation_after
+    group.leader = ""
+    group.instances.clear()
+    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", "exact")
+    emit(observer, group, current)
+
+
+def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """The coordinator answers that it does not know a member."""
+    over = group.ended.get(member_id)
+    if over is not None:
+        if over.certainty == "inferred" and over.cause == "session_expired":
+            over.certainty = "exact"
+            observer.emit_member(group, over.member, over.ended_at, "exact", over)
+        return
+    group.pending.pop(member_id, None)
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    deadline = member.deadline
+    if 0 <= deadline <= at + observer.settings.tolerance_ms:
+        observer.end_member(group, member, min(deadline, at), "session_expired", "", "exact")
+    else:
+        observer.divergences += 1
+        observer.end_member(group, member, at, "unknown", "", "unknown")
+
+
+def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """Another member took the instance id."""
+    member = group.members.get(member_id)
+    if member is not None:
+        observer.end_member(group, member, at, "fenced", "", "exact")
+
+
+def on_deleted(observer: Facts, group: Group, at: float) -> None:
+    """The group was deleted or expired: a later group of that name starts again at generation 0."""
+    for member in list(group.members.values()):
+        observer.end_member(group, member, at, "group_deleted", "", "inferred", quiet=True)
+    if group.state != GroupState.DEAD:
+        observer.move(group, at, GroupState.DEAD, "deleted", "exact")
+    group.generation = 0
+    group.rebalance = None
+    group.pending.clear()
+    group.whole = True
+
+
+def predict_straggler(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """A member that still heartbeats and does not rejoin will be dropped when the rebalance timeout is over."""
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or member.rebalance_prediction_at >= 0:
+        return
+    began = current.started_at if current.started_at >= 0 else current.told_at
+    longest = max(other.rebalance_ms for other in group.members.values())
+    if longest > 0 and not member.instance_id and at - began >= observer.settings.prediction_share * longest:
+        member.rebalance_prediction_at = at
+        member.rebalance_prediction_deadline = began + longest
+        observer.emit_prediction(group, member, "rebalance", "open", NEVER)
+
+
+def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
+    """Who was waited for, the longest first: the last to join, everybody later than a moment, those who never came."""
+    entries = [
+        {"member_id": member_id, "client_id": client_id, "waited_ms": waited_ms, "joined": False}
+        for member_id, client_id, waited_ms in current.removed
+    ]
+    joined = sorted(current.joins, key=lambda join: -join.handled_at)
+    for place, join in enumerate(joined):
+        waited_ms = int(join.handled_at - current.started_at)
+        first_of_several = place == 0 and len(joined) > 1
+        if join.member_id in group.members and (first_of_several or waited_ms >= observer.settings.straggler_ms):
+            entries.append(
+                {"member_id": join.member_id, "client_id": join.client_id, "waited_ms": waited_ms, "joined": True}
+            )
+    return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
+
+
+def emit(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Write what is known about a rebalance."""
+    certainty = current.cause.certainty if current.cause is not None else "unknown"
+    observer.emit_rebalance(group, current, stragglers(observer, group, current), certainty)

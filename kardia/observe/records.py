@@ -1,0 +1,163 @@
+"""What `__consumer_offsets` and the coordinator's own lines add to the requests.
+
+A GroupMetadata record is written when the leader's assignment is stored, when a group becomes empty and when a static
+member is replaced; it holds timeouts and addresses of members that joined before the log began. A coordinator line
+says exactly when a member failed or a rebalance began. Both are optional: without them the same conclusions are drawn
+from requests and timers, a little less certain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kardia.events import Event
+from kardia.model.libraries import recognise
+from kardia.model.states import GroupState
+from kardia.observe import rebalance
+from kardia.observe.group import NEVER, Group, Member
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
+
+
+def on_group_record(observer: Facts, event: Event, at: float) -> None:
+    """GroupMetadata: learn members of a group not seen yet, confirm what is held, notice an empty group."""
+    detail = event.detail or {}
+    group = observer.group_of(event)
+    if detail.get("tombstone"):
+        rebalance.on_deleted(observer, group, at)
+        return
+    generation = int(detail.get("generation", event.generation_id))
+    group.record_at = at
+    group.protocol_type = str(detail.get("protocol_type") or group.protocol_type)
+    entries = detail.get("members") or []
+    if not entries:
+        _on_empty_record(observer, group, generation, at)
+        return
+    unknown = group.state == GroupState.UNKNOWN or generation > group.generation
+    for member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment in entries:
+        member = group.members.get(member_id)
+        if member is None:
+            if not unknown or member_id in group.ended:
+                continue
+            member = Member(member_id, at, instance_id=instance_id or "", generation_first=generation)
+            member.client_id, member.client_host = client_id, host.lstrip("/")
+            member.library = recognise("", client_id, group.protocol_type)
+            group.members[member_id] = member
+            if member.instance_id:
+                group.instances[member.instance_id] = member_id
+            observer.index(group, member)
+        before = (member.session_ms, member.rebalance_ms, member.client_id)
+        member.session_ms, member.rebalance_ms = int(session_ms), int(rebalance_ms)
+        if not member.client_id:
+            member.client_id, member.client_host = client_id, host.lstrip("/")
+            observer.index(group, member)
+        if before != (member.session_ms, member.rebalance_ms, member.client_id):
+            observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
+            if member.armed_at >= 0:
+                observer.watch(group, member)
+    if unknown:
+        group.generation = generation
+        group.leader = str(detail.get("leader") or group.leader)
+        group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
+        group.whole = True
+        if group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD):
+            observer.move(group, at, GroupState.STABLE, "group record", "inferred")
+
+
+def _on_empty_record(observer: Facts, group: Group, generation: int, at: float) -> None:
+    """The record of a group without members: it became empty at this instant, the last ones are gone."""
+    if generation <= group.generation or group.state == GroupState.EMPTY:
+        if group.state == GroupState.UNKNOWN:
+            group.generation = generation
+            group.whole = True
+            observer.move(group, at, GroupState.EMPTY, "group record", "exact")
+        elif generation == group.generation and group.state == GroupState.EMPTY:
+            _confirm_last(observer, group)
+        return
+    if group.state == GroupState.UNKNOWN:
+        group.generation = generation
+        group.whole = True
+        observer.move(group, at, GroupState.EMPTY, "group record", "exact")
+        return
+    tolerance = observer.settings.tolerance_ms
+    group.whole = True
+    group.pending.clear()
+    for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
+        deadline = member.deadline
+        if 0 <= deadline <= at + tolerance:
+            observer.end_member(group, member, min(deadline, at), "session_expired", "", "exact")
+        else:
+            observer.end_member(group, member, at, "unknown", "", "unknown")
+    if group.state != GroupState.EMPTY:
+        rebalance.becomes_empty(observer, group, at)
+    group.generation = generation
+
+
+def _confirm_last(observer: Facts, group: Group) -> None:
+    for over in group.ended.values():
+        if over.certainty == "inferred" and over.cause == "session_expired":
+            over.certainty = "exact"
+            observer.emit_member(group, over.member, over.ended_at, "exact", over)
+
+
+def on_other_record(observer: Facts, event: Event, _at: float) -> None:
+    """A record of a protocol that is not modelled: counted, and the group is marked."""
+    observer.not_modelled += 1
+    protocol = str((event.detail or {}).get("protocol") or "")
+    if event.group_id and protocol:
+        observer.group_of(event).protocol = protocol
+
+
+def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
+    """An offset commit record: the request itself says more; nothing is drawn from it."""
+
+
+def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
+    """A line of server.log: the coordinator's own words, exact to its stamp."""
+    detail = event.detail or {}
+    what = detail.get("what")
+    if not event.group_id:
+        if what == "partition_loaded":
+            for group in list(observer.groups.values()):
+                if group.shard == event.shard:
+                    on_loaded(observer, group, at, "exact")
+        return
+    group = observer.groups.get(event.group_id)
+    if group is None:
+        return
+    if what == "member_failed":
+        _on_failed(observer, group, event.member_id, at)
+    elif what == "preparing_rebalance":
+        current = group.rebalance
+        if current is None or current.settled or current.row_known < 0:
+            group.prepared_at = at
+            group.prepared_reason = str(detail.get("reason", ""))
+    elif what == "group_loaded":
+        on_loaded(observer, group, at, "exact")
+
+
+def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    member = group.members.get(member_id)
+    if member is not None:
+        observer.end_member(group, member, at, "session_expired", "", "exact")
+        return
+    over = group.ended.get(member_id)
+    if over is not None and over.cause in ("session_expired", "unknown") and over.certainty != "exact":
+        over.ended_at, over.cause, over.certainty = at, "session_expired", "exact"
+        observer.emit_member(group, over.member, at, "exact", over)
+
+
+def on_loaded(observer: Facts, group: Group, at: float, certainty: str) -> None:
+    """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
+    group.loaded_at = at
+    if group.rebalance is not None and not group.rebalance.settled:
+        group.rebalance = None
+    if group.members and group.state != GroupState.STABLE:
+        observer.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+    group.pending.clear()
+    for member in group.members.values():
+        member.armed_at = max(member.armed_at, at)
+        member.overdue = False
+        member.told_at = NEVER
+        observer.watch(group, member)

@@ -1,0 +1,377 @@
+"""What a completed request means: one function per kind of event, called in the order in which they took effect.
+
+Sources: Kafka's `handleHeartbeat`, `doJoinGroup`, `doSyncGroup`, `handleLeaveGroup`, `doCommitOffsets` and their Java
+successors. The broker's answer is the authority: where it differs from what is held, the difference is counted as a
+divergence and what is held is mended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kardia.events import Event
+from kardia.model import sessions
+from kardia.model.libraries import recognise
+from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe import leaves, polls, rebalance
+from kardia.observe.group import NEVER, Group, Join, Member
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
+
+NONE, TOLD = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
+    """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
+    group = observer.group_of(event)
+    error = event.error_code
+    if error == NONE:
+        member = group.members.get(event.member_id)
+        if member is None:
+            member = notice(observer, group, event, at)
+        if group.state != GroupState.STABLE or event.generation_id != group.generation:
+            heard_steady(observer, group, event, at)
+        elif at > group.steady_at:
+            group.steady_at = at
+        renew(observer, group, member, at)
+    elif error == TOLD:
+        member = group.members.get(event.member_id)
+        if member is None:
+            member = notice(observer, group, event, at)
+        rebalance.on_told(observer, group, member, at)
+        renew(observer, group, member, at)
+        if member.told_at < 0:
+            member.told_at = at
+        rebalance.predict_straggler(observer, group, member, at)
+    else:
+        on_refused(observer, group, event, at)
+
+
+def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A heartbeat answered 0 that does not fit a Stable group of this generation: bring the group in line with it."""
+    if event.generation_id < group.generation:
+        return  # a line that comes late, from before the last join completion
+    state = group.state
+    if state == GroupState.COMPLETING and event.generation_id == group.generation:
+        return
+    if state == GroupState.PREPARING and event.generation_id == group.generation:
+        rebalance.on_contradicted(observer, group, at)
+        return
+    if state == GroupState.UNKNOWN and event.generation_id >= 0:
+        group.generation = event.generation_id
+        observer.move(group, at, GroupState.STABLE, "first seen", "inferred")
+        group.steady_at = at
+        return
+    observer.divergences += 1
+    if event.generation_id > group.generation:
+        group.generation = event.generation_id
+        group.whole = False
+    group.rebalance = None
+    observer.move(group, at, GroupState.STABLE, "generation seen", "inferred")
+    group.steady_at = at
+
+
+def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """The session timer of a member starts again at `at`."""
+    last = member.armed_at
+    if at > last:
+        if last >= 0:
+            gap = at - last
+            if gap < 0.7 * member.session_ms:
+                member.habit_ms = max(member.habit_ms * 0.97, gap)
+        member.armed_at = at
+        if at > member.heard_at:
+            member.heard_at = at
+        member.unknown_since = NEVER
+        member.overdue = False
+        if member.session_prediction_at >= 0:
+            observer.close_prediction(group, member, "session", "averted", at)
+    if member.timer_at < 0:
+        observer.watch(group, member)
+
+
+def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
+    """A member that is not held but is answered as one: it was there before the log began, or was ended wrongly."""
+    over = group.ended.get(event.member_id)
+    if over is not None:
+        observer.divergences += 1
+        return observer.reinstate(group, over, at)
+    member = Member(event.member_id, at, instance_id=event.group_instance_id, armed_at=at)
+    identify(member, event, "")
+    member.generation_first = event.generation_id
+    group.members[member.member_id] = member
+    if member.instance_id:
+        group.instances[member.instance_id] = member.member_id
+    observer.index(group, member)
+    observer.emit_member(group, member, at, "inferred")
+    observer.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", "inferred")
+    observer.watch(group, member)
+    return member
+
+
+def identify(member: Member, event: Event, protocol_type: str) -> None:
+    """Take over who a member is from one of its own requests."""
+    member.client_id = event.client_id
+    member.client_host = event.client_host
+    member.connection = event.connection
+    if event.software and event.software != member.software:
+        member.software = event.software
+    if event.group_instance_id:
+        member.instance_id = event.group_instance_id
+    if event.software or member.library == "unknown":
+        member.library = recognise(member.software, event.client_id, protocol_type)
+
+
+def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """An answer with an error other than 27: a member that is gone, or a coordinator that moved."""
+    error = event.error_code
+    if error == ErrorCode.UNKNOWN_MEMBER_ID:
+        rebalance.on_gone(observer, group, event.member_id, at)
+    elif error == ErrorCode.FENCED_INSTANCE_ID:
+        rebalance.on_fenced(observer, group, event.member_id, at)
+    elif error in COORDINATOR_MOVED:
+        observer.moved(group, event, at)
+
+
+def on_commit(observer: Facts, event: Event, at: float) -> None:
+    """OffsetCommit: an accepted one of a member renews its session at its handling, before the record is written."""
+    group = observer.group_of(event)
+    if event.error_code != NONE:
+        if event.error_code == TOLD:
+            member = group.members.get(event.member_id)
+            if member is not None:
+                polls.on_commit(observer, group, member, event)
+        elif event.member_id:
+            on_refused(observer, group, event, at)
+        return
+    if not event.member_id:
+        return  # a simple consumer: commits without being a member
+    member = group.members.get(event.member_id)
+    if member is None:
+        if event.generation_id < 0:
+            return
+        member = notice(observer, group, event, at)
+    renew(observer, group, member, at)
+    polls.on_commit(observer, group, member, event)
+
+
+def on_join(observer: Facts, event: Event, at: float) -> None:
+    """JoinGroup, seen when it is answered; it took effect when it was handled, maybe long before."""
+    group = observer.group_of(event)
+    error, detail = event.error_code, event.detail or {}
+    if error == ErrorCode.MEMBER_ID_REQUIRED:
+        handed_out = str(detail.get("assigned_member_id", ""))
+        deadline = at + int(detail.get("session_timeout_ms", 0))
+        group.pending[handed_out] = [deadline, event.client_id, event.client_host]
+        observer.schedule(group, deadline, "pending", handed_out)
+        return
+    if error != NONE:
+        if event.member_id:
+            on_refused(observer, group, event, at)
+        return
+    generation = event.generation_id
+    begins = generation > group.generation or group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD)
+    if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
+        observer.late += 1
+        return
+    if begins:
+        rebalance.on_join_phase_completed(observer, group, generation, at)
+    open_rebalance = group.rebalance
+    member_id = str(detail.get("assigned_member_id", "")) or event.member_id
+    in_burst = (
+        open_rebalance is not None
+        and open_rebalance.generation_after == generation
+        and event.handled_at_ms <= open_rebalance.joined_at + observer.settings.tolerance_ms
+    )
+    if in_burst and open_rebalance is not None:
+        take_join(observer, group, open_rebalance, event, member_id)
+    elif not event.member_id and event.group_instance_id:
+        take_replacement(observer, group, event, member_id, at)
+    else:
+        member = group.members.get(member_id)
+        if member is None:
+            member = notice(observer, group, event, at)
+        identify(member, event, str(detail.get("protocol_type", "")))
+        polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+
+
+def take_join(
+    observer: Facts, group: Group, open_rebalance: rebalance.Rebalance, event: Event, member_id: str
+) -> None:
+    """One answer of the burst that ends a join phase."""
+    detail = event.detail or {}
+    member = group.members.get(member_id)
+    replaces = ""
+    is_new = member is None
+    if member is None:
+        over = group.ended.get(member_id)
+        if over is not None and over.ended_at > event.handled_at_ms:
+            observer.divergences += 1
+            member = observer.reinstate(group, over, open_rebalance.joined_at)
+            is_new = False
+        else:
+            instance_id = event.group_instance_id
+            replaces = group.instances.get(instance_id, "") if instance_id and not event.member_id else ""
+            member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
+            group.members[member_id] = member
+    group.pending.pop(member_id, None)
+    before = (member.session_ms, member.rebalance_ms)
+    identify(member, event, str(detail.get("protocol_type", "")))
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    member.seen_joining = True
+    member.overdue = False
+    if member.generation_first < 0:
+        member.generation_first = open_rebalance.generation_after
+    if member.armed_at < open_rebalance.joined_at:
+        member.armed_at = open_rebalance.joined_at
+    observer.index(group, member)
+    old = group.members.get(replaces)
+    if old is not None and replaces != member_id:
+        observer.end_member(group, old, event.handled_at_ms, "static_replaced", "", "exact")
+    if member.instance_id:
+        group.instances[member.instance_id] = member_id
+    open_rebalance.joins.append(
+        Join(
+            member_id,
+            event.member_id,
+            event.group_instance_id,
+            event.client_id,
+            event.arrived_at_ms,
+            event.handled_at_ms,
+            str(detail.get("reason", "")),
+            is_new,
+            replaces,
+        )
+    )
+    open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader
+    open_rebalance.protocol_name = str(detail.get("protocol_name", "")) or open_rebalance.protocol_name
+    group.protocol_type = str(detail.get("protocol_type", "")) or group.protocol_type
+    if detail.get("members"):
+        open_rebalance.listed = [[str(entry[0]), str(entry[1] or "")] for entry in detail["members"]]
+    polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+    observer.watch(group, member)
+    if open_rebalance.settled:
+        rebalance.settle(observer, group, open_rebalance)
+    elif not is_new and before != (member.session_ms, member.rebalance_ms):
+        observer.emit_member(group, member, open_rebalance.joined_at, "exact")
+
+
+def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
+    """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
+    detail = event.detail or {}
+    handled_at = event.handled_at_ms
+    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    member = group.members.get(member_id)
+    if member is None:
+        member = Member(member_id, handled_at, armed_at=handled_at, generation_first=event.generation_id)
+        group.members[member_id] = member
+    if old is not None and old.member_id != member_id:
+        member.session_ms = old.session_ms
+        observer.end_member(group, old, handled_at, "static_replaced", "", "exact")
+        if group.leader == old.member_id:
+            group.leader = member_id
+    identify(member, event, str(detail.get("protocol_type", "")))
+    group.instances[event.group_instance_id] = member_id
+    member.seen_joining = True
+    observer.index(group, member)
+    observer.emit_transition(group, handled_at, member_id, "Absent", "Member", "static_replaced", "exact")
+    # This arming still runs on the timeout stored before (Kafka arms first, updates then); later ones on the new.
+    deadline_ms = member.session_ms
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    if deadline_ms >= 0:
+        member.armed_at = handled_at + deadline_ms - member.session_ms
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    observer.emit_member(group, member, handled_at, "exact")
+    polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+    group.steady_at = max(group.steady_at, at)
+    observer.watch(group, member)
+
+
+def on_sync(observer: Facts, event: Event, at: float) -> None:
+    """SyncGroup: the leader's ends the rebalance; a waiting one renews when it is answered."""
+    group = observer.group_of(event)
+    error = event.error_code
+    member = group.members.get(event.member_id)
+    if error == NONE:
+        if member is None:
+            member = notice(observer, group, event, at)
+        leads = bool(event.detail and event.detail.get("assignments")) or event.member_id == group.leader
+        if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
+            rebalance.on_assigned(observer, group, event.handled_at_ms, at)
+        served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at
+        row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
+        if observer.coordinator in row.coordinators:
+            renew(observer, group, member, at)
+        elif member.heard_at < at:
+            member.heard_at = at
+        polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
+    elif error == TOLD:
+        if member is not None:
+            rebalance.on_told(observer, group, member, at)
+            began = group.rebalance.started_at if group.rebalance is not None else NEVER
+            if began >= 0 and event.handled_at_ms < began:
+                renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
+    elif event.member_id:
+        on_refused(observer, group, event, at)
+
+
+def on_leave(observer: Facts, event: Event, at: float) -> None:
+    """LeaveGroup: each entry is judged alone; the first accepted one makes a Stable group prepare a rebalance."""
+    group = observer.group_of(event)
+    if event.error_code in COORDINATOR_MOVED:
+        observer.moved(group, event, at)
+        return
+    for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
+        if error != NONE:
+            if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
+                rebalance.on_gone(observer, group, asked_id, at)
+            continue
+        member_id = asked_id or group.instances.get(instance_id or "", "")
+        if group.pending.pop(member_id, None) is not None and member_id not in group.members:
+            continue
+        member = group.members.get(member_id)
+        if member is None and asked_id:
+            member = notice(observer, group, event._replace(member_id=asked_id), at)
+        if member is None:
+            continue
+        verdict = leaves.why(member, event, asked_id or "", reason or "")
+        observer.end_member(group, member, at, verdict.cause, reason or "", verdict.certainty)
+
+
+def on_fetch(observer: Facts, event: Event, _at: float) -> None:
+    """FETCH: belongs to the members of the shard with the same client.id and address."""
+    for group, member in observer.members_of(event.shard, event.client_id, event.client_host):
+        polls.on_fetch(observer, group, member, event)
+
+
+def on_modern(observer: Facts, event: Event, at: float) -> None:
+    """A heartbeat of a protocol that is not modelled: the member is shown, its state is unknown."""
+    observer.not_modelled += 1
+    group = observer.group_of(event)
+    detail = event.detail or {}
+    group.protocol = str(detail.get("protocol", "consumer"))
+    if event.error_code != NONE or not event.member_id:
+        return
+    member = group.members.get(event.member_id)
+    epoch = int(detail.get("member_epoch", 0))
+    if member is None and epoch >= 0:
+        member = Member(event.member_id, event.handled_at_ms)
+        identify(member, event, "")
+        group.members[member.member_id] = member
+        observer.index(group, member)
+        observer.emit_member(group, member, at, "unknown")
+    elif member is not None and epoch == -1:
+        observer.end_member(group, member, event.handled_at_ms, "left", "", "inferred")
+
+
+def on_telemetry(observer: Facts, _event: Event, _at: float) -> None:
+    """Pushed client metrics: counted, not decoded."""
+    observer.not_modelled += 1
+
+
+def on_delete_groups(observer: Facts, event: Event, at: float) -> None:
+    """DeleteGroups: an empty group that was deleted starts again at generation 0."""
+    if event.error_code == NONE and event.group_id:
+        rebalance.on_deleted(observer, observer.group_of(event), at)

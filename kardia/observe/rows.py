@@ -1,0 +1,228 @@
+"""Rows of the tables from what the observer holds. Only puts values into columns; decides nothing.
+
+Each function returns one row in the column order of its table (`kardia.tables`), without `batch_id`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.model.libraries import LIBRARIES
+from kardia.model.states import GroupState
+from kardia.observe.group import Ended, Group, Member, Rebalance
+from kardia.tables import Row
+
+
+def instant(at: float) -> int:
+    """Milliseconds as a whole number. A line's stamp is cut, not rounded, to 1 ms; rounding here takes the middle."""
+    return int(at + 0.5)
+
+
+def known(at: float) -> int | None:
+    """An instant, or None when it is not known."""
+    return int(at + 0.5) if at >= 0 else None
+
+
+def _timeout(value: int) -> int | None:
+    return value if value >= 0 else None
+
+
+def poll_interval(member: Member) -> int | None:
+    """max.poll.interval.ms of a member whose library announces it as its rebalance timeout, else None."""
+    return member.rebalance_ms if LIBRARIES[member.library].poll_interval and member.rebalance_ms > 0 else None
+
+
+def software(member: Member) -> tuple[str | None, str | None]:
+    """Name and version of the client library as it announced them."""
+    if not member.software:
+        return None, None
+    name, _, version = member.software.partition("/")
+    return name or None, version or None
+
+
+def member_row(cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at: int, certainty: str) -> Row:
+    """Row of `members`."""
+    name, version = software(member)
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(at),
+        known_at,
+        certainty,
+        member.member_id,
+        member.instance_id or None,
+        group.protocol,
+        member.client_id or None,
+        member.client_host or None,
+        name,
+        version,
+        _timeout(member.session_ms),
+        _timeout(member.rebalance_ms),
+        instant(member.joined_at),
+        instant(over.ended_at) if over else None,
+        over.cause if over else None,
+        (over.reason or None) if over else None,
+        group.broker or None,
+        _timeout(member.generation_first),
+    )
+
+
+def rebalance_row(
+    cluster: str, group: Group, rebalance: Rebalance, stragglers: list[dict[str, Any]], known_at: int, certainty: str
+) -> Row:
+    """Row of `rebalances`; the rebalance has a cause and a start."""
+    cause = rebalance.cause
+    trigger = cause.trigger if cause else "unknown"
+    empty = rebalance.assigned_at >= 0 and rebalance.assigned_at == rebalance.joined_at and not rebalance.leader
+    members_after = 0 if empty else len(rebalance.listed) if rebalance.listed is not None else len(group.members)
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(rebalance.started_at),
+        known_at,
+        certainty,
+        instant(rebalance.started_at),
+        known(rebalance.joined_at),
+        known(rebalance.assigned_at),
+        trigger,
+        (cause.member_id or None) if cause else None,
+        (cause.client_id or None) if cause else None,
+        (cause.instance_id or None) if cause else None,
+        (cause.reason or None) if cause else None,
+        rebalance.generation_before,
+        rebalance.generation_after if rebalance.generation_after >= 0 else None,
+        rebalance.members_before if rebalance.members_before >= 0 else None,
+        members_after if rebalance.joined_at >= 0 else None,
+        stragglers,
+        rebalance.leader or None,
+        rebalance.protocol_name or None,
+    )
+
+
+def transition_row(
+    cluster: str,
+    group: Group,
+    at: float,
+    known_at: int,
+    certainty: str,
+    member_id: str | None,
+    from_state: str,
+    to_state: str,
+    cause: str,
+    evidence: str,
+) -> Row:
+    """Row of `transitions`."""
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(at),
+        known_at,
+        certainty,
+        group.seq,
+        "group" if member_id is None else "member",
+        member_id,
+        from_state,
+        to_state,
+        cause,
+        evidence,
+        group.generation if group.generation >= 0 else None,
+    )
+
+
+def health_row(
+    cluster: str, group: Group, member: Member, now: float, known_at: int, certainty: str, status: str, reasons: list[str]
+) -> Row:
+    """Row of `health`."""
+    interval = poll_interval(member)
+    polled = member.polled_at >= 0
+    deadline = member.deadline
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(now),
+        known_at,
+        certainty,
+        member.member_id,
+        member.instance_id or None,
+        member.client_id or None,
+        str(group.state),
+        group.generation if group.generation >= 0 else None,
+        _timeout(member.session_ms),
+        interval,
+        known(member.armed_at),
+        known(deadline),
+        known(member.polled_at),
+        member.poll_evidence,
+        int(member.poll_error_ms) if polled else None,
+        instant(member.polled_at + interval) if polled and interval else None,
+        status,
+        reasons,
+    )
+
+
+def prediction_row(
+    cluster: str,
+    group: Group,
+    member: Member,
+    known_at: int,
+    certainty: str,
+    kind: str,
+    predicted_at: float,
+    deadline: float,
+    outcome: str,
+    outcome_at: float,
+) -> Row:
+    """Row of `predictions`."""
+    true = outcome == "came_true"
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(predicted_at),
+        known_at,
+        certainty,
+        member.member_id,
+        member.client_id or None,
+        kind,
+        instant(predicted_at),
+        instant(deadline),
+        outcome,
+        known(outcome_at),
+        instant(outcome_at) - instant(predicted_at) if true else None,
+        instant(outcome_at) - instant(deadline) if true else None,
+    )
+
+
+def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[str]]:
+    """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop."""
+    if group.protocol != "classic":
+        return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
+    if member.unknown_since >= 0:
+        return "unknown", "unknown", [f"the log has a gap since {instant(member.unknown_since)}"]
+    if member.session_ms < 0:
+        return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
+    if member.overdue:
+        return (
+            "overdue",
+            "provisional",
+            ["its session deadline passed during a rebalance; a JoinGroup that waits cannot be seen"],
+        )
+    reasons = []
+    if member.session_prediction_at >= 0:
+        silent = int(now - member.armed_at)
+        reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
+    if member.poll_prediction_at >= 0:
+        silent = int(now - member.polled_at)
+        reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
+    if member.rebalance_prediction_at >= 0:
+        reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
+    certainty = "provisional" if group.state == GroupState.PREPARING else "exact"
+    if reasons:
+        return "imminent", certainty, reasons
+    if member.habit_ms > 0 and now - member.armed_at > 2.0 * member.habit_ms and group.state != GroupState.PREPARING:
+        return "late", certainty, [f"silent for {int(now - member.armed_at)} ms, usually {int(member.habit_ms)} ms"]
+    return "ok", certainty, []

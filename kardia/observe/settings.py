@@ -1,0 +1,44 @@
+"""Settings of the observer: what must agree between runs that are to give the same tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverSettings:
+    """All durations in milliseconds."""
+
+    cluster_id: str
+    kafka_version: str = ""
+    """Release of the brokers, e.g. "3.9.2"; empty: Scala or Java coordinator is recognised from the lines."""
+
+    hold_ms: float = 150.0
+    """How long an event waits for others that took effect before it but were logged after it. Lines of one broker are
+    out of order by a few ms (measured 2.6, 25 on a starved machine); an answer delayed by replication comes later
+    still and is handled as late. A longer hold delays every answer."""
+
+    settle_ms: float = 100.0
+    """After the first answer of a join burst, how long further answers of it are awaited before the rebalance is
+    written. All members are answered in the same instant; their lines spread over a few ms."""
+
+    tolerance_ms: float = 25.0
+    """Two instants of one broker closer than that may be in either order. Its log stamps are cut to 1 ms, and a
+    starved machine was seen to fire a timer 25 ms late."""
+
+    health_sample_ms: float = 5_000.0
+    """A member in good health is written that often; one in danger at every step."""
+
+    straggler_ms: float = 500.0
+    """A member that joined later than that after the start of a rebalance was waited for."""
+
+    prediction_share: float = 0.5
+    """A timeout is predicted when this share of it has passed in silence ..."""
+
+    prediction_habit: float = 1.6
+    """... and the silence is that many times longer than the member's own habit."""
+
+    @property
+    def predict_by_share(self) -> float:
+        """Latest share of a timeout at which it is predicted, whatever the habit."""
+        return 0.85
