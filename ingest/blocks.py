@@ -18,6 +18,8 @@ from kardia.events import Event, Kind
 _BOM = b"\xef\xbb\xbf"
 _FETCH, _TELEMETRY = UNROUTED
 _REJECTED = int(Kind.REJECTED)
+_OUTSIDE = (_REJECTED, _TELEMETRY)
+"""Kinds that the inner loop hands over, because they are rare."""
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ class Sink:
     def add(self, event: Event) -> None:
         """Put one event where it belongs."""
         kind = event[0]
-        if kind == _FETCH or kind == _TELEMETRY:
+        if kind in UNROUTED:
             client = (event[12], event[13])
             waiting = self.unrouted.get(client)
             if waiting is None:
@@ -88,9 +90,9 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
                 continue
             line, begin = _repaired(raw, begin, sink)
         reading = read(line, source, begin, at)
-        if type(reading) is str:
+        if isinstance(reading, str):
             ignored[reading] += 1
-        elif type(reading) is Event:
+        elif isinstance(reading, Event):
             kind = reading[0]
             if reading[5] > highest:
                 highest = reading[5]
@@ -101,7 +103,7 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
                     unrouted[client] = [reading]
                 else:
                     waiting.append(reading)
-            elif kind == _REJECTED or kind == _TELEMETRY:
+            elif kind in _OUTSIDE:
                 add(reading)
             else:
                 events[reading[1] % lanes].append(reading)

@@ -1,14 +1,14 @@
 """Errors of the collector.
 
     IngestError
-    ├── SettingsRefused        a setting is missing or contradicts another one; nothing has been started
-    ├── BadBatch               a record of `kardia.events` is not a batch this version can read
-    ├── BadRecord              a record of `__consumer_offsets` does not follow its schema
+    ├── SettingsError                  a setting is missing or contradicts another one; nothing has been started
+    ├── BatchError                     a record of `kardia.events` is not a batch this version can read
+    ├── RecordError                    a record of `__consumer_offsets` does not follow its schema
     ├── PositionsError
-    │   ├── PositionsLocked    another collector uses the same positions directory
-    │   └── PositionsUnreadable  neither the saved positions nor the ones before them can be read
-    ├── TopicRefused           the topic `kardia.events` is not what this collector may write to
-    └── DeliveryFailed         the broker refused a record for good; positions stay where they were
+    │   ├── PositionsLockedError       another collector uses the same positions directory
+    │   └── PositionsUnreadableError   neither the saved positions nor the ones before them can be read
+    ├── TopicError                     the topic `kardia.events` is not what this collector may write to
+    └── DeliveryError                  the broker refused a record for good; positions stay where they were
 
 A line that cannot be understood is not an error of the collector: it becomes a REJECTED event and reading goes on.
 Every message is four parts: what happened, where, what was expected, what to do next.
@@ -29,15 +29,15 @@ class IngestError(Exception):
         self.next_step = next_step
 
 
-class SettingsRefused(IngestError):
+class SettingsError(IngestError):
     """A setting is missing or contradicts another one."""
 
 
-class BadBatch(IngestError):
+class BatchError(IngestError):
     """A record of `kardia.events` cannot be read."""
 
 
-class BadRecord(IngestError):
+class RecordError(IngestError):
     """A record of `__consumer_offsets` does not follow its schema."""
 
 
@@ -45,17 +45,17 @@ class PositionsError(IngestError):
     """The saved positions cannot be used."""
 
 
-class PositionsLocked(PositionsError):
+class PositionsLockedError(PositionsError):
     """Another collector holds the positions directory."""
 
 
-class PositionsUnreadable(PositionsError):
+class PositionsUnreadableError(PositionsError):
     """No saved positions file can be read."""
 
 
-class TopicRefused(IngestError):
+class TopicError(IngestError):
     """The topic of events is not what this collector may write to."""
 
 
-class DeliveryFailed(IngestError):
+class DeliveryError(IngestError):
     """A record was refused for good."""

@@ -37,7 +37,8 @@ from ingest.blocks import Sink, read_block, too_long
 from ingest.dialects import MAX_LINE_BYTES, Dialect
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
-from ingest.errors import SettingsRefused
+from ingest.errors import SettingsError
+from ingest.offsets_records import record_events
 from ingest.router import Directory
 from ingest.stamps import crosses_fold, zone_named
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS, Event, Kind, lane_of
@@ -47,6 +48,9 @@ RANGE_BYTES = 8 * 1024 * 1024
 
 HEAD_BYTES = 4 * 1024 * 1024
 """The first line that names its broker is looked for in this much of a file."""
+
+MAX_RECORD_LINE_BYTES = 64 * 1024 * 1024
+"""Longest line of a captured file: hex of a record, which the size of messages bounds far below."""
 
 _BLOCK_BYTES = 1024 * 1024
 _UNKNOWN_BROKER = "broker"
@@ -125,7 +129,13 @@ def tick(
 ) -> Event:
     """TICK: everything this source logged up to `complete_to_ms` has been sent. `start` is where the last one ended."""
     at = float(complete_to_ms)
-    detail = {"previous_end": start, "events": events, "lines": lines, "ignored": dict(ignored), "wall_at_ms": wall_at_ms}
+    detail = {
+        "previous_end": start,
+        "events": events,
+        "lines": lines,
+        "ignored": dict(ignored),
+        "wall_at_ms": wall_at_ms,
+    }
     return Event(int(Kind.TICK), ALL_SHARDS, source, start, end, at, at, at, at, detail=detail)
 
 
@@ -164,8 +174,9 @@ def plan(
     range_bytes: int = RANGE_BYTES,
 ) -> list[FileRange]:
     """Ranges of these files in the order in which they are to be fed. `broker` overrides the name in the lines."""
-    files = [_look(Path(path), "request", zone, broker) for path in request_logs]
-    files = _without_copies([file for file in files if file is not None])
+    files = _without_copies(
+        [file for path in request_logs if (file := _look(Path(path), "request", zone, broker)) is not None]
+    )
     servers = _without_copies(
         [file for path in server_logs if (file := _look(Path(path), "server", zone, broker)) is not None]
     )
@@ -173,9 +184,7 @@ def plan(
     for server in servers:
         server.broker = broker or _neighbour(server, files)
     ranges = [
-        piece
-        for file in files + servers
-        for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes)
+        piece for file in files + servers for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes)
     ]
     return sorted(ranges, key=lambda piece: piece.first_at_ms)
 
@@ -258,7 +267,7 @@ def _neighbour(server: _File, files: list[_File]) -> str:
         numbered = {file.broker for file in pool if re.findall(r"\d+", file.path.name)[: max(len(wanted), 1)] == wanted}
         if wanted and len(numbered) == 1:
             return next(iter(numbered))
-    raise SettingsRefused(
+    raise SettingsError(
         f"it is not known which of {len(names)} brokers wrote this server.log",
         str(server.path),
         "the same number in its name as in the broker's request log, or its own folder beside it",
@@ -307,9 +316,7 @@ def parse_range(piece: FileRange) -> ParsedRange:
     """Everything a range says, at once. Memory: about 1.5 kB per event."""
     dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions)
     sink = Sink(piece.lanes, Directory())
-    end = piece.start
-    for end in _feed(piece, dialect, sink):
-        pass
+    end = max(_feed(piece, dialect, sink), default=piece.start)
     return _parsed(piece.source, piece.start, end, sink)
 
 
@@ -428,3 +435,16 @@ def route(piece: ParsedRange, directory: Directory) -> dict[int, list[Event]]:
     if unattributed:
         piece.ignored = dict(Counter(piece.ignored) + Counter(unattributed_fetch=unattributed))
     return routed
+
+
+# --- the offsets topic -----------------------------------------------------------------------------------------------
+
+
+def read_offsets_file(path: str | Path, unknown: dict[int, int] | None = None) -> Iterator[Event]:
+    """Events of a file of `kardia capture` (plain or .gz), in file order, which is offset order per partition.
+
+    Lane: `lane_of(event.shard)`. `unknown` counts the kinds of records that are skipped. Feed GROUP_RECORDs to
+    `Directory.learn` as well: they name clients that were there before the request log begins.
+    """
+    with _open(Path(path)) as opened:
+        yield from record_events(iter(lambda: opened.readline(MAX_RECORD_LINE_BYTES), b""), unknown)

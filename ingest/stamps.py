@@ -18,7 +18,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ingest.errors import SettingsRefused
+from ingest.errors import SettingsError
 
 FOLD_STEP_S = 1_800
 """A step back of local time by more than this is the end of summer time; brokers' neighbouring lines step back by a
@@ -31,9 +31,7 @@ MILLIS = {b"%03d]" % millis: millis for millis in range(1000)}
 """What stands between the second and the end of a stamp in the shipped layout."""
 
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)\Z")
-_OTHER_FORM = re.compile(
-    rb"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3,9})(Z|[+-]\d\d:?\d\d)?(?:\]|(?=\s))"
-)
+_OTHER_FORM = re.compile(rb"\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3,9})(Z|[+-]\d\d:?\d\d)?(?:\]|(?=\s))")
 
 
 def zone_named(name: str) -> tzinfo:
@@ -50,7 +48,7 @@ def zone_named(name: str) -> tzinfo:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             pass
-    raise SettingsRefused(
+    raise SettingsError(
         f"the time zone {name!r} is not known",
         "log-timezone",
         "an IANA name such as Europe/Berlin, UTC, or an offset such as +05:30",
@@ -127,7 +125,7 @@ class Stamps:
             return None
         day, clock, fraction, offset = match.groups()
         second = day + b" " + clock
-        fraction_ms = int(fraction) / 10 ** (len(fraction) - 3)
+        fraction_ms = int(fraction) / float(10 ** (len(fraction) - 3))
         if offset is None:
             base = self.seconds.get(second)
             if base is None:

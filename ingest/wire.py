@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ingest.errors import BadBatch
+from ingest.errors import BatchError
 from kardia.events import FORMAT_VERSION, Event
 
 FORMAT_HEADER = "kardia-format"
@@ -33,11 +33,11 @@ def encode_batch(events: Sequence[Event]) -> bytes:
 
 
 def decode_batch(data: bytes) -> list[Event]:
-    """Events of one batch; raises `BadBatch` for anything that is not one."""
+    """Events of one batch; raises `BatchError` for anything that is not one."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadBatch(
+        raise BatchError(
             f"a record is not a batch of events: {error}",
             f"{len(data)} bytes beginning with {data[:16].hex()}",
             f"the format {FORMAT} that `encode_batch` writes",
@@ -49,7 +49,7 @@ def check_format(header: bytes | None) -> None:
     """Refuse the format header of a newer or foreign writer."""
     name, _, version = (header or b"").decode("latin-1").partition("/")
     if name != "msgpack" or not version.isascii() or not version.isdigit() or int(version) > FORMAT_VERSION:
-        raise BadBatch(
+        raise BatchError(
             f"a record announces the format {header!r}",
             f"header {FORMAT_HEADER}",
             f"{FORMAT} or older",

@@ -44,6 +44,11 @@ _new_event = tuple.__new__
 Builder = Callable[[Any, str, int, int, float], Event | list[Event] | str]
 
 
+class _Head(msgspec.Struct):
+    json_at: int
+    api: tuple[Callable[[bytes], Any], Builder]
+
+
 class RequestJson:
     """Dialect of `kafka-request.log`, JSON lines."""
 
@@ -103,9 +108,9 @@ class RequestJson:
                 return "other_api" if key.isdigit() else self._not_a_number(line, source, start, end)
         else:
             found = self._head(line, source, start, end)
-            if not isinstance(found, tuple):
+            if not isinstance(found, _Head):
                 return found
-            json_at, api = found
+            json_at, api = found.json_at, found.api
         # A second met before costs two look-ups; everything else goes the long way.
         at_ms = self._seconds.get(line[:21])
         millis = MILLIS.get(line[21:25])
@@ -118,7 +123,7 @@ class RequestJson:
                 return rejection("bad_timestamp", expected, line, source, start, end, None)
         decode, build = api
         try:
-            parsed = decode(line[json_at:-_LOGGER_BYTES] if line.endswith(_LOGGER) else line[json_at : line.rfind(b"}") + 1])
+            parsed = decode(line[json_at : -_LOGGER_BYTES if line.endswith(_LOGGER) else line.rfind(b"}") + 1])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return self._not_understood(error, line, source, start, end, at_ms)
         if not line.isascii() and not _is_utf8(line):
@@ -132,9 +137,7 @@ class RequestJson:
 
     # --- lines that are not in the shipped layout ------------------------------------------------------------------
 
-    def _head(
-        self, line: bytes, source: str, start: int, end: int
-    ) -> tuple[int, tuple[Callable[[bytes], Any], Builder]] | Reading:
+    def _head(self, line: bytes, source: str, start: int, end: int) -> _Head | Reading:
         at = line.find(MARK, 0, _HEAD_BYTES)
         if at < 0:
             if not line.strip():
@@ -153,7 +156,7 @@ class RequestJson:
             expected = 'an object that begins with {"isForwarded":…,"requestHeader":{"requestApiKey":…'
             return rejection("unknown_shape", expected, line, source, start, end, at_ms)
         api = self._apis.get(match[1])
-        return "other_api" if api is None else (at, api)
+        return "other_api" if api is None else _Head(at, api)
 
     def _not_a_number(self, line: bytes, source: str, start: int, end: int) -> Reading:
         expected = "a number at $.requestHeader.requestApiKey"
@@ -321,19 +324,20 @@ class RequestJson:
     def _any_commit(self, kind: Kind, line: shapes.CommitLine, place: tuple[str, int, int, float]) -> Event:
         request: Any = line.request
         response: Any = line.response
-        errors = {
+        error_of = {
             (topic.name or topic.topic_id, partition.partition_index): partition.error_code
             for topic in response.topics
             for partition in topic.partitions
         }
         offsets = [
-            [name, partition.partition_index, partition.committed_offset, errors.get((name, partition.partition_index), 0)]
+            [name, index, partition.committed_offset, error_of.get((name, index), 0)]
             for topic in request.topics
             for name in (topic.name or topic.topic_id,)
             for partition in topic.partitions
+            for index in (partition.partition_index,)
         ]
         # The broker checks the member once for the request, so one partition that went well means it was accepted.
-        codes = list(errors.values())
+        codes = list(error_of.values())
         error_code = 0 if not codes or 0 in codes else codes[0]
         generation_id = max(request.generation_id, request.generation_id_or_member_epoch)
         if generation_id == -1:
@@ -421,9 +425,7 @@ class RequestJson:
             member_id, instance_id, _, error_code = members[0]
         place = (source, start, end, at_ms)
         detail = {"members": members}
-        return self._event(
-            Kind.LEAVE, line, place, request.group_id, member_id, instance_id, error_code, -1, detail
-        )
+        return self._event(Kind.LEAVE, line, place, request.group_id, member_id, instance_id, error_code, -1, detail)
 
     def _telemetry(self, line: shapes.TelemetryLine, source: str, start: int, end: int, at_ms: float) -> Event:
         request: Any = line.request

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 Int16 = Annotated[int, Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -27,11 +27,11 @@ Epoch = Annotated[int, Meta(ge=-3, le=2**31 - 1)]
 Timeout = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Version = Annotated[int, Meta(ge=0, le=2**15 - 1)]
 Duration = Annotated[float, Meta(ge=0, le=1e10)]
-"""Milliseconds, 1 µs resolution; the bound is about four months, `connections.max.idle.ms` ends a wait after minutes."""
+"""Milliseconds, 1 µs resolution; the bound is about four months, a request waits for minutes at most."""
 GroupId = Annotated[str, Meta(max_length=2**15 - 1)]
 
 
-class Shape(Struct, rename="camel", gc=False, frozen=True):
+class Shape(Struct, rename="camel", gc=False):
     """Base of the shapes: camelCase names, no part of a reference cycle."""
 
 
@@ -45,9 +45,6 @@ class Software(Shape):
     software_version: str = "unknown"
 
 
-_NO_SOFTWARE = Software()
-
-
 class Envelope(Shape, kw_only=True):
     request_header: Header
     connection: str
@@ -55,7 +52,7 @@ class Envelope(Shape, kw_only=True):
     request_queue_time_ms: Duration
     local_time_ms: Duration
     remote_time_ms: Duration
-    client_information: Software = _NO_SOFTWARE
+    client_information: Software = field(default_factory=Software)
 
 
 class ErrorOnly(Shape):

@@ -75,7 +75,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "member_left",
         _LEFT,
         rf"Member MemberMetadata\(memberId={_MEMBER}, groupInstanceId=(?P<instance>.*?), clientId=.*\)"
-        r" has left group (?P<group>.*?) through explicit `LeaveGroup`(?: request)?(?:; client reason: (?P<reason>.*))?",
+        r" has left group (?P<group>.*?) through explicit `LeaveGroup`(?: request)?"
+        r"(?:; client reason: (?P<reason>.*))?",
     ),
     _pattern(
         "member_left",
@@ -91,7 +92,8 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern(
         "pending_member_removed",
         "ending member",
-        rf"Pending member {_MEMBER} in group (?P<group>.*) has been removed after (?P<reason>session timeout expiration)\.?",
+        rf"Pending member {_MEMBER} in group (?P<group>.*) has been removed after "
+        r"(?P<reason>session timeout expiration)\.?",
     ),
     _pattern(
         "pending_member_removed",
@@ -105,7 +107,9 @@ PATTERNS: tuple[Pattern, ...] = (
         rf"Pending member with memberId={_MEMBER} has left group (?P<group>.*?) through explicit `LeaveGroup` request"
         r"(?:; client reason: (?P<reason>.*))?",
     ),
-    _pattern("pending_member_removed", " is leaving group ", rf"Pending member {_MEMBER} is leaving group (?P<group>.*)\."),
+    _pattern(
+        "pending_member_removed", " is leaving group ", rf"Pending member {_MEMBER} is leaving group (?P<group>.*)\."
+    ),
     _pattern(
         "group_empty",
         " is now empty",
@@ -183,7 +187,9 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 """Every line that gives an event. Order matters only between patterns with the same words."""
 
-_DELETED = re.compile(r"The following groups were deleted: (?P<groups>.*)\. A total of \d+ offsets were removed\.", re.DOTALL)
+_DELETED = re.compile(
+    r"The following groups were deleted: (?P<groups>.*)\. A total of \d+ offsets were removed\.", re.DOTALL
+)
 _LOGGER = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)?\Z")
 _LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
 _SCALA_PREFIX = re.compile(r"\[Group(?:Coordinator|MetadataManager)(?: brokerId=| )\d+\]:? ")
