@@ -30,6 +30,11 @@ ALL_SHARDS = -1
 """Shard of an event that concerns every shard of the lane it is sent to (tick, gap, rejected line)."""
 
 
+SILENCE_MS = 3_000
+"""A log without any line for that long may be the log of a broker that is down: nobody's silence in it is evidence.
+Consumers that fetch make lines twice a second, those that only heartbeat every 3 s."""
+
+
 class Kind(IntEnum):
     """Kind of an event. Numbers are part of the format: never reuse one."""
 
@@ -120,8 +125,19 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "members": "list of [member id, instance id or empty, client id, host, session_timeout_ms, "
         "rebalance_timeout_ms, [[topic, [partition, ...]], ...]]",
     },
-    Kind.OFFSET_RECORD: {"tombstone": "bool", "topic": "str", "partition": "int", "offset": "int", "commit_at_ms": "int"},
-    Kind.OTHER_RECORD: {"record_type": "int", "name": "str", "tombstone": "bool", "protocol": "str: consumer, share, streams"},
+    Kind.OFFSET_RECORD: {
+        "tombstone": "bool",
+        "topic": "str",
+        "partition": "int",
+        "offset": "int",
+        "commit_at_ms": "int",
+    },
+    Kind.OTHER_RECORD: {
+        "record_type": "int",
+        "name": "str",
+        "tombstone": "bool",
+        "protocol": "str: consumer, share, streams",
+    },
     Kind.COORDINATOR_LINE: {
         "what": "str, one of COORDINATOR_LINES",
         "reason": "str, text in `(reason: ...)` or the client reason of a leave",
@@ -133,9 +149,15 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "lines": "int, lines read between the two ticks",
         "ignored": "dict reason -> count",
         "wall_at_ms": "float, the collector's wall clock",
+        "last_line_at_ms": "float, stamp of the last line read, of whatever kind: the broker was alive then",
+        "silences": "list of [from_ms, to_ms]: between two lines nothing at all was logged for SILENCE_MS or longer",
     },
     Kind.GAP: {"from_ms": "float", "to_ms": "float", "reason": "str, one of GAP_REASONS"},
-    Kind.REJECTED: {"reason": "str, one of REJECT_REASONS", "excerpt": "str, at most 200 characters, escaped", "expected": "str"},
+    Kind.REJECTED: {
+        "reason": "str, one of REJECT_REASONS",
+        "excerpt": "str, at most 200 characters, escaped",
+        "expected": "str",
+    },
 }
 """Keys of `Event.detail` by kind."""
 

@@ -106,7 +106,9 @@ def _l(name: str, meaning: str, *, nullable: bool = True) -> Column:
 COMMON = (
     _s("cluster_id", "name of the cluster, from configuration", nullable=False),
     _s("group_id", "consumer group; empty where a row is about a source", nullable=False, personal=True),
-    Column("shard", "int", "partition of __consumer_offsets that holds the group; -1 where a row is about a source", False),
+    Column(
+        "shard", "int", "partition of __consumer_offsets that holds the group; -1 where a row is about a source", False
+    ),
     _l("at_ms", "when it was so on the broker", nullable=False),
     _l("known_at_ms", "instant, on the broker's clock, of the evidence that settled this row", nullable=False),
     _s("certainty", "exact, inferred, provisional or unknown", nullable=False),
@@ -290,8 +292,7 @@ EVENTS = Table(
 )
 
 TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (EVENTS, TRANSITIONS, REBALANCES, MEMBERS, HEALTH, PREDICTIONS, REJECTED, PROGRESS)
+    table.name: table for table in (EVENTS, TRANSITIONS, REBALANCES, MEMBERS, HEALTH, PREDICTIONS, REJECTED, PROGRESS)
 }
 """All tables; `progress` last, because it is written last."""
 

@@ -59,7 +59,7 @@ _ANNOUNCED = (
 
 
 def recognise(software: str, client_id: str, protocol_type: str) -> str:
-    """Name of the library in `LIBRARIES` from what it announces, else from its default client.id; "unknown" otherwise."""
+    """Name of the library in `LIBRARIES`: as announced, else by its default client.id, else "unknown"."""
     if protocol_type == "connect":
         return "connect"
     announced = software.lower()

@@ -21,7 +21,7 @@ GRACE_MS = 10.0
 """A heartbeat within that of the deadline is taken to have come before it, as its own answer says."""
 
 
-def next_due(observer: Facts, group: Group, member: Member) -> float:
+def next_due(observer: Facts, member: Member) -> float:
     """Instant of the next thing to look at for a member; NEVER when there is none."""
     due = NEVER
     deadline = member.deadline
@@ -29,7 +29,7 @@ def next_due(observer: Facts, group: Group, member: Member) -> float:
         due = deadline + GRACE_MS
         if member.session_prediction_at < 0:
             due = min(due, predict_session_at(observer, member))
-    poll_at = polls.predict_at(observer, group, member)
+    poll_at = polls.predict_at(observer, member)
     if poll_at >= 0 and (due < 0 or poll_at < due):
         due = poll_at
     return due
@@ -59,7 +59,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
             else:
                 observer.watch(group, member, not_before=deadline + GRACE_MS)
                 return
-    poll_at = polls.predict_at(observer, group, member)
+    poll_at = polls.predict_at(observer, member)
     if poll_at >= 0 and now >= poll_at:
         if polls.may_be_waiting(group, member, now):
             observer.watch(group, member, not_before=now + 0.1 * member.rebalance_ms)
@@ -76,10 +76,12 @@ def believed_silent(group: Group, member: Member) -> bool:
 
 
 def on_session_expired(observer: Facts, group: Group, member: Member, deadline: float) -> None:
-    """The session deadline has passed unheard. Evict, unless the member may be waiting where it cannot be seen."""
+    """The session deadline has passed unheard. Evict, unless the member may be waiting where it cannot be seen, or
+    the whole log was silent: then the broker itself may have been down, and its timers with it."""
     alone = len(group.members) == 1 and group.whole and not group.pending
     waits_for_nobody = alone or (group.state == GroupState.COMPLETING and member.member_id == group.leader)
-    if group.state in (GroupState.STABLE, GroupState.UNKNOWN) or waits_for_nobody:
+    seen = not observer.silent_at(group.broker, deadline)
+    if seen and (group.state in (GroupState.STABLE, GroupState.UNKNOWN) or waits_for_nobody):
         observer.end_member(group, member, deadline, "session_expired", "", "inferred")
     else:
         member.overdue = True

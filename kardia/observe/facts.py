@@ -33,6 +33,7 @@ class Facts:
         self.groups: dict[str, Group] = {}
         self.clients: dict[tuple[int, str, str], dict[str, tuple[Group, Member]]] = {}
         self.timers: dict[str, list[Timer]] = {}
+        self.silences: dict[str, list[list[float]]] = {}
         self.coordinator: Coordinator = coordinator_of(settings.kafka_version) or Coordinator.JAVA
         self.coordinator_known = bool(settings.kafka_version)
         self.rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
@@ -65,10 +66,14 @@ class Facts:
         else:
             records.on_loaded(self, group, event.handled_at_ms, "inferred")
 
-    def moved(self, group: Group, event: Event, at: float) -> None:
+    def moved(self, group: Group, at: float) -> None:
         """This broker does not lead the group: nothing about the member follows; what it said last stands."""
         if group.broker == self.broker:
             group.loaded_at = max(group.loaded_at, at)
+
+    def silent_at(self, broker: str, at: float) -> bool:
+        """Whether nothing at all was logged by the broker around an instant: it may have been down."""
+        return any(begin < at < end for begin, end in self.silences.get(broker, ()))
 
     def index(self, group: Group, member: Member) -> None:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""
@@ -99,7 +104,7 @@ class Facts:
         """Have the member looked at when something about it may become due. One timer per member is outstanding."""
         if not group.broker:
             return
-        due = expiry.next_due(self, group, member)
+        due = expiry.next_due(self, member)
         if due < 0:
             return
         due = max(due, not_before)

@@ -177,6 +177,8 @@ class Group:
     prepared_reason: str = ""
     record_at: float = NEVER
     loaded_at: float = NEVER
+    empty_at: float = NEVER
+    """Instant of the last record that says the group has no members."""
 
 
 T = TypeVar("T", Member, Ended, Join, Cause, Rebalance, Group)
@@ -187,9 +189,7 @@ def _getter(kind: type[Any]) -> attrgetter[tuple[Any, ...]]:
 
 
 _MEMBER, _JOIN, _CAUSE = _getter(Member), _getter(Join), _getter(Cause)
-_GROUP_PLAIN = tuple(
-    item.name for item in fields(Group) if item.name not in ("members", "ended", "rebalance")
-)
+_GROUP_PLAIN = tuple(item.name for item in fields(Group) if item.name not in ("members", "ended", "rebalance"))
 _GROUP = attrgetter(*_GROUP_PLAIN)
 _REBALANCE_PLAIN = tuple(item.name for item in fields(Rebalance) if item.name not in ("cause", "joins"))
 _REBALANCE = attrgetter(*_REBALANCE_PLAIN)

@@ -7,6 +7,7 @@ into steps gives the same transitions, rebalances, members and predictions. A re
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from heapq import heappop
 from operator import itemgetter
@@ -29,6 +30,9 @@ _BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
 
+MAX_SILENCES = 100
+"""Silences of a log that are remembered; only those that a session timeout reaches back to matter."""
+
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
 
 HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
@@ -37,7 +41,7 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.HEARTBEAT: requests.on_heartbeat,
     Kind.LEAVE: requests.on_leave,
     Kind.COMMIT: requests.on_commit,
-    Kind.TXN_COMMIT: lambda observer, event, at: None,  # never renews a session (`doTxnCommitOffsets`)
+    Kind.TXN_COMMIT: records.on_offset_record,  # never renews a session (`doTxnCommitOffsets`)
     Kind.FETCH: requests.on_fetch,
     Kind.TELEMETRY: requests.on_telemetry,
     Kind.DELETE_GROUPS: requests.on_delete_groups,
@@ -50,12 +54,12 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
 
 
 class _Source:
-    """How far one source has been accepted."""
+    """How far one source has been accepted: now, and before this step."""
 
-    __slots__ = ("end", "since_tick", "tick_end")
+    __slots__ = ("base", "end", "since_tick", "tick_end")
 
     def __init__(self, end: int = -1, tick_end: int = -1, since_tick: int = 0) -> None:
-        self.end = end
+        self.base = self.end = end
         self.tick_end = tick_end
         self.since_tick = since_tick
 
@@ -63,10 +67,11 @@ class _Source:
 class _Stream:
     """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
 
-    __slots__ = ("complete_to", "duplicates", "events", "gaps", "ignored", "lines", "rejected", "touched")
+    __slots__ = ("alive_to", "complete_to", "duplicates", "events", "gaps", "ignored", "lines", "rejected", "touched")
 
-    def __init__(self, complete_to: float = NEVER) -> None:
+    def __init__(self, complete_to: float = NEVER, alive_to: float = NEVER) -> None:
         self.complete_to = complete_to
+        self.alive_to = alive_to
         self.clear()
 
     def clear(self) -> None:
@@ -84,32 +89,35 @@ class Observer(Facts):
         self._stream_names: dict[str, str] = {}
         self._queues: dict[str, list[tuple[float, Event]]] = {}
         self._now: dict[str, float] = {}
-        self._sampled_at = NEVER
+        self._seen: set[tuple[str, int, int]] | None = None
 
     # --- feed and pull
 
     def step(self, events: Iterable[Event]) -> dict[str, list[Row]]:
         """Take events of this lane, each source's in the order of its positions; return what became known."""
+        self._seen = None
+        for source in self._sources.values():
+            source.base = source.end
         for event in events:
             self._accept(event)
-        for broker in sorted(self._queues):
-            self._advance(broker, self._complete_to(broker) - self.settings.hold_ms)
+        self._advance(self.settings.hold_ms)
         return self._take()
 
     def finish(self) -> dict[str, list[Row]]:
         """No more input will come: apply what is held, up to the end of what was read."""
-        for broker in sorted(self._queues):
-            self._advance(broker, self._complete_to(broker))
+        self._advance(0.0)
         return self._take()
 
     def _complete_to(self, broker: str) -> float:
-        """Up to when the log of a broker is complete. The request log decides; without one, whatever there is."""
+        """Up to when the log of a broker is complete and the broker is known to have been alive.
+
+        The request log decides; without one, whatever there is. A log that is read to its end and gets no more lines
+        may be the log of a dead broker: time stands still then, and nobody expires.
+        """
         request = self._streams.get(f"{broker}/request")
-        if request is not None and request.complete_to >= 0:
-            return request.complete_to
-        ends = [
-            stream.complete_to for name, stream in self._streams.items() if name.rsplit("/", 1)[0] == broker
-        ]
+        if request is not None and request.alive_to >= 0:
+            return request.alive_to
+        ends = [stream.alive_to for name, stream in self._streams.items() if name.rsplit("/", 1)[0] == broker]
         return max(ends, default=NEVER)
 
     # --- accept
@@ -124,15 +132,18 @@ class Observer(Facts):
         stream, source = self._streams[name], self._sources[event.source]
         kind = event.kind
         if kind < _TICK:
-            if event.start < source.end and (event.end != source.end or not self._another_shard(event)):
+            if event.start >= source.end:
+                source.end = event.end
+            elif event.start < source.base or self._seen_in_step(event):
                 stream.duplicates += 1
                 return
-            source.end = event.end
             source.since_tick += 1
             stream.events += 1
             broker = name.rsplit("/", 1)[0]
             at = event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms
             self._queues[broker].append((at, event))
+            if self._seen is not None:
+                self._seen.add((event.source, event.start, event.shard))
             if not self.coordinator_known and event.connection:
                 self._recognise(event.connection)
             return
@@ -142,19 +153,26 @@ class Observer(Facts):
         elif kind == _GAP:
             stream.gaps += 1
             detail = event.detail or {}
-            self._on_gap(broker_of(event.source), float(detail.get("from_ms", NEVER)), float(detail.get("to_ms", NEVER)))
+            self._on_gap(
+                broker_of(event.source), float(detail.get("from_ms", NEVER)), float(detail.get("to_ms", NEVER))
+            )
         elif kind == _REJECTED and event.end > source.end:
             source.end = event.end
             stream.rejected += 1
             self._on_rejected(event)
 
-    def _another_shard(self, event: Event) -> bool:
-        """A FETCH is sent to every shard its client has groups in: same position, another shard, not a repeat."""
-        queue = self._queues[broker_of(event.source)]
-        for _, queued in reversed(queue[-64:]):
-            if queued.source == event.source and queued.start == event.start and queued.shard == event.shard:
-                return False
-        return event.kind in (Kind.FETCH, Kind.TELEMETRY)
+    def _seen_in_step(self, event: Event) -> bool:
+        """Whether an event that comes behind its place is a repeat, or only out of order (a FETCH is routed later than
+        its neighbours, and goes to every shard its client has groups in: same position, another shard)."""
+        if self._seen is None:
+            self._seen = {
+                (queued.source, queued.start, queued.shard) for queue in self._queues.values() for _, queued in queue
+            }
+        key = (event.source, event.start, event.shard)
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
 
     def _recognise(self, connection: str) -> None:
         coordinator = coordinator_of_connection(connection)
@@ -167,15 +185,22 @@ class Observer(Facts):
         stream.ignored += sum((detail.get("ignored") or {}).values())
         repeated = event.end < source.tick_end
         sent = detail.get("events")
-        if not repeated and sent is not None and int(detail.get("previous_end", 0)) == source.tick_end:
-            if source.since_tick < int(sent):
-                stream.gaps += 1
-                self._on_gap(broker_of(event.source), stream.complete_to, event.logged_at_ms)
+        follows = not repeated and int(detail.get("previous_end", 0)) == source.tick_end
+        if follows and sent is not None and source.since_tick < int(sent):
+            stream.gaps += 1
+            self._on_gap(broker_of(event.source), stream.complete_to, event.logged_at_ms)
         if not repeated:
             source.tick_end = event.end
             source.since_tick = 0
         if event.logged_at_ms > stream.complete_to:
             stream.complete_to = event.logged_at_ms
+        alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
+        if alive_to > stream.alive_to:
+            stream.alive_to = alive_to
+        if detail.get("silences") and not repeated:
+            silences = self.silences.setdefault(broker_of(event.source), [])
+            silences.extend([float(begin), float(end)] for begin, end in detail["silences"])
+            del silences[:-MAX_SILENCES]
 
     def _on_gap(self, broker: str, from_at: float, to_at: float) -> None:
         """A part of the log is lost: who was renewed in it is not known, and nothing expires because of it."""
@@ -213,61 +238,66 @@ class Observer(Facts):
 
     # --- advance
 
-    def _advance(self, broker: str, to: float) -> None:
-        """Bring the clock of a broker to an instant: its events and timers in the order in which they took effect."""
-        queue = self._queues[broker]
-        if to < 0 or (broker == OFFSETS_BROKER and not self._topic_alone()):
+    def _advance(self, hold_ms: float) -> None:
+        """Bring every clock forward: events and timers of all brokers in the order in which they took effect.
+
+        The clock of a broker goes to `complete_to - hold_ms` of its log and no further; several brokers are merged by
+        time, because a group that moves from one to another goes on in the other's log.
+        """
+        limits = self._limits(hold_ms)
+        if not limits:
             return
-        queue.sort(key=itemgetter(0))
-        if broker != OFFSETS_BROKER:
-            self._merge_records(broker, queue, to)
-        timers = self.timers.setdefault(broker, [])
-        now = self._now.get(broker, NEVER)
-        hold_ms = self.settings.hold_ms
-        self.broker = broker if broker != OFFSETS_BROKER else ""
-        done = 0
-        for at, event in queue:
-            if at > to:
-                break
-            done += 1
-            if at < now:
+        ready: list[tuple[float, str, Event]] = []
+        for broker, limit in limits.items():
+            queue = self._queues[broker]
+            queue.sort(key=itemgetter(0))
+            count = bisect_right(queue, limit, key=itemgetter(0))
+            ready.extend([(at, broker, event) for at, event in queue[:count]])
+            del queue[:count]
+        if OFFSETS_BROKER not in limits:
+            self._merge_records(limits, ready)
+        if len(limits) > 1 or OFFSETS_BROKER in self._queues:
+            ready.sort(key=itemgetter(0))
+        clocks = [(broker, self.timers.setdefault(broker, []), limit) for broker, limit in limits.items()]
+        now, settle_by = self._now, self.settings.hold_ms
+        for at, broker, event in ready:
+            for owner, timers, limit in clocks:
+                if timers and timers[0][0] <= at:
+                    self._fire(owner, timers, min(at, limit))
+            if at < now.get(broker, NEVER):
                 self.late += 1
-            if timers and timers[0][0] <= at:
-                self._fire(broker, timers, at)
-            self.known = max(event.logged_at_ms, at + hold_ms)
+            self.broker = broker if event.kind not in _FROM_TOPIC else ""
+            self.known = max(event.logged_at_ms, at + settle_by)
             self.evidence = event
             handler = HANDLERS.get(event.kind)
             if handler is None:
                 self.not_modelled += 1
-            elif event.kind in _FROM_TOPIC:
-                self.broker = ""
-                handler(self, event, at)
-                self.broker = broker if broker != OFFSETS_BROKER else ""
             else:
                 handler(self, event, at)
-        del queue[:done]
-        self._fire(broker, timers, to)
-        self._now[broker] = max(now, to)
+        for owner, timers, limit in clocks:
+            self._fire(owner, timers, limit)
+            now[owner] = max(now.get(owner, NEVER), limit)
 
-    def _topic_alone(self) -> bool:
-        """Whether records of `__consumer_offsets` are all there is: then they are applied by their own clock."""
-        return all(broker == OFFSETS_BROKER for broker in self._queues)
+    def _limits(self, hold_ms: float) -> dict[str, float]:
+        """How far each broker's clock may go. The topic's own records have a clock only where there is no log."""
+        brokers = [broker for broker in sorted(self._queues) if broker != OFFSETS_BROKER] or sorted(self._queues)
+        limits = {broker: self._complete_to(broker) - hold_ms for broker in brokers}
+        return {broker: limit for broker, limit in limits.items() if limit >= 0}
 
-    def _merge_records(self, broker: str, queue: list[tuple[float, Event]], to: float) -> None:
-        """Take the records of groups that this broker leads, or that nobody is known to lead, into its order."""
+    def _merge_records(self, limits: dict[str, float], ready: list[tuple[float, str, Event]]) -> None:
+        """Take the records that are due: of groups that a broker leads by its clock, of others by the latest clock."""
         held = self._queues.get(OFFSETS_BROKER)
         if not held:
             return
+        latest = max(limits.values())
         rest = []
-        for entry in held:
-            group = self.groups.get(entry[1].group_id)
-            mine = group is None or group.broker in ("", broker)
-            if entry[0] <= to and mine:
-                queue.append(entry)
+        for at, event in held:
+            group = self.groups.get(event.group_id)
+            if at <= (limits.get(group.broker, latest) if group is not None else latest):
+                ready.append((at, OFFSETS_BROKER, event))
             else:
-                rest.append(entry)
+                rest.append((at, event))
         held[:] = rest
-        queue.sort(key=itemgetter(0))
 
     def _fire(self, broker: str, timers: list[Timer], to: float) -> None:
         """Fire what is due at or before an instant, in the order of the deadlines."""
@@ -286,6 +316,8 @@ class Observer(Facts):
                 current = group.rebalance
                 if current is not None and not current.settled and current.joined_at >= 0:
                     rebalance.settle(self, group, current)
+            elif kind == "empty":
+                records.conclude_empty(self, group, int(key))
             elif key in group.pending and group.pending[key][0] <= due:
                 expiry.on_pending_timer(self, group, key, due)
 
@@ -361,8 +393,11 @@ class Observer(Facts):
             "coordinator_known": self.coordinator_known,
             "groups": [dump_group(group) for group in self.groups.values()],
             "timers": {broker: [list(timer) for timer in timers] for broker, timers in self.timers.items()},
-            "sources": {name: [source.end, source.tick_end, source.since_tick] for name, source in self._sources.items()},
-            "streams": {name: stream.complete_to for name, stream in self._streams.items()},
+            "sources": {
+                name: [source.end, source.tick_end, source.since_tick] for name, source in self._sources.items()
+            },
+            "streams": {name: [stream.complete_to, stream.alive_to] for name, stream in self._streams.items()},
+            "silences": self.silences,
             "queues": {broker: [[at, list(event)] for at, event in queue] for broker, queue in self._queues.items()},
             "now": dict(self._now),
         }
@@ -383,8 +418,9 @@ class Observer(Facts):
         for name, (end, tick_end, since_tick) in state["sources"].items():
             observer._sources[name] = _Source(end, tick_end, since_tick)
             observer._stream_names[name] = stream_of(name)
-        for name, complete_to in state["streams"].items():
-            observer._streams[name] = _Stream(float(complete_to))
+        for name, (complete_to, alive_to) in state["streams"].items():
+            observer._streams[name] = _Stream(float(complete_to), float(alive_to))
+        observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         for broker, queue in state["queues"].items():
             observer._queues[broker] = [(float(at), Event(*event)) for at, event in queue]
         observer._now = {broker: float(at) for broker, at in state["now"].items()}

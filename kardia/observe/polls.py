@@ -74,7 +74,7 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
         observer.watch(group, member)
 
 
-def predict_at(observer: Facts, group: Group, member: Member) -> float:
+def predict_at(observer: Facts, member: Member) -> float:
     """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told.
 
     For a library whose commits trail, silence means something only while there is data that it does not commit.
@@ -86,7 +86,8 @@ def predict_at(observer: Facts, group: Group, member: Member) -> float:
     if "fetch" not in library.polled_by:
         if member.data_since_commit_at < 0:
             return NEVER
-        at = max(at, member.data_since_commit_at + min(library.commit_trail_ms, 0.25 * member.rebalance_ms))
+        # The next commit is due one interval after the last; only when it fails to come the silence says something.
+        at = max(at, member.polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
     return at
 
 

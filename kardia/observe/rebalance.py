@@ -29,7 +29,9 @@ _CAUSE_TO_TRIGGER = {
 }
 
 
-def on_member_ended(observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str) -> None:
+def on_member_ended(
+    observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str
+) -> None:
     """A member is gone: a Stable or Completing group begins to prepare a rebalance in the same instant."""
     if cause == "static_replaced":
         return
@@ -75,7 +77,9 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
     silent = [
         other
         for other in group.members.values()
-        if other is not member and 0 <= other.deadline <= at + tolerance and other.deadline >= group.steady_at - tolerance
+        if other is not member
+        and 0 <= other.deadline <= at + tolerance
+        and other.deadline >= group.steady_at - tolerance
     ]
     if silent:
         first = min(silent, key=lambda other: (other.deadline, other.member_id))
@@ -201,34 +205,45 @@ def _choose_cause(
 ) -> None:
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     candidates = [] if current.cause is None else [current.cause]
-    for member, at, cause, _ in dropped:
-        if cause == "session_expired":
-            candidates.append(
-                Cause(at, "session_expired", member.member_id, member.client_id, member.instance_id, "", "exact")
-            )
-    for join in current.joins:
-        candidates.append(_cause_of_join(group, current, join))
+    candidates += [
+        Cause(at, "session_expired", member.member_id, member.client_id, member.instance_id, "", "exact")
+        for member, at, how, _ in dropped
+        if how == "session_expired"
+    ]
+    candidates += [_cause_of_join(group, current, join) for join in current.joins]
     tolerance = observer.settings.tolerance_ms
-    told_at = current.told_at
     line_at = group.prepared_at
     if line_at >= 0 and (current.joined_at < 0 or line_at <= current.joined_at + tolerance):
-        near = [cause for cause in candidates if abs(cause.at - line_at) <= 4 * tolerance]
-        cause = min(near, key=lambda item: abs(item.at - line_at)) if near else Cause(line_at, "unknown")
-        cause.at = line_at
-        cause.reason = cause.reason or group.prepared_reason
-        cause.certainty = "exact"
-        group.prepared_at = NEVER
-        group.prepared_reason = ""
-    elif candidates:
-        cause = min(candidates, key=lambda item: item.at)
-        if told_at >= 0 and told_at < cause.at - tolerance:
-            cause = Cause(told_at, "unknown", certainty="inferred")
+        chosen = _cause_by_line(group, candidates, line_at, 4 * tolerance)
     else:
-        cause = Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown")
-    if current.cause is not None and current.settled and current.row_known >= 0 and cause.at != current.cause.at:
+        chosen = _cause_by_order(candidates, current, tolerance)
+    if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
-    current.cause = cause
-    current.started_at = cause.at
+    current.cause = chosen
+    current.started_at = chosen.at
+
+
+def _cause_by_line(group: Group, candidates: list[Cause], line_at: float, near_ms: float) -> Cause:
+    """The coordinator's own line says when it began: the cause is what happened then."""
+    near = [cause for cause in candidates if abs(cause.at - line_at) <= near_ms]
+    chosen = min(near, key=lambda item: abs(item.at - line_at)) if near else Cause(line_at, "unknown")
+    chosen.at = line_at
+    chosen.reason = chosen.reason or group.prepared_reason
+    chosen.certainty = "exact"
+    group.prepared_at = NEVER
+    group.prepared_reason = ""
+    return chosen
+
+
+def _cause_by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> Cause:
+    """The earliest candidate, unless a member was told of the rebalance before that."""
+    told_at = current.told_at
+    if not candidates:
+        return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown")
+    chosen = min(candidates, key=lambda item: item.at)
+    if 0 <= told_at < chosen.at - tolerance_ms:
+        return Cause(told_at, "unknown", certainty="inferred")
+    return chosen
 
 
 def _cause_of_join(group: Group, current: Rebalance, join: Join) -> Cause:
@@ -250,7 +265,11 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
     certainty = current.cause.certainty if current.cause is not None else "unknown"
     if group.told_state != GroupState.PREPARING:
         observer.move(
-            group, current.started_at, GroupState.PREPARING, current.cause.trigger if current.cause else "unknown", certainty
+            group,
+            current.started_at,
+            GroupState.PREPARING,
+            current.cause.trigger if current.cause else "unknown",
+            certainty,
         )
     new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at, item.member_id)):

@@ -80,7 +80,20 @@ def _on_empty_record(observer: Facts, group: Group, generation: int, at: float) 
         group.whole = True
         observer.move(group, at, GroupState.EMPTY, "group record", "exact")
         return
-    tolerance = observer.settings.tolerance_ms
+    group.empty_at = at
+    if group.broker:
+        observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
+    else:
+        conclude_empty(observer, group, generation)
+
+
+def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
+    """A moment after the record: the requests and deadlines of the last members have been applied, if there are any."""
+    if group.generation >= generation:
+        if group.generation == generation and group.state == GroupState.EMPTY:
+            _confirm_last(observer, group)
+        return
+    at, tolerance = group.empty_at, observer.settings.tolerance_ms
     group.whole = True
     group.pending.clear()
     for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
@@ -119,9 +132,9 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     what = detail.get("what")
     if not event.group_id:
         if what == "partition_loaded":
-            for group in list(observer.groups.values()):
-                if group.shard == event.shard:
-                    on_loaded(observer, group, at, "exact")
+            for loaded in list(observer.groups.values()):
+                if loaded.shard == event.shard:
+                    on_loaded(observer, loaded, at, "exact")
         return
     group = observer.groups.get(event.group_id)
     if group is None:

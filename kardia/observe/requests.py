@@ -14,7 +14,7 @@ from kardia.model import sessions
 from kardia.model.libraries import recognise
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import leaves, polls, rebalance
-from kardia.observe.group import NEVER, Group, Join, Member
+from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 
 if TYPE_CHECKING:
     from kardia.observe.facts import Facts
@@ -131,7 +131,7 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         rebalance.on_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
-        observer.moved(group, event, at)
+        observer.moved(group, at)
 
 
 def on_commit(observer: Facts, event: Event, at: float) -> None:
@@ -196,9 +196,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         polls.on_request(observer, group, member, "join", event.arrived_at_ms)
 
 
-def take_join(
-    observer: Facts, group: Group, open_rebalance: rebalance.Rebalance, event: Event, member_id: str
-) -> None:
+def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: Event, member_id: str) -> None:
     """One answer of the burst that ends a join phase."""
     detail = event.detail or {}
     member = group.members.get(member_id)
@@ -299,7 +297,9 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             member = notice(observer, group, event, at)
         leads = bool(event.detail and event.detail.get("assignments")) or event.member_id == group.leader
         if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
-            rebalance.on_assigned(observer, group, event.handled_at_ms, at)
+            # Scala: received before the handler thread appends the record; Java: after the handler passed it on.
+            java = observer.coordinator is sessions.Coordinator.JAVA
+            rebalance.on_assigned(observer, group, event.handled_at_ms if java else event.arrived_at_ms, at)
         served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:
@@ -321,7 +321,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
     """LeaveGroup: each entry is judged alone; the first accepted one makes a Stable group prepare a rebalance."""
     group = observer.group_of(event)
     if event.error_code in COORDINATOR_MOVED:
-        observer.moved(group, event, at)
+        observer.moved(group, at)
         return
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         if error != NONE:

@@ -40,7 +40,9 @@ def software(member: Member) -> tuple[str | None, str | None]:
     return name or None, version or None
 
 
-def member_row(cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at: int, certainty: str) -> Row:
+def member_row(
+    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at: int, certainty: str
+) -> Row:
     """Row of `members`."""
     name, version = software(member)
     return (
@@ -133,7 +135,14 @@ def transition_row(
 
 
 def health_row(
-    cluster: str, group: Group, member: Member, now: float, known_at: int, certainty: str, status: str, reasons: list[str]
+    cluster: str,
+    group: Group,
+    member: Member,
+    now: float,
+    known_at: int,
+    certainty: str,
+    status: str,
+    reasons: list[str],
 ) -> Row:
     """Row of `health`."""
     interval = poll_interval(member)
@@ -209,7 +218,10 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         return (
             "overdue",
             "provisional",
-            ["its session deadline passed during a rebalance; a JoinGroup that waits cannot be seen"],
+            [
+                "its session deadline passed where nothing could be seen: in a rebalance, whose waiting JoinGroups "
+                "are not logged yet, or while the broker logged nothing at all"
+            ],
         )
     reasons = []
     if member.session_prediction_at >= 0:

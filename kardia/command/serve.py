@@ -1,0 +1,106 @@
+"""`kardia serve`: the tables as REST, `/metrics` and a page. Puts the real clock, socket and signals together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from api.settings import ApiSettings
+
+
+def serve(
+    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one and prints it.")
+    ] = 8765,
+    cluster: Annotated[str | None, typer.Option(help="Show this cluster only.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Bearer tokens, one per line; needed beyond loopback.")
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="Host name to answer to beside the address; may be repeated.")
+    ] = None,
+    serve_everyone_without_a_token: Annotated[
+        bool, typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read.")
+    ] = False,
+) -> None:
+    """Serve the tables as REST, /metrics and a page."""
+    import logging
+
+    from pydantic import ValidationError
+    from rich.console import Console
+
+    from api.settings import ApiSettings
+    from api.tokens import TokenFileError
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    given = {
+        "tables": tables,
+        "host": host,
+        "port": port,
+        "cluster": cluster,
+        "token_file": token_file,
+        "allowed_hosts": tuple(allowed_host) if allowed_host else None,
+        "serve_everyone_without_a_token": serve_everyone_without_a_token,
+    }
+    try:
+        # What is not given on the command line may come from KARDIA_SERVE_...
+        settings = ApiSettings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        _run(settings)
+    except ValidationError as error:
+        Console(stderr=True).print(
+            "\n".join(f"kardia serve: {found['msg'].removeprefix('Value error, ')}" for found in error.errors()),
+            markup=False,
+            soft_wrap=True,
+        )
+        raise typer.Exit(2) from None
+    except (TokenFileError, AddressTaken) as error:
+        Console(stderr=True).print(f"kardia serve: {error}", markup=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
+class AddressTaken(OSError):
+    """The address cannot be listened on."""
+
+
+def _run(settings: ApiSettings) -> None:
+    import socket
+    import time
+
+    import uvicorn
+
+    from api.app import create_app
+
+    app = create_app(settings, lambda: time.time_ns() // 1_000_000)
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+        except OSError as error:
+            raise AddressTaken(
+                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); expected a free port of this "
+                "machine; stop what uses it, choose another --port, or --port 0 for any free one."
+            ) from None
+        listener.listen(settings.connections_max)
+        shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+        typer.echo(f"kardia serve: http://{shown}:{listener.getsockname()[1]}/ over {settings.tables}")
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            log_config=None,
+            access_log=False,  # a URL holds ids of groups and members
+            server_header=False,
+            date_header=True,
+            limit_concurrency=settings.connections_max,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=10,
+            # The longest line a URL may need; beyond it the connection is closed.
+            h11_max_incomplete_event_size=settings.url_bytes_max + 8_192,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
