@@ -1,0 +1,95 @@
+"""The application: settings and a clock in, an ASGI application out.
+
+Only composes: store, desk, metrics, routes, page, guard. One background task looks at the tables; it is the only
+writer of the current view, and it folds between two requests. An exception in a look is logged and the next look comes
+all the same: rather old than absent, and the age is in every answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CollectorRegistry
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from api.asking import Desk
+from api.cursor import Cursors
+from api.errors import ApiError
+from api.guard import OPEN_PREFIX, Guard, on_error
+from api.metrics import RequestMetrics, TableMetrics
+from api.routes import clusters, evictions, groups, history, members, rebalances, service
+from api.settings import ApiSettings
+from api.store import Store
+from api.tokens import Tokens
+from kardia import __version__
+
+log = logging.getLogger("kardia.api.app")
+
+PAGE = Path(__file__).parent / "page"
+
+DESCRIPTION = """The liveness of Kafka consumer groups, reconstructed from the traffic itself.
+
+Ids of groups and members may contain anything. In a path they stand as they are if they consist of letters, digits,
+`_`, `.`, `-`; else as `~` and the base64url of their UTF-8; or `~` alone with the id in the query parameter of the same
+name. Every object carries its `href`. Instants are given in epoch milliseconds and in RFC 3339, and taken in both."""
+
+
+def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
+    """The API over the tables of `settings`. `now_ms` is the wall clock, epoch milliseconds."""
+    tokens = None if settings.token_file is None else Tokens.read(settings.token_file)
+    store = Store(settings, now_ms)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(TableMetrics(store))
+    requests = RequestMetrics(registry)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        looking = asyncio.create_task(keep_looking(store), name="kardia-store")
+        yield
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+
+    app = FastAPI(
+        title="Kardia",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # its page loads scripts from a foreign network
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.desk = Desk(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
+    app.state.registry = registry
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        """The page for people; it carries no data itself."""
+        return FileResponse(PAGE / "index.html")
+
+    app.mount(OPEN_PREFIX.rstrip("/"), StaticFiles(directory=PAGE), name="page")
+    for routes in (clusters, groups, members, rebalances, history, evictions, service):
+        app.include_router(routes.router)
+    for kind in (ApiError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, on_error)
+    app.add_middleware(Guard, settings=settings, tokens=tokens, observe=requests.observe)
+    return app
+
+
+async def keep_looking(store: Store) -> None:
+    """Look at the tables again and again, `refresh_ms` apart."""
+    while True:
+        try:
+            store.apply(await asyncio.to_thread(store.look))
+        except Exception:
+            log.exception("store.look.failed")
+        await asyncio.sleep(store.settings.refresh_ms / 1000)

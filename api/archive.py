@@ -1,0 +1,165 @@
+"""Questions about the past, answered from the files: state history, rebalances, lives and evictions of a group.
+
+Every question is a typed Arrow filter and a place in an order; pages are cut behind the standing rule, so a superseded
+row is never shown beside the one that corrected it. A question that would read more rows than `rows_read_max` is
+refused instead of filling the memory; transitions need no such bound, because their page is kept small while reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from api.cursor import Place
+from api.errors import RangeTooWide
+from api.reader import Bound, TableReader
+from api.standing import Standing
+from kardia.tables import TABLES
+
+
+class Window(NamedTuple):
+    """Which part of a history: instants from (inclusive) to (exclusive), how many rows, in which order, from where on."""
+
+    from_ms: int | None
+    to_ms: int | None
+    limit: int
+    newest_first: bool
+    place: Place
+    """`batch_id` bounds what is seen; `after` is empty for the first page."""
+
+
+class Page(NamedTuple):
+    """Rows of one page, and the place behind them if there are more."""
+
+    rows: list[Any]
+    place: Place | None
+
+
+def transitions(reader: TableReader, cluster_id: str, group_id: str, window: Window, entity: str | None) -> Page:
+    """State history of a group by `seq`, optionally of the group or of its members alone."""
+    where = _of(cluster_id, group_id, window)
+    files: list[Bound] = []
+    if entity is not None:
+        where &= ds.field("entity") == entity
+    if window.from_ms is not None:
+        where &= ds.field("at_ms") >= window.from_ms
+        files.append(Bound("at_ms", ">=", window.from_ms))
+    if window.to_ms is not None:
+        where &= ds.field("at_ms") < window.to_ms
+        files.append(Bound("at_ms", "<", window.to_ms))
+    if window.place.after:
+        seq = window.place.after[0]
+        where &= ds.field("seq") < seq if window.newest_first else ds.field("seq") > seq
+    order = [("seq", "descending" if window.newest_first else "ascending")]
+
+    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+        kept: pa.Table | None = None
+        for piece in pieces:
+            both = piece if kept is None else pa.concat_tables([kept, piece])
+            kept = both.take(pc.select_k_unstable(both, min(window.limit + 1, both.num_rows), sort_keys=order))
+        return [] if kept is None else list(reader.rows(kept))
+
+    return _cut(reader.scan(where, files, take), window, lambda row: (row.seq,))
+
+
+def rebalances(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
+    """Rebalances of a group by the instant they began."""
+    where = _of(cluster_id, group_id, window)
+    files: list[Bound] = []
+    if window.from_ms is not None:
+        where &= ds.field("started_at_ms") >= window.from_ms
+        files.append(Bound("started_at_ms", ">=", window.from_ms))
+    if window.to_ms is not None:
+        where &= ds.field("started_at_ms") < window.to_ms
+        files.append(Bound("started_at_ms", "<", window.to_ms))
+    rows = _standing(reader, where, files, max_rows)
+    return _page(rows, window, lambda row: (row.started_at_ms, row.generation_before))
+
+
+def evictions(
+    reader: TableReader, cluster_id: str, group_id: str, window: Window, causes: frozenset[str], max_rows: int
+) -> Page:
+    """Memberships of a group that ended for one of `causes`, by the instant they ended.
+
+    A row that says so is known no earlier than the end, and a life that ended in the window began before its end: both
+    are bounds on the rows to read, and neither separates a row from the one that corrects it.
+    """
+    where = _of(cluster_id, group_id, window)
+    files: list[Bound] = []
+    if window.from_ms is not None:
+        where &= ds.field("known_at_ms") >= window.from_ms
+        files.append(Bound("known_at_ms", ">=", window.from_ms))
+    if window.to_ms is not None:
+        where &= ds.field("joined_at_ms") < window.to_ms
+        files.append(Bound("joined_at_ms", "<", window.to_ms))
+    rows = [
+        row
+        for row in _standing(reader, where, files, max_rows)
+        if row.end_cause in causes
+        and row.ended_at_ms is not None
+        and (window.from_ms is None or row.ended_at_ms >= window.from_ms)
+        and (window.to_ms is None or row.ended_at_ms < window.to_ms)
+    ]
+    return _page(rows, window, lambda row: (row.ended_at_ms, short(row.member_id), row.joined_at_ms))
+
+
+def lives(
+    reader: TableReader, cluster_id: str, group_id: str, member_id: str, batch_id: int, max_rows: int
+) -> list[Any]:
+    """All lives of one member id, the latest first."""
+    where = (
+        (ds.field("cluster_id") == cluster_id)
+        & (ds.field("group_id") == group_id)
+        & (ds.field("member_id") == member_id)
+        & (ds.field("batch_id") <= batch_id)
+    )
+    return sorted(_standing(reader, where, [], max_rows), key=lambda row: row.joined_at_ms, reverse=True)
+
+
+def short(member_id: str) -> str:
+    """A member id in a sort key: ids may be 32 KiB long, a cursor may not."""
+    return blake2b(member_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _of(cluster_id: str, group_id: str, window: Window) -> ds.Expression:
+    return (
+        (ds.field("cluster_id") == cluster_id)
+        & (ds.field("group_id") == group_id)
+        & (ds.field("batch_id") <= window.place.batch_id)
+    )
+
+
+def _standing(reader: TableReader, where: ds.Expression, files: list[Bound], max_rows: int) -> list[Any]:
+    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+        standing, seen = Standing(TABLES[reader.name]), 0
+        for piece in pieces:
+            seen += piece.num_rows
+            if seen > max_rows:
+                raise RangeTooWide(
+                    f"from, to: expected a range with at most {max_rows} rows of this group in the table; narrow it.",
+                    table=reader.name,
+                )
+            for row in reader.rows(piece):
+                standing.fold(row)
+        return list(standing.rows())
+
+    return reader.scan(where, files, take)
+
+
+def _page(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
+    rows.sort(key=sort_key, reverse=window.newest_first)
+    if window.place.after:
+        after = window.place.after
+        rows = [row for row in rows if (sort_key(row) < after if window.newest_first else sort_key(row) > after)]
+    return _cut(rows, window, sort_key)
+
+
+def _cut(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
+    shown = rows[: window.limit]
+    more = len(rows) > window.limit
+    return Page(shown, Place(window.place.batch_id, sort_key(shown[-1])) if more else None)

@@ -1,0 +1,209 @@
+"""What is so now: groups, members, deadlines and counts, kept in memory and folded from new rows only.
+
+Folding the same row twice changes nothing but the ledger, and the store never gives a row twice. Nothing here reads a
+file, a clock, or HTTP. What is closed is forgotten in the end (`Standing`), so memory follows what is alive.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from api.freshness import Reach
+from api.settings import ApiSettings
+from api.standing import IS_CLOSED, Standing
+from kardia.tables import TABLES
+
+EVICTION_CAUSES = (
+    "session_expired",
+    "poll_timeout",
+    "rebalance_timeout",
+    "sync_timeout",
+    "join_timeout",
+    "fenced",
+    "removed_by_admin",
+)
+"""End causes that took a membership away from a consumer that had not asked to go. `unknown` is none of them: an
+eviction is never invented. A poll timeout is one, although the client itself sends the leave."""
+
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Assigning", "Reconciling", "Unknown")
+"""States of groups that have a series of their own; a word outside this list is shown as it is and counted as Unknown."""
+
+
+class GroupView:
+    """One group as it stands."""
+
+    __slots__ = (
+        "cluster_id",
+        "evictions",
+        "group_id",
+        "health",
+        "lives",
+        "predictions",
+        "rebalance",
+        "rebalances",
+        "shard",
+        "state",
+    )
+
+    def __init__(self, cluster_id: str, group_id: str, shard: int) -> None:
+        self.cluster_id = cluster_id
+        self.group_id = group_id
+        self.shard = shard
+        self.state: Any = None
+        """Latest transition of the group itself."""
+        self.lives: dict[str, Any] = {}
+        """Member id -> row of its present membership."""
+        self.health: dict[str, Any] = {}
+        """Member id -> latest health row of a present member."""
+        self.predictions: dict[tuple[str, str], Any] = {}
+        """(member id, kind) -> open prediction."""
+        self.rebalance: Any = None
+        """The latest rebalance, running or not."""
+        self.rebalances: Counter[str] = Counter()
+        self.evictions: Counter[str] = Counter()
+
+    @property
+    def state_name(self) -> str:
+        """State of the group; Unknown before its first transition was settled."""
+        return "Unknown" if self.state is None else str(self.state.to_state)
+
+    def status_of(self, member_id: str) -> str:
+        """Status of a present member; unknown until its first health row."""
+        row = self.health.get(member_id)
+        return "unknown" if row is None else str(row.status)
+
+    def statuses(self) -> Counter[str]:
+        """Present members by status."""
+        return Counter(self.status_of(member_id) for member_id in self.lives)
+
+
+class ClusterView:
+    """One cluster as it stands."""
+
+    def __init__(self, cluster_id: str, settings: ApiSettings) -> None:
+        self.cluster_id = cluster_id
+        self.reach = Reach(settings.source_retired_ms)
+        self.groups: dict[str, GroupView] = {}
+        self.rebalances: Counter[str] = Counter()
+        self.evictions: Counter[str] = Counter()
+        self.predictions: Counter[tuple[str, str]] = Counter()
+        """(kind, outcome) -> predictions that reached it."""
+
+    def group(self, row: Any) -> GroupView:
+        """The group a row is about, made when it is first heard of."""
+        view = self.groups.get(row.group_id)
+        if view is None:
+            view = self.groups[row.group_id] = GroupView(self.cluster_id, row.group_id, row.shard)
+        return view
+
+
+class Current:
+    """All clusters as they stand at `batch_id`."""
+
+    def __init__(self, settings: ApiSettings) -> None:
+        self._settings = settings
+        self._standing = {name: Standing(TABLES[name], settings.closed_kept_max) for name in IS_CLOSED}
+        self.clusters: dict[str, ClusterView] = {}
+        self.batch_id = -1
+
+    def fold(self, rows: Mapping[str, Iterable[Any]], batch_id: int) -> None:
+        """Take new rows of all tables in; `members` come before `health`, which is only kept for present members."""
+        for cluster_id, found in _by_cluster(rows.get("progress", ())).items():
+            self._cluster(cluster_id).reach.fold(found)
+        for name, take in (
+            ("transitions", self._on_transition),
+            ("members", self._on_member),
+            ("rebalances", self._on_rebalance),
+            ("predictions", self._on_prediction),
+            ("health", self._on_health),
+        ):
+            for row in sorted(rows.get(name, ()), key=_order):
+                take(self._cluster(row.cluster_id), row)
+        self.batch_id = batch_id
+
+    def _cluster(self, cluster_id: str) -> ClusterView:
+        view = self.clusters.get(cluster_id)
+        if view is None:
+            view = self.clusters[cluster_id] = ClusterView(cluster_id, self._settings)
+        return view
+
+    def _on_transition(self, cluster: ClusterView, row: Any) -> None:
+        group = cluster.group(row)
+        if row.entity == "group" and (group.state is None or row.seq >= group.state.seq):
+            group.state = row
+
+    def _on_member(self, cluster: ClusterView, row: Any) -> None:
+        stands, before = self._standing["members"].fold(row)
+        if not stands:
+            return
+        group = cluster.group(row)
+        life = group.lives.get(row.member_id)
+        if row.ended_at_ms is None:
+            if life is None or life.joined_at_ms <= row.joined_at_ms:
+                group.lives[row.member_id] = row
+        elif life is not None and life.joined_at_ms == row.joined_at_ms:
+            del group.lives[row.member_id]
+            group.health.pop(row.member_id, None)
+        if _closes(before, row, "ended_at_ms") and row.end_cause in EVICTION_CAUSES:
+            cluster.evictions[row.end_cause] += 1
+            group.evictions[row.end_cause] += 1
+
+    def _on_rebalance(self, cluster: ClusterView, row: Any) -> None:
+        stands, before = self._standing["rebalances"].fold(row)
+        if not stands:
+            return
+        group = cluster.group(row)
+        latest = group.rebalance
+        if latest is None or (row.started_at_ms, row.generation_before) >= (
+            latest.started_at_ms,
+            latest.generation_before,
+        ):
+            group.rebalance = row
+        if _closes(before, row, "completed_at_ms"):
+            cluster.rebalances[row.trigger] += 1
+            group.rebalances[row.trigger] += 1
+
+    def _on_prediction(self, cluster: ClusterView, row: Any) -> None:
+        stands, before = self._standing["predictions"].fold(row)
+        if not stands:
+            return
+        group, place = cluster.group(row), (row.member_id, row.kind)
+        present = group.predictions.get(place)
+        if row.outcome == "open":
+            if present is None or present.predicted_at_ms <= row.predicted_at_ms:
+                group.predictions[place] = row
+            return
+        if present is not None and present.predicted_at_ms == row.predicted_at_ms:
+            del group.predictions[place]
+        if before is None or before.outcome == "open":
+            cluster.predictions[row.kind, row.outcome] += 1
+
+    def _on_health(self, cluster: ClusterView, row: Any) -> None:
+        group = cluster.group(row)
+        if row.member_id not in group.lives:
+            return
+        present = group.health.get(row.member_id)
+        if present is not None and present.at_ms > row.at_ms:
+            return
+        if row.status == "ended":
+            group.health.pop(row.member_id, None)
+        else:
+            group.health[row.member_id] = row
+
+
+def _order(row: Any) -> tuple[int, int]:
+    return row.known_at_ms, row.batch_id
+
+
+def _closes(before: Any, row: Any, column: str) -> bool:
+    """Whether this row is the first of its thing that is closed: the instant at which it is counted, once."""
+    return getattr(row, column) is not None and (before is None or getattr(before, column) is None)
+
+
+def _by_cluster(rows: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.cluster_id, []).append(row)
+    return found

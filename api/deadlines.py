@@ -1,0 +1,41 @@
+"""Arithmetic of the two deadlines of a member. Reads no clock.
+
+Headroom is the part of a timeout that was left at the instant of the health row, not at present: a member in good
+health is written every few seconds only, and the silence between two rows is ours, not the member's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def headroom(deadline_at_ms: int | None, timeout_ms: int | None, at_ms: int) -> float | None:
+    """Ratio 0 to 1 of the timeout that was left at `at_ms`."""
+    if deadline_at_ms is None or not timeout_ms:
+        return None
+    return round(max(0.0, min(1.0, (deadline_at_ms - at_ms) / timeout_ms)), 4)
+
+
+def session_headroom(health: Any) -> float | None:
+    """Headroom of the session timeout."""
+    return headroom(health.session_deadline_at_ms, health.session_timeout_ms, health.at_ms)
+
+
+def poll_headroom(health: Any) -> float | None:
+    """Headroom of the poll timeout."""
+    return headroom(health.poll_deadline_at_ms, poll_interval_ms(health), health.at_ms)
+
+
+def poll_interval_ms(health: Any) -> int | None:
+    """What the client promised: as announced, or else the distance from its last poll to its deadline."""
+    if health.poll_interval_ms is not None:
+        return int(health.poll_interval_ms)
+    if health.poll_deadline_at_ms is None or health.last_poll_at_ms is None:
+        return None
+    return int(health.poll_deadline_at_ms - health.last_poll_at_ms)
+
+
+def least(found: Iterable[float | None]) -> float | None:
+    """The least of those that are known."""
+    return min((ratio for ratio in found if ratio is not None), default=None)

@@ -1,0 +1,170 @@
+"""What can go wrong for a caller, as RFC 9457 problems with stable codes.
+
+    ApiError
+    ├── BadCursor            400  cursor altered, of another question, or of another server's key
+    ├── Unauthenticated      401  no token, or not one of ours; says nothing about what exists
+    ├── NotFound             404  cluster, group, member or route
+    ├── MethodRefused        405  this API only reads
+    ├── BodyRefused          413  a body where none is read
+    ├── UrlTooLong           414
+    ├── HostRefused          421  a name this server does not answer to (DNS rebinding)
+    ├── ParameterRefused     422  names the parameter, what was expected, and the value, cut and escaped
+    ├── RangeTooWide         422  the question would read more rows than allowed
+    ├── InternalError        500  a defect here; the request id leads to the log, nothing else leaves
+    ├── Overloaded           503  too many requests or reads at once
+    ├── TablesMissing        503  names the tables that are not there yet
+    ├── TableUnreadable      503  names the table whose log or files cannot be read
+    └── ReadTimedOut         504  the files did not answer in time
+
+No text of a library, no path, no stack and no id of a group or member appears in a problem.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import orjson
+from starlette.responses import Response
+
+PROBLEM_TYPE = "urn:kardia:problem:"
+VALUE_SHOWN_MAX = 60
+"""Characters of a refused value that are repeated to the caller."""
+
+
+class ApiError(Exception):
+    """One problem: class attributes are the stable part, `detail` is the sentence for this occurrence."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+    title: ClassVar[str] = "Something is wrong in Kardia"
+
+    def __init__(self, detail: str, *, headers: dict[str, str] | None = None, **members: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.headers = headers or {}
+        self.members = members
+
+
+class BadCursor(ApiError):
+    """The cursor was not made by this server for this question."""
+
+    status, code, title = 400, "bad_cursor", "The cursor cannot be used"
+
+
+class Unauthenticated(ApiError):
+    """The caller did not show a valid token."""
+
+    status, code, title = 401, "unauthenticated", "A bearer token is needed"
+
+
+class NotFound(ApiError):
+    """There is no such thing; `what` says which kind of thing."""
+
+    status, code, title = 404, "not_found", "There is no such thing"
+
+    def __init__(self, what: str, detail: str) -> None:
+        super().__init__(detail, what=what)
+
+
+class MethodRefused(ApiError):
+    """Only GET and HEAD exist."""
+
+    status, code, title = 405, "method_refused", "This API only reads"
+
+
+class BodyRefused(ApiError):
+    """A request carried a body."""
+
+    status, code, title = 413, "body_refused", "No request here has a body"
+
+
+class UrlTooLong(ApiError):
+    """Path and query are longer than allowed."""
+
+    status, code, title = 414, "url_too_long", "The URL is too long"
+
+
+class HostRefused(ApiError):
+    """The Host header names a machine that this server does not answer for."""
+
+    status, code, title = 421, "host_refused", "This server does not answer to that name"
+
+
+class ParameterRefused(ApiError):
+    """A parameter is unknown, malformed or out of its bounds."""
+
+    status, code, title = 422, "parameter_refused", "A parameter cannot be used"
+
+    def __init__(self, parameter: str, expected: str, value: str | None = None) -> None:
+        shown = "" if value is None else f"; got {shorten(value)}"
+        super().__init__(f"{shorten(parameter)}: expected {expected}{shown}.", parameter=shorten(parameter))
+
+
+class RangeTooWide(ApiError):
+    """The answer would need more rows than one request may read."""
+
+    status, code, title = 422, "range_too_wide", "The question reads too many rows"
+
+
+class InternalError(ApiError):
+    """A defect."""
+
+
+class Overloaded(ApiError):
+    """A bound on concurrent work is reached."""
+
+    status, code, title = 503, "overloaded", "Too many requests at once"
+
+
+class TablesMissing(ApiError):
+    """Tables are not there yet."""
+
+    status, code, title = 503, "tables_missing", "Tables are not there yet"
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(
+            f"The tables {', '.join(names)} do not exist yet under the table directory; expected the job or a replay to "
+            "have written them; start `kardia stream` or `kardia replay` with the same --tables, or wait for its first "
+            "batch.",
+            headers={"Retry-After": "2"},
+            tables=names,
+        )
+
+
+class TableUnreadable(ApiError):
+    """A table is there and cannot be read."""
+
+    status, code, title = 503, "table_unreadable", "A table cannot be read"
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(
+            f"The tables {', '.join(names)} cannot be read at the moment; expected a Delta table of reader version 1; the "
+            "log of this server says what its reader met.",
+            headers={"Retry-After": "5"},
+            tables=names,
+        )
+
+
+class ReadTimedOut(ApiError):
+    """A read of the files was given up."""
+
+    status, code, title = 504, "read_timed_out", "The files did not answer in time"
+
+
+def shorten(value: str) -> str:
+    """A stranger's text for a message: escaped to ASCII, quoted, at most VALUE_SHOWN_MAX characters of it."""
+    return ascii(value if len(value) <= VALUE_SHOWN_MAX else value[:VALUE_SHOWN_MAX] + "...")
+
+
+def problem(error: ApiError, request_id: str) -> Response:
+    """The HTTP answer of a problem."""
+    body = {
+        "type": PROBLEM_TYPE + error.code,
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        "code": error.code,
+        "request_id": request_id,
+        **error.members,
+    }
+    return Response(orjson.dumps(body), error.status, error.headers, "application/problem+json")

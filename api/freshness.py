@@ -1,0 +1,87 @@
+"""How far the tables reach: what every answer says about itself.
+
+`complete_as_of` of a cluster is the least of the latest `complete_to_ms` over its lanes and current sources: everything
+that any of them said up to then is in the tables. It never goes back while the server runs: a source that appears late
+(a new broker) starts behind, but takes nothing away from what had been complete. Reads no clock; `now_ms` is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from api.instants import to_rfc3339
+
+
+class Freshness(NamedTuple):
+    """What an answer rests on. `complete_as_of_ms` is None while no source has said anything."""
+
+    complete_as_of_ms: int | None
+    now_ms: int
+    stale_after_ms: int
+    batch_id: int
+
+    @property
+    def age_ms(self) -> int | None:
+        """Wall clock of the server minus `complete_as_of`; not below 0, because two clocks differ a little."""
+        return None if self.complete_as_of_ms is None else max(0, self.now_ms - self.complete_as_of_ms)
+
+    @property
+    def stale(self) -> bool:
+        """Whether silence since `complete_as_of` may be the feed's and not the members'."""
+        return self.age_ms is None or self.age_ms > self.stale_after_ms
+
+    def as_answer(self) -> dict[str, Any]:
+        """The `freshness` object of an answer."""
+        return {
+            "complete_as_of_ms": self.complete_as_of_ms,
+            "complete_as_of": to_rfc3339(self.complete_as_of_ms),
+            "age_ms": self.age_ms,
+            "stale": self.stale,
+            "batch_id": self.batch_id,
+            "answered_at_ms": self.now_ms,
+            "answered_at": to_rfc3339(self.now_ms),
+        }
+
+
+class Reach:
+    """Latest `complete_to_ms` and counts per lane and source of one cluster, folded from `progress`."""
+
+    def __init__(self, source_retired_ms: int) -> None:
+        self._retired_ms = source_retired_ms
+        self._complete_to_ms: dict[tuple[int, str], int] = {}
+        self._high_ms: int | None = None
+        self.ledger: dict[str, int] = dict.fromkeys(LEDGER, 0)
+
+    def fold(self, rows: Iterable[Any]) -> None:
+        """Take rows of `progress` in; each row is given once."""
+        for row in rows:
+            place = (row.lane, row.source)
+            self._complete_to_ms[place] = max(row.complete_to_ms, self._complete_to_ms.get(place, row.complete_to_ms))
+            for name in LEDGER:
+                self.ledger[name] += getattr(row, name) or 0
+        if self._complete_to_ms:
+            newest_ms = max(self._complete_to_ms.values())
+            least_ms = min(at for at in self._complete_to_ms.values() if at >= newest_ms - self._retired_ms)
+            self._high_ms = least_ms if self._high_ms is None else max(self._high_ms, least_ms)
+
+    @property
+    def complete_as_of_ms(self) -> int | None:
+        """The instant up to which everything is there."""
+        return self._high_ms
+
+    @property
+    def newest_ms(self) -> int | None:
+        """The farthest that any source has been read."""
+        return max(self._complete_to_ms.values(), default=None)
+
+    def sources(self) -> dict[str, int]:
+        """Least `complete_to_ms` over the lanes, per source."""
+        least: dict[str, int] = {}
+        for (_, source), at_ms in self._complete_to_ms.items():
+            least[source] = min(at_ms, least.get(source, at_ms))
+        return least
+
+
+LEDGER = ("events", "duplicates", "late", "lines", "ignored", "rejected", "gaps", "divergences", "not_modelled")
+"""Columns of `progress` that count; their sums are the ledger of the pipeline."""

@@ -1,0 +1,293 @@
+"""Shapes of the answers, for OpenAPI and for the tests. Columns of tables are rendered from `kardia.tables`.
+
+The answers themselves are built in `api.answers` as plain dicts and encoded once; these models are not in the way of a
+request. A test reads every route's answer through its model, so neither can drift from the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from kardia.tables import STRAGGLER_FIELDS, TABLES, Column
+
+_TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}
+
+
+class Answer(BaseModel):
+    """Base of all shapes: nothing that is not described."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+Straggler: type[BaseModel] = create_model(
+    "Straggler", __base__=Answer, **{name: (_TYPES[kind] | None, ...) for name, kind in STRAGGLER_FIELDS}
+)  # type: ignore[call-overload]  # fields come from data
+
+
+def _field(column: Column) -> dict[str, Any]:
+    if column.type == "stragglers":
+        return {column.name: (list[Straggler], Field(description=column.meaning))}  # type: ignore[valid-type]
+    kind = _TYPES[column.type]
+    fields = {column.name: (kind | None if column.nullable else kind, Field(description=column.meaning))}
+    if column.name.endswith("at_ms"):
+        text = f"{column.meaning}; RFC 3339"
+        fields[column.name.removesuffix("_ms")] = (str | None, Field(description=text))
+    return fields
+
+
+def _columns(table: str, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column in TABLES[table].columns:
+        if names is None or column.name in names:
+            found |= _field(column)
+    return found
+
+
+def _shape(name: str, base: type[BaseModel], fields: dict[str, Any]) -> Any:
+    return create_model(name, __base__=base, **fields)
+
+
+class Freshness(Answer):
+    """How far the tables reach. Everything logged up to `complete_as_of` is in the answer."""
+
+    complete_as_of_ms: int | None
+    complete_as_of: str | None
+    age_ms: int | None = Field(description="answered_at - complete_as_of, at least 0")
+    stale: bool = Field(description="age beyond the bound: silence may be the feed's, countdowns are withheld")
+    batch_id: int = Field(description="the batch this answer rests on")
+    answered_at_ms: int
+    answered_at: str
+
+
+class Deadline(Answer):
+    """A deadline of a present member."""
+
+    deadline_at_ms: int | None
+    deadline_at: str | None
+    remaining_ms: int | None = Field(
+        description="deadline - answered_at; below 0 overdue; null while the feed is stale"
+    )
+    headroom_ratio: float | None = Field(description="part of the timeout left at health_at, 0 to 1")
+
+
+class SessionDeadline(Deadline):
+    """The coordinator evicts the member at this deadline unless it hears from it."""
+
+    timeout_ms: int | None
+    last_heard_at_ms: int | None
+    last_heard_at: str | None
+
+
+class PollDeadline(Deadline):
+    """The client gives up its membership at this deadline unless the application polls."""
+
+    interval_ms: int | None = Field(description="max.poll.interval.ms where the library announces it")
+    last_poll_at_ms: int | None
+    last_poll_at: str | None
+    evidence: str
+    error_bound_ms: int | None
+
+
+class _Href(Answer):
+    href: str = Field(description="where this object is")
+
+
+class _Remaining(Answer):
+    remaining_ms: int | None
+
+
+Prediction = _shape(
+    "Prediction",
+    _Remaining,
+    _columns("predictions", ("kind", "predicted_at_ms", "deadline_at_ms", "outcome", "certainty")),
+)
+
+
+class _Member(_Href):
+    status: str
+    reasons: list[str]
+    health_at_ms: int | None
+    health_at: str | None
+    health_certainty: str
+    session: SessionDeadline | None
+    poll: PollDeadline | None
+    predictions: list[Prediction] = Field(description="predicted timeouts that are still open")
+
+
+Member = _shape("Member", _Member, _columns("members"))
+
+
+class _Rebalance(_Href):
+    running: bool
+    duration_ms: int | None = Field(description="so far, if it is running")
+    join_ms: int | None = Field(description="length of the join phase")
+    sync_ms: int | None = Field(description="from the new generation to the leader's assignment")
+
+
+Rebalance = _shape("Rebalance", _Rebalance, _columns("rebalances"))
+Transition = _shape("Transition", _Href, _columns("transitions"))
+
+
+class _Eviction(_Href):
+    lived_ms: int
+
+
+Eviction = _shape("Eviction", _Eviction, _columns("members"))
+
+
+class NextDeadline(Answer):
+    """The member of a group whose deadline comes first."""
+
+    href: str
+    member_id: str
+    client_id: str | None
+    status: str
+    deadline_at_ms: int
+    deadline_at: str | None
+    remaining_ms: int | None
+
+
+class MemberCounts(Answer):
+    """Present members by status."""
+
+    total: int
+    ok: int
+    late: int
+    imminent: int
+    overdue: int
+    unknown: int
+
+
+class Group(_Href):
+    """A group as it stands."""
+
+    cluster_id: str
+    group_id: str
+    shard: int
+    state: str
+    state_since_at_ms: int | None
+    state_since_at: str | None
+    state_cause: str | None
+    state_certainty: str
+    generation_id: int | None
+    status: str | None = Field(description="the worst status of its members")
+    members: MemberCounts
+    session_headroom_min_ratio: float | None
+    poll_headroom_min_ratio: float | None
+    next_session_deadline: NextDeadline | None
+    next_poll_deadline: NextDeadline | None
+    last_rebalance: Rebalance | None
+    links: dict[str, str]
+
+
+class Source(Answer):
+    """A source and how far it has been read."""
+
+    source: str
+    complete_to_ms: int
+    complete_to: str | None
+
+
+class Cluster(_Href):
+    """A cluster that has written to the tables."""
+
+    cluster_id: str
+    groups: int
+    members: int
+    freshness: Freshness
+    sources: list[Source]
+    ledger: dict[str, int] = Field(description="sums over all batches of the counts of `progress`")
+    links: dict[str, str]
+
+
+class _Fresh(Answer):
+    freshness: Freshness
+
+
+class _Paged(_Fresh):
+    next_cursor: str | None = Field(description="give it as `cursor` to go on; null on the last page")
+
+
+class Clusters(_Fresh):
+    """All clusters."""
+
+    clusters: list[Cluster]
+
+
+class ClusterAnswer(_Fresh):
+    """One cluster."""
+
+    cluster: Cluster
+
+
+class Groups(_Paged):
+    """Groups of a cluster."""
+
+    groups: list[Group]
+
+
+class GroupAnswer(_Fresh):
+    """One group."""
+
+    group: Group
+
+
+class Members(_Paged):
+    """Present members of a group."""
+
+    members: list[Member]
+
+
+class MemberAnswer(_Fresh):
+    """One member: its latest life, and all lives that its id had."""
+
+    member: Member
+    lives: list[Member]
+
+
+class Rebalances(_Paged):
+    """Rebalances of a group."""
+
+    rebalances: list[Rebalance]
+
+
+class History(_Paged):
+    """Changes of state of a group and of its memberships."""
+
+    transitions: list[Transition]
+
+
+class Evictions(_Paged):
+    """Memberships of a group that were taken away."""
+
+    evictions: list[Eviction]
+
+
+class Readiness(Answer):
+    """Whether answers can be given, and what is missing if not."""
+
+    ready: bool
+    waiting_for: list[str]
+    freshness: Freshness
+
+
+class Version(Answer):
+    """What is running."""
+
+    name: str
+    version: str
+    api: str
+    tables: dict[str, int] = Field(description="columns per table as this version knows them")
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem with a stable code."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str

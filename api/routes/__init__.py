@@ -1,0 +1,1 @@
+"""The routes, one noun per file. Each asks the store or the archive and answers with `api.answers`; none decides."""

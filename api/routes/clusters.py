@@ -1,0 +1,48 @@
+"""Clusters: who has written to the tables, how far each source has been read, and the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from api import answers, models
+from api.asking import ClusterId, DeskOf, answer, router_of
+from api.current import ClusterView
+from api.instants import to_rfc3339
+from api.store import Store
+
+router = router_of("clusters")
+
+
+def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
+    href = answers.cluster_href(view.cluster_id)
+    return {
+        "href": href,
+        "cluster_id": view.cluster_id,
+        "groups": len(view.groups),
+        "members": sum(len(group.lives) for group in view.groups.values()),
+        "freshness": store.freshness(view).as_answer(),
+        "sources": [
+            {"source": source, "complete_to_ms": at_ms, "complete_to": to_rfc3339(at_ms)}
+            for source, at_ms in sorted(view.reach.sources().items())
+        ],
+        "ledger": dict(view.reach.ledger),
+        "links": {"groups": f"{href}/groups"},
+    }
+
+
+@router.get("/clusters", response_model=models.Clusters, summary="All clusters")
+async def clusters(at: DeskOf) -> Response:
+    """Clusters, how fresh each is, and what was counted on the way into the tables."""
+    at.store.require("members", "transitions")
+    views = at.store.current.clusters
+    return answer(at.store.freshness(), clusters=[_cluster(at.store, views[name]) for name in sorted(views)])
+
+
+@router.get("/clusters/{cluster}", response_model=models.ClusterAnswer, summary="One cluster")
+async def cluster(at: DeskOf, cluster_id: ClusterId) -> Response:
+    """One cluster."""
+    at.store.require("members", "transitions")
+    view = at.store.cluster(cluster_id)
+    return answer(at.store.freshness(view), cluster=_cluster(at.store, view))

@@ -1,0 +1,85 @@
+"""Groups as they stand: state, members by status, least headroom, next deadlines, latest rebalance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from starlette.responses import Response
+
+from api import answers, models
+from api.asking import ClusterId, CursorText, DeskOf, GroupId, Limit, answer, router_of
+from api.current import GroupView
+from api.cursor import Place
+from api.errors import ParameterRefused
+
+router = router_of("groups")
+
+NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
+
+SEARCH_CHARS_MAX = 200
+
+
+def _search_key(view: GroupView) -> tuple[Any, ...]:
+    return (view.group_id,)
+
+
+def _worst_key(view: GroupView) -> tuple[Any, ...]:
+    worst = answers.worst(view.statuses())
+    return (-answers.BADNESS.get(worst or "ended", 0), view.group_id)
+
+
+SORTS = {"name": _search_key, "worst": _worst_key}
+"""`worst`: groups with an overdue member first, then imminent, late, unknown, ok, without members."""
+
+
+@router.get("/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster")
+async def groups(
+    at: DeskOf,
+    cluster_id: ClusterId,
+    limit: Limit,
+    cursor: CursorText,
+    sort: Annotated[
+        str, Query(description="name, or worst status first", json_schema_extra={"enum": list(SORTS)})
+    ] = "name",
+    search: Annotated[str | None, Query(description="only groups whose id contains this, whatever its case")] = None,
+    state: Annotated[str | None, Query(description="only groups in this state, e.g. Stable")] = None,
+) -> Response:
+    """Groups, by name or the worst first. Pages follow the live list: a group that changes places may be met again."""
+    store = at.store
+    store.require(*NEEDS)
+    if sort not in SORTS:
+        raise ParameterRefused("sort", " or ".join(SORTS), sort)
+    for name, given in (("search", search), ("state", state)):
+        if given is not None and len(given) > SEARCH_CHARS_MAX:
+            raise ParameterRefused(name, f"at most {SEARCH_CHARS_MAX} characters", given)
+    view = store.cluster(cluster_id)
+    freshness = store.freshness(view)
+    question = ["groups", cluster_id, sort, search, state]
+    after = at.cursors.read(question, cursor).after if cursor is not None else None
+    wanted = (search or "").casefold()
+    keyed = sorted(
+        ((SORTS[sort](group), group) for group in view.groups.values() if wanted in group.group_id.casefold()),
+        key=lambda pair: pair[0],
+    )
+    rest = [
+        (key, group)
+        for key, group in keyed
+        if (state is None or group.state_name.casefold() == state.casefold()) and (after is None or key > after)
+    ]
+    page = rest[:limit]
+    more = len(rest) > limit
+    return answer(
+        freshness,
+        groups=[answers.group(group, freshness) for _, group in page],
+        next_cursor=at.cursors.write(question, Place(freshness.batch_id, page[-1][0])) if more else None,
+    )
+
+
+@router.get("/clusters/{cluster}/groups/{group}", response_model=models.GroupAnswer, summary="One group")
+async def group(at: DeskOf, cluster_id: ClusterId, group_id: GroupId) -> Response:
+    """One group as it stands."""
+    store = at.store
+    store.require(*NEEDS)
+    freshness = store.freshness(store.cluster(cluster_id))
+    return answer(freshness, group=answers.group(store.group(cluster_id, group_id), freshness))

@@ -1,0 +1,69 @@
+"""Members: both deadlines with what is left of them, status, reasons, evidence and certainty."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.responses import Response
+
+from api import answers, archive, models
+from api.asking import ClusterId, CursorText, DeskOf, GroupId, Limit, MemberId, answer, router_of
+from api.cursor import Place
+from api.errors import NotFound
+
+router = router_of("members")
+
+NEEDS = ("members", "health", "predictions")
+
+
+@router.get(
+    "/clusters/{cluster}/groups/{group}/members", response_model=models.Members, summary="Present members of a group"
+)
+async def members(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, limit: Limit, cursor: CursorText) -> Response:
+    """Present members by member id. Those that ended are in `history`, `evictions`, and under their own href."""
+    store = at.store
+    store.require(*NEEDS)
+    view = store.group(cluster_id, group_id)
+    freshness = store.freshness(store.cluster(cluster_id))
+    question = ["members", cluster_id, group_id]
+    # A member id may be 32 KiB long and a cursor may not: members are paged by the short form of their ids.
+    after = at.cursors.read(question, cursor).after[0] if cursor is not None else ""
+    keyed = sorted((archive.short(member_id), row) for member_id, row in view.lives.items())
+    rest = [(key, row) for key, row in keyed if key > after]
+    page = rest[:limit]
+    more = len(rest) > limit
+    return answer(
+        freshness,
+        members=[answers.member(view, row, freshness) for _, row in page],
+        next_cursor=at.cursors.write(question, Place(freshness.batch_id, (page[-1][0],))) if more else None,
+    )
+
+
+@router.get(
+    "/clusters/{cluster}/groups/{group}/members/{member}",
+    response_model=models.MemberAnswer,
+    summary="One member, present or gone",
+)
+async def member(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
+    """The latest life of a member id and all lives it had, the latest first."""
+    store = at.store
+    store.require(*NEEDS)
+    view = store.group(cluster_id, group_id)
+    rows = await at.read(
+        partial(
+            archive.lives,
+            store.readers["members"],
+            cluster_id,
+            group_id,
+            member_id,
+            store.current.batch_id,
+            store.settings.rows_read_max,
+        )
+    )
+    if not rows:
+        raise NotFound(
+            "member", "No member of this id was seen in this group; its /members lists those that are present."
+        )
+    freshness = store.freshness(store.cluster(cluster_id))
+    found = [answers.member(view, row, freshness) for row in rows]
+    return answer(freshness, member=found[0], lives=found)

@@ -1,0 +1,34 @@
+"""Rebalances of a group: what started each, whom it waited for, how long it took."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.responses import Response
+
+from api import answers, archive, models
+from api.asking import ClusterId, DeskOf, GroupId, History, answer, router_of
+
+router = router_of("history")
+
+
+@router.get(
+    "/clusters/{cluster}/groups/{group}/rebalances", response_model=models.Rebalances, summary="Rebalances of a group"
+)
+async def rebalances(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, history: History) -> Response:
+    """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant a rebalance began."""
+    store = at.store
+    store.require("rebalances")
+    store.group(cluster_id, group_id)
+    window, question = history.window(cluster_id, group_id)
+    page = await at.read(
+        partial(
+            archive.rebalances, store.readers["rebalances"], cluster_id, group_id, window, store.settings.rows_read_max
+        )
+    )
+    freshness = store.freshness(store.cluster(cluster_id))
+    return answer(
+        freshness,
+        rebalances=[answers.rebalance(row, freshness) for row in page.rows],
+        next_cursor=history.next_cursor(question, page),
+    )

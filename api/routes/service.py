@@ -1,0 +1,52 @@
+"""The service itself: whether it lives, whether it can answer, what it is, and its series for Prometheus."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import PlainTextResponse, Response
+
+from api import models
+from api.asking import DeskOf, answer, router_of
+from kardia import __version__
+from kardia.tables import TABLES
+
+router = router_of("service", prefix="")
+
+API_VERSION = "v1"
+
+
+@router.get("/livez", response_class=PlainTextResponse, summary="Whether the process answers")
+@router.get("/healthz", response_class=PlainTextResponse, summary="The same under its older name")
+async def livez() -> Response:
+    """Always `ok`, whatever the tables do: a restart would not help them."""
+    return PlainTextResponse("ok\n")
+
+
+@router.get("/readyz", response_model=models.Readiness, summary="Whether questions can be answered")
+async def readyz(at: DeskOf) -> Response:
+    """200 if all tables are there and read; 503 and their names if not. Old tables are ready: rather old than absent."""
+    troubled = sorted({name for trouble in at.store.troubles() for name in trouble.members["tables"]})
+    reply = answer(at.store.freshness(), ready=not troubled, waiting_for=troubled)
+    if troubled:
+        reply.status_code = 503
+        reply.headers["Retry-After"] = "2"
+    return reply
+
+
+@router.get("/version", response_model=models.Version, summary="What is running")
+async def version() -> Response:
+    """Name and versions."""
+    described = models.Version(
+        name="kardia",
+        version=__version__,
+        api=API_VERSION,
+        tables={name: len(table.columns) for name, table in TABLES.items()},
+    )
+    return Response(described.model_dump_json(), media_type="application/json")
+
+
+@router.get("/metrics", response_class=PlainTextResponse, summary="Series for Prometheus")
+async def metrics(request: Request) -> Response:
+    """Text exposition. Its cost follows the groups that are present, never the history."""
+    return Response(generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_LATEST)

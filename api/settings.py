@@ -1,0 +1,78 @@
+"""Settings of `kardia serve`: read once, frozen, unknown keys refused. Environment: `KARDIA_SERVE_` and the name.
+
+Every bound has a unit in its name, a default, and a neighbour that shows where it came from.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+OPEN_FLAG = "--serve-everyone-without-a-token"
+"""Ugly on purpose: whoever types it has read it."""
+
+
+class ApiSettings(BaseSettings):
+    """Everything the API can be told."""
+
+    model_config = SettingsConfigDict(env_prefix="KARDIA_SERVE_", frozen=True, extra="forbid")
+
+    tables: Path = Field(description="directory with one Delta table per name")
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8765, ge=0, le=65_535, description="port to listen on, 0 for a free one")
+    cluster: str | None = Field(None, description="show this cluster only; all clusters of the tables if absent")
+    token_file: Path | None = Field(None, description="bearer tokens, one per line, plain or sha256:HEX")
+    serve_everyone_without_a_token: bool = Field(False, description="listen beyond loopback without a token")
+    allowed_hosts: tuple[str, ...] = Field((), description="Host names answered to; empty: any beyond loopback")
+
+    refresh_ms: int = Field(250, ge=20, le=60_000, description="pause between two looks at the tables")
+    stale_after_ms: int = Field(10_000, ge=100, description="age of complete_as_of from which answers are stale")
+    source_retired_ms: int = Field(
+        86_400_000, ge=1_000, description="a source that far behind the newest one no longer holds complete_as_of back"
+    )
+    health_lookback_ms: int = Field(
+        900_000, ge=10_000, description="at start, health rows older than this before the newest are not read"
+    )
+    closed_kept_max: int = Field(
+        20_000, ge=100, description="ended lives, closed rebalances, predictions kept in memory"
+    )
+
+    page_size: int = Field(100, ge=1, le=1_000, description="rows of a page when `limit` is absent")
+    page_size_max: int = Field(1_000, ge=1, le=10_000, description="highest `limit`")
+    range_max_ms: int = Field(366 * 86_400_000, ge=1, description="widest `from` to `to`")
+    rows_read_max: int = Field(500_000, ge=1_000, description="rows of one group one request may read from files")
+    read_timeout_ms: int = Field(
+        10_000, ge=100, description="time one request may read; Prometheus gives a query 120 s"
+    )
+    reads_at_once_max: int = Field(4, ge=1, description="reads of files at the same time; Prometheus: 20 queries")
+    reads_waiting_max: int = Field(32, ge=0, description="reads that may wait for a place")
+    requests_at_once_max: int = Field(256, ge=1, description="requests in work; more get 503")
+    connections_max: int = Field(512, ge=1, description="open connections; Prometheus: 512")
+    url_bytes_max: int = Field(60_000, ge=1_000, description="path and query; the longest id takes 43,690 in base64")
+    metrics_groups_max: int = Field(1_000, ge=0, description="groups with series of their own in /metrics")
+    metrics_label_chars_max: int = Field(200, ge=20, description="longest group label; longer ones end in a digest")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody but this machine can reach the address."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if not self.is_loopback and self.token_file is None and not self.serve_everyone_without_a_token:
+            raise ValueError(
+                f"host: {self.host} can be reached from other machines and there is no token; expected --token-file with at "
+                f"least one bearer token; give one, listen on 127.0.0.1, or say {OPEN_FLAG}"
+            )
+        if self.page_size > self.page_size_max:
+            raise ValueError(f"page_size: {self.page_size} is above page_size_max {self.page_size_max}; lower it")
+        return self

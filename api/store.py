@@ -1,0 +1,167 @@
+"""The tables as the API sees them: one background reader, a current view in memory, and the files behind it.
+
+One pass, in this order: (1) `progress` is brought up to date; its highest batch is the one to trust. (2) Every other
+table is brought up to date; as `progress` is written last, each of them holds the trusted batch whole. (3) Rows with a
+batch above the last folded and not above the trusted one are read; files whose statistics exclude such batches are not
+opened. (4) They are folded into the current view between two requests.
+
+A compaction rewrites old rows into a new file. Their batch ids are old, so step 3 passes them over: nothing is counted
+twice, whatever files come and go. A table that was made anew under the old name starts a new view.
+
+Never writes a table. The clock is an argument.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow.dataset as ds
+
+from api.current import ClusterView, Current, GroupView
+from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable
+from api.freshness import Freshness
+from api.reader import Bound, TableReader
+from api.settings import ApiSettings
+
+log = logging.getLogger("kardia.api.store")
+
+VIEWED = ("transitions", "rebalances", "members", "health", "predictions")
+"""Tables folded into the current view, beside `progress`."""
+
+
+class Change(NamedTuple):
+    """What one look at the tables found: new rows for the view, or a view that takes its place."""
+
+    rows: Mapping[str, list[Any]]
+    trusted: int
+    view: Current | None
+    troubles: dict[str, ApiError]
+    folded: dict[str, int]
+    identities: dict[str, str]
+
+
+class Store:
+    """Reads `settings.tables`. `look` may run in a thread of its own; everything else belongs to the event loop."""
+
+    def __init__(self, settings: ApiSettings, now_ms: Callable[[], int]) -> None:
+        self.settings = settings
+        self.now_ms = now_ms
+        self.readers = {name: TableReader(settings.tables, name) for name in (*VIEWED, "progress")}
+        self.current = Current(settings)
+        self.looked_at_ms: int | None = None
+        self._folded: dict[str, int] = {}
+        self._identities: dict[str, str] = {}
+        self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def look(self) -> Change:
+        """Steps 1 to 3; touches nothing that a request reads."""
+        troubles: dict[str, ApiError] = {}
+        for name in ("progress", *VIEWED):
+            try:
+                self.readers[name].refresh()
+            except (TablesMissing, TableUnreadable) as error:
+                troubles[name] = error
+        identities = {name: reader.identity for name, reader in self.readers.items() if name not in troubles}
+        whole = any(self._identities.get(name, identity) != identity for name, identity in identities.items())
+        folded = {} if whole else dict(self._folded)
+        rows: dict[str, list[Any]] = {}
+        trusted = -1 if whole else self.current.batch_id
+        if whole:
+            log.warning("store.view.restarted: a table was made anew under its old name")
+        if "progress" in troubles:
+            return Change(rows, trusted, None, troubles, dict(self._folded), dict(self._identities))
+        try:
+            rows["progress"] = self._new_rows("progress", folded.get("progress", -1), None)
+            trusted = max((row.batch_id for row in rows["progress"]), default=trusted)
+            folded["progress"] = trusted
+            for name in VIEWED:
+                if name not in troubles and folded.get(name, -1) < trusted:
+                    rows[name] = self._new_rows(name, folded.get(name, -1), trusted, rows["progress"])
+                    folded[name] = trusted
+        except (TablesMissing, TableUnreadable) as error:
+            # Half a batch is never shown: all of it is read again by the next look.
+            troubles[str(error.members["tables"][0])] = error
+            return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities))
+        shown = self._shown(rows)
+        view = None
+        if whole or self.current.batch_id < 0:
+            # The first fold may be large; it is done here, off the event loop, on a view that nobody sees yet.
+            view, shown = Current(self.settings), {}
+            view.fold(self._shown(rows), trusted)
+        return Change(shown, trusted, view, troubles, folded, self._identities | identities)
+
+    def apply(self, change: Change) -> None:
+        """Step 4. Runs between two requests, so that no answer sees half of a batch."""
+        if change.view is not None:
+            self.current = change.view
+        elif any(change.rows.values()):
+            self.current.fold(change.rows, change.trusted)
+        self._folded = change.folded
+        self._identities = change.identities
+        self._troubles = change.troubles
+        self.looked_at_ms = self.now_ms()
+
+    def refresh(self) -> None:
+        """Look and apply at once, for callers without an event loop."""
+        self.apply(self.look())
+
+    def _new_rows(self, name: str, above: int, up_to: int | None, progress: Iterable[Any] = ()) -> list[Any]:
+        reader = self.readers[name]
+        where = ds.field("batch_id") > above
+        files = [Bound("batch_id", ">", above)]
+        if up_to is not None:
+            where &= ds.field("batch_id") <= up_to
+        if name == "health" and above < 0:
+            # Old health rows are history. Whoever is present has been sampled since.
+            newest_ms = max((row.complete_to_ms for row in progress), default=0)
+            bound = Bound("at_ms", ">=", newest_ms - self.settings.health_lookback_ms)
+            where &= ds.field("at_ms") >= bound.value
+            files.append(bound)
+        return reader.scan(where, files, lambda pieces: [row for piece in pieces for row in reader.rows(piece)])
+
+    def _shown(self, rows: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
+        only = self.settings.cluster
+        if only is None:
+            return rows
+        return {name: [row for row in found if row.cluster_id == only] for name, found in rows.items()}
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def troubles(self, *names: str) -> list[ApiError]:
+        """What is wrong with these tables, or with any."""
+        return [self._troubles[name] for name in (names or tuple(self.readers)) if name in self._troubles]
+
+    def require(self, *names: str) -> None:
+        """Raise TablesMissing or TableUnreadable, naming all that are wanted and not to be had."""
+        wanted = ("progress", *names)
+        for kind in (TablesMissing, TableUnreadable):
+            found = [name for name in wanted if isinstance(self._troubles.get(name), kind)]
+            if found:
+                raise kind(found)
+
+    def cluster(self, cluster_id: str) -> ClusterView:
+        """A cluster by name."""
+        view = self.current.clusters.get(cluster_id)
+        if view is None:
+            raise NotFound("cluster", "No cluster of this name has written to the tables; /api/v1/clusters lists them.")
+        return view
+
+    def group(self, cluster_id: str, group_id: str) -> GroupView:
+        """A group by cluster and name."""
+        view = self.cluster(cluster_id).groups.get(group_id)
+        if view is None:
+            raise NotFound("group", "No group of this name was seen in this cluster; its /groups lists them.")
+        return view
+
+    def freshness(self, cluster: ClusterView | None = None) -> Freshness:
+        """Freshness of one cluster, or of the one that is furthest behind."""
+        if cluster is not None:
+            complete_ms = cluster.reach.complete_as_of_ms
+        else:
+            reached = [view.reach.complete_as_of_ms for view in self.current.clusters.values()]
+            complete_ms = min((at for at in reached if at is not None), default=None)
+        return Freshness(complete_ms, self.now_ms(), self.settings.stale_after_ms, self.current.batch_id)

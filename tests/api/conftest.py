@@ -1,0 +1,111 @@
+"""Fixtures of the API tests: table directories, a clock that stands still, a server on a socket of its own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from api.app import create_app
+from api.settings import ApiSettings
+from tests.api.written import NOW_MS, Tables
+
+WAIT_S = 20.0
+
+
+class Clock:
+    """A wall clock that the test moves."""
+
+    def __init__(self, now_ms: int = NOW_MS) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+@contextmanager
+def running(settings: ApiSettings, now_ms: Callable[[], int]) -> Iterator[str]:
+    """The API in a thread of its own on a free port; gives its URL."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(
+            create_app(settings, now_ms),
+            http="h11",
+            ws="none",
+            log_config=None,
+            h11_max_incomplete_event_size=settings.url_bytes_max + 8_192,
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(WAIT_S)
+            assert not thread.is_alive(), "the server did not stop"
+
+
+class Api:
+    """A client of a running server that knows how to wait for what the server has seen."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self.url = url
+        self.client = httpx.Client(base_url=url, timeout=WAIT_S, trust_env=False, **options)
+
+    def get(self, path: str, **params: Any) -> Any:
+        """JSON of a 200."""
+        reply = self.client.get(path, params=params or None)
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+
+    def problem(self, path: str, **params: Any) -> tuple[int, str]:
+        """Status and code of a problem."""
+        reply = self.client.get(path, params=params or None)
+        assert reply.headers["content-type"] == "application/problem+json", reply.text
+        return reply.status_code, reply.json()["code"]
+
+    def wait_for_batch(self, batch_id: int) -> None:
+        """Until the server has folded a batch."""
+        self.wait(lambda: self.client.get("/readyz").json()["freshness"]["batch_id"] >= batch_id, f"batch {batch_id}")
+
+    def wait(self, reached: Callable[[], bool], what: str) -> None:
+        """Until a condition holds; httpx blocks until the server answered, so this does not spin."""
+        until = time.monotonic() + WAIT_S
+        while not reached():
+            assert time.monotonic() < until, f"the server never reached {what}"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    return Tables(tmp_path / "tables")
+
+
+Serve = Callable[..., Api]
+
+
+@pytest.fixture
+def serve(tables: Tables, clock: Clock) -> Iterator[Serve]:
+    """Start a server over the test's tables; settings as keywords."""
+    with ExitStack() as stack:
+
+        def start(**settings: Any) -> Api:
+            url = stack.enter_context(running(ApiSettings(tables=tables.root, refresh_ms=20, **settings), clock))
+            api = Api(url)
+            stack.callback(api.client.close)
+            return api
+
+        yield start
