@@ -51,6 +51,13 @@ def spawn(
         )
 
 
+def environ() -> dict[str, str]:
+    """This process's environment, with the folder of these packages in reach of `python -m`."""
+    here = str(_LAUNCH.parent.parent)
+    known = os.environ.get("PYTHONPATH", "")
+    return dict(os.environ, PYTHONPATH=here + (os.pathsep + known if known else ""))
+
+
 def stop(process: subprocess.Popen[str], patience_s: float) -> int:
     """SIGTERM, then SIGKILL to its whole session after `patience_s`; returns the exit code. Idempotent."""
     if process.poll() is None:

@@ -1,0 +1,80 @@
+"""Plays a story: brings the groups up, then does each step at its instant. Blind to what the broker and Kardia say.
+
+It waits by condition for the groups to form and for nothing else; the instants within the story are part of the story.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from demo.cast import Cast
+from demo.scenario import MEMBERS, Cue, cues, is_played, length_s, members_of
+
+
+class Director:
+    """One story of the given faults, played in rounds until `for_s` seconds have passed (0: one round)."""
+
+    def __init__(self, cast: Cast, names: list[str], for_s: float = 0.0) -> None:
+        self._cast = cast
+        self._names = names
+        self._for_s = for_s
+        self._cues = cues(names)
+        self.expected: set[str] = set()
+        """Consumers that should be running now."""
+
+    def raise_groups(self, told: Callable[[str], None]) -> None:
+        """Start the members that must be up first, the missing ones only, and wait until all have partitions."""
+        for plan in members_of(self._names):
+            if plan.client_id not in self._cast.up:
+                told(f"{plan.client_id} joins group {plan.group_id}.")
+                self._cast.start(plan)
+            self.expected.add(plan.client_id)
+        for plan in members_of(self._names):
+            self._cast.actor(plan.client_id).await_assignment()
+
+    def play(self, told: Callable[[Cue], None], meanwhile: Callable[[], None], pause_s: float = 0.1) -> int:
+        """Play all rounds; `meanwhile` is called between the steps, at least every `pause_s`. Returns the rounds."""
+        began = time.monotonic()
+        rounds = 0
+        while rounds == 0 or time.monotonic() - began < self._for_s:
+            if rounds:
+                self.raise_groups(lambda _: None)
+            self._round(told, meanwhile, pause_s)
+            rounds += 1
+        return rounds
+
+    def _round(self, told: Callable[[Cue], None], meanwhile: Callable[[], None], pause_s: float) -> None:
+        began = time.monotonic()
+        waiting = list(self._cues)
+        while True:
+            elapsed = time.monotonic() - began
+            while waiting and waiting[0].at_s <= elapsed:
+                cue = waiting.pop(0)
+                if is_played(cue.step, self._cast.up):
+                    told(cue)
+                    self._do(cue)
+            if not waiting and elapsed >= length_s(self._names):
+                return
+            meanwhile()
+            time.sleep(pause_s)
+
+    def _do(self, cue: Cue) -> None:
+        step = cue.step
+        if step.action == "start":
+            self._cast.start(MEMBERS[step.client_id])
+            self.expected.add(step.client_id)
+            return
+        actor = self._cast.actor(step.client_id)
+        if step.action == "stall":
+            actor.tell(f"stall {step.seconds}")
+        elif step.action == "commit":
+            actor.tell("commit")
+        elif step.action == "kill":
+            self.expected.discard(step.client_id)
+            actor.kill()
+        elif step.action == "leave":
+            self.expected.discard(step.client_id)
+            actor.leave()
+        else:
+            raise AssertionError(f"{cue.fault}: no such action {step.action}")

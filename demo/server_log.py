@@ -1,0 +1,140 @@
+"""What the broker itself says happened: facts from the coordinator's lines of server.log. The verdict's only truth.
+
+Reads the lines of the Scala coordinator (2.x, 3.x) and of the Java coordinator (4.x) and knows nothing of Kardia's own
+reading of such lines (`ingest`), on purpose: a mistake there must not hide itself here. Stamps of the log have no zone;
+the demo's broker writes UTC. Patterns from Kafka's sources (`GroupCoordinator.scala`, `GroupMetadataManager.java`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+REBALANCE_STARTED = "rebalance_started"
+GENERATION_STARTED = "generation_started"
+ASSIGNED = "assigned"
+MEMBER_ADDED = "member_added"
+MEMBER_FAILED = "member_failed"
+MEMBER_LEFT = "member_left"
+STATIC_REPLACED = "static_replaced"
+GROUP_EMPTY = "group_empty"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing the broker said. `generation` is the old one of a start, the new one otherwise; -1 where there is none."""
+
+    what: str
+    at_ms: int
+    group_id: str
+    member_id: str = ""
+    generation: int = -1
+    members: int = -1
+    reason: str = ""
+
+
+_STAMP = re.compile(
+    r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\] \w+ \[Group(?:Coordinator|MetadataManager)[^\]]*\]:? ?(.*)"
+)
+
+_LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        REBALANCE_STARTED,
+        re.compile(
+            r"Preparing to rebalance group (?P<group>.+?) in state \w+ with old generation (?P<generation>\d+) "
+            r"(?:\(__consumer_offsets-\d+\) )?\(reason: (?P<reason>.*)\)\.? \("
+        ),
+    ),
+    (
+        GENERATION_STARTED,
+        re.compile(
+            r"Stabilized group (?P<group>.+?) generation (?P<generation>\d+) "
+            r"(?:\(__consumer_offsets-\d+\) )?with (?P<members>\d+) members"
+        ),
+    ),
+    (
+        ASSIGNED,
+        re.compile(
+            r"Assignment received from leader (?P<member>.+?) for group (?P<group>.+?) for generation (?P<generation>\d+)\."
+        ),
+    ),
+    (
+        MEMBER_FAILED,
+        re.compile(r"Member (?P<member>\S+) in group (?P<group>.+?) has failed, removing it from the group"),
+    ),
+    (
+        MEMBER_LEFT,
+        re.compile(
+            r"\[Group (?P<group>.+?)\] Member (?P<member>\S+) has left group through explicit `LeaveGroup` request; "
+            r"client reason: (?P<reason>.*?) \("
+        ),
+    ),
+    (
+        MEMBER_LEFT,
+        re.compile(
+            r"Member MemberMetadata\(memberId=(?P<member>[^,]+), .*\) has left group (?P<group>.+?) through explicit "
+            r"`LeaveGroup`; client reason: (?P<reason>.*?) \("
+        ),
+    ),
+    (
+        GROUP_EMPTY,
+        re.compile(r"Group (?P<group>.+?) with generation (?P<generation>\d+) is now empty"),
+    ),
+    (
+        STATIC_REPLACED,
+        re.compile(
+            r"Static member with groupInstanceId=\S+ and unknown member id joins group (?P<group>.+?) in \w+ state\. "
+            r"Replacing previously mapped member (?P<member>\S+) with this"
+        ),
+    ),
+    (
+        MEMBER_ADDED,
+        re.compile(
+            r"Pending dynamic member with id (?P<member>\S+) joins group (?P<group>.+?) in \w+ state\. Adding to the group"
+        ),
+    ),
+)
+
+_STATIC_ADDED = re.compile(r"Adding new member (?P<member>\S+) with group instance id (?!null|None)")
+
+
+def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
+    """Facts in the order of the log; lines that say nothing about a member or a group are passed over."""
+    for line in lines:
+        stamped = _STAMP.match(line)
+        if stamped is None:
+            continue
+        for what, pattern in _LINES:
+            found = pattern.search(stamped[3])
+            if found is None:
+                continue
+            parts = found.groupdict()
+            fact = Fact(
+                what,
+                _at_ms(stamped[1], stamped[2], zone),
+                parts["group"],
+                parts.get("member") or "",
+                int(parts.get("generation") or -1),
+                int(parts.get("members") or -1),
+                (parts.get("reason") or "").rstrip("."),
+            )
+            yield fact
+            # A static member that is new has no line of its own: the rebalance it starts names it.
+            added = _STATIC_ADDED.search(fact.reason) if what == REBALANCE_STARTED else None
+            if added is not None:
+                yield Fact(MEMBER_ADDED, fact.at_ms, fact.group_id, added["member"])
+            break
+
+
+def read(path: Path, zone: tzinfo = UTC) -> list[Fact]:
+    """All facts of one file as it is now."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return list(facts(file, zone))
+
+
+def _at_ms(second: str, millis: str, zone: tzinfo) -> int:
+    at = datetime.strptime(second, "%Y-%m-%d %H:%M:%S").replace(tzinfo=zone)
+    return int(at.timestamp()) * 1000 + int(millis)
