@@ -107,7 +107,9 @@ class Member:
             self._say("stalls", seconds=float(words[1]))
         elif words == ["commit"]:
             try:
-                done = self._consumer.commit(asynchronous=False)
+                # Where it is, named: auto-commit may have stored everything already, and nothing new is no commit.
+                here = [p for p in self._consumer.position(self._consumer.assignment()) if p.offset >= 0]
+                done = self._consumer.commit(offsets=here, asynchronous=False)
                 self._say("committed", partitions=len(done or ()))
             except KafkaException as error:
                 self._say("commit refused", error=str(error))

@@ -25,7 +25,7 @@ GROUP_EMPTY = "group_empty"
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing the broker said. `generation` is the old one of a start, the new one otherwise; -1 where there is none."""
+    """One thing the broker said. `generation` is the old one of a start, else the new one; -1 where there is none."""
 
     what: str
     at_ms: int
@@ -58,7 +58,8 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         ASSIGNED,
         re.compile(
-            r"Assignment received from leader (?P<member>.+?) for group (?P<group>.+?) for generation (?P<generation>\d+)\."
+            r"Assignment received from leader (?P<member>.+?) for group (?P<group>.+?) "
+            r"for generation (?P<generation>\d+)\."
         ),
     ),
     (
@@ -93,7 +94,8 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         MEMBER_ADDED,
         re.compile(
-            r"Pending dynamic member with id (?P<member>\S+) joins group (?P<group>.+?) in \w+ state\. Adding to the group"
+            r"Pending dynamic member with id (?P<member>\S+) joins group (?P<group>.+?) in \w+ state\. "
+            r"Adding to the group"
         ),
     ),
 )
