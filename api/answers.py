@@ -116,8 +116,9 @@ def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
         ended_ms = freshness.now_ms
     found = columns("rebalances", row)
     found["stragglers"] = [dict(entry) for entry in row.stragglers or ()]
+    began_ms = row.started_at_ms
     return {
-        "href": f"{group_href(row.cluster_id, row.group_id)}/rebalances?from={row.started_at_ms}&to={row.started_at_ms + 1}",
+        "href": f"{group_href(row.cluster_id, row.group_id)}/rebalances?from={began_ms}&to={began_ms + 1}",
         **found,
         "running": row.completed_at_ms is None,
         "duration_ms": None if ended_ms is None else max(0, ended_ms - row.started_at_ms),

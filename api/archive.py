@@ -23,7 +23,7 @@ from kardia.tables import TABLES
 
 
 class Window(NamedTuple):
-    """Which part of a history: instants from (inclusive) to (exclusive), how many rows, in which order, from where on."""
+    """Which part of a history: from (inclusive) to (exclusive), how many rows, in which order, from where on."""
 
     from_ms: int | None
     to_ms: int | None

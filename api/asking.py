@@ -35,7 +35,7 @@ class Desk:
         self._places = anyio.CapacityLimiter(store.settings.reads_at_once_max)
 
     async def read(self, question: Callable[[], Found]) -> Found:
-        """Run a read of files in a thread. A read that takes too long is given up; its place stays taken until it ends."""
+        """Run a read of files in a thread. One that takes too long is given up; its place stays taken to its end."""
         limits = self.store.settings
         if self._places.statistics().tasks_waiting > limits.reads_waiting_max:
             raise Overloaded(
@@ -46,7 +46,7 @@ class Desk:
                 return await anyio.to_thread.run_sync(question, limiter=self._places, abandon_on_cancel=True)
         except TimeoutError:
             raise ReadTimedOut(
-                f"expected an answer within {limits.read_timeout_ms} ms; narrow the range with from and to, or ask again later."
+                f"expected an answer within {limits.read_timeout_ms} ms; narrow it with from and to, or ask later."
             ) from None
 
 

@@ -28,7 +28,7 @@ EVICTION_CAUSES = (
 eviction is never invented. A poll timeout is one, although the client itself sends the leave."""
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Assigning", "Reconciling", "Unknown")
-"""States of groups that have a series of their own; a word outside this list is shown as it is and counted as Unknown."""
+"""States that have a series of their own; a word outside this list is shown as it is and counted as Unknown."""
 
 
 class GroupView:

@@ -59,5 +59,5 @@ class Cursors:
 
 def _refused() -> BadCursor:
     return BadCursor(
-        "cursor: expected the next_cursor of an answer to this same question from this server; ask again without a cursor."
+        "cursor: expected the next_cursor of an answer to this same question from this server; ask without a cursor."
     )

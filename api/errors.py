@@ -19,6 +19,8 @@
 No text of a library, no path, no stack and no id of a group or member appears in a problem.
 """
 
+# ruff: noqa: N818 - a problem is named for what the caller did or met, as the tree above reads
+
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -123,8 +125,8 @@ class TablesMissing(ApiError):
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(
-            f"The tables {', '.join(names)} do not exist yet under the table directory; expected the job or a replay to "
-            "have written them; start `kardia stream` or `kardia replay` with the same --tables, or wait for its first "
+            f"The tables {', '.join(names)} do not exist yet under the table directory; expected the job or a replay "
+            "to have written them; start `kardia stream` or `kardia replay` with the same --tables, or wait for its first "
             "batch.",
             headers={"Retry-After": "2"},
             tables=names,
@@ -138,8 +140,8 @@ class TableUnreadable(ApiError):
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(
-            f"The tables {', '.join(names)} cannot be read at the moment; expected a Delta table of reader version 1; the "
-            "log of this server says what its reader met.",
+            f"The tables {', '.join(names)} cannot be read now; expected a Delta table of reader version 1; "
+            "the log of this server says what its reader met.",
             headers={"Retry-After": "5"},
             tables=names,
         )

@@ -1,7 +1,7 @@
 """What every request passes first: bounds, host, token; and what every answer leaves with: headers, id, a count.
 
-Pure ASGI, no decision about tables. Routes that carry no data (`/livez`, `/healthz`, `/readyz`, the page and its files)
-are open; everything else needs a token where there is one. The route template goes into metrics and logs, never the URL.
+Pure ASGI, no decision about tables. Routes that carry no data (`/livez`, `/healthz`, `/readyz`, the page and its
+files) are open; everything else needs a token where there is one. The route template goes into metrics, never the URL.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Guard:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if self._hosts and _host_name(headers.get(b"host", b"")) not in self._hosts:
             raise HostRefused(
-                "Host: expected a name this server was told to answer to; use 127.0.0.1, or start it with --allowed-host."
+                "Host: expected a name this server answers to; use 127.0.0.1, or start it with --allowed-host NAME."
             )
         if headers.get(b"content-length", b"0").strip(b"0") or b"transfer-encoding" in headers:
             raise BodyRefused("expected no body; put everything into the URL.", headers={"Connection": "close"})

@@ -6,6 +6,7 @@ request. A test reads every route's answer through its model, so neither can dri
 
 from __future__ import annotations
 
+from types import GenericAlias
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -21,14 +22,26 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-Straggler: type[BaseModel] = create_model(
-    "Straggler", __base__=Answer, **{name: (_TYPES[kind] | None, ...) for name, kind in STRAGGLER_FIELDS}
-)  # type: ignore[call-overload]  # fields come from data
+def _shape(name: str, base: type[BaseModel], fields: dict[str, Any], meaning: str | None = None) -> Any:
+    """A model whose fields come from data. `Any` for the type checker, which cannot read data."""
+    return create_model(name, __base__=base, __doc__=meaning, **fields)
+
+
+def _many(kind: Any) -> Any:
+    return GenericAlias(list, (kind,)), ...
+
+
+Straggler = _shape(
+    "Straggler",
+    Answer,
+    {name: (_TYPES[kind] | None, ...) for name, kind in STRAGGLER_FIELDS},
+    "A member that was waited for.",
+)
 
 
 def _field(column: Column) -> dict[str, Any]:
     if column.type == "stragglers":
-        return {column.name: (list[Straggler], Field(description=column.meaning))}  # type: ignore[valid-type]
+        return {column.name: (_many(Straggler)[0], Field(description=column.meaning))}
     kind = _TYPES[column.type]
     fields = {column.name: (kind | None if column.nullable else kind, Field(description=column.meaning))}
     if column.name.endswith("at_ms"):
@@ -43,10 +56,6 @@ def _columns(table: str, names: tuple[str, ...] | None = None) -> dict[str, Any]
         if names is None or column.name in names:
             found |= _field(column)
     return found
-
-
-def _shape(name: str, base: type[BaseModel], fields: dict[str, Any]) -> Any:
-    return create_model(name, __base__=base, **fields)
 
 
 class Freshness(Answer):
@@ -113,10 +122,9 @@ class _Member(_Href):
     health_certainty: str
     session: SessionDeadline | None
     poll: PollDeadline | None
-    predictions: list[Prediction] = Field(description="predicted timeouts that are still open")
 
 
-Member = _shape("Member", _Member, _columns("members"))
+Member = _shape("Member", _Member, _columns("members") | {"predictions": _many(Prediction)})
 
 
 class _Rebalance(_Href):
@@ -160,9 +168,7 @@ class MemberCounts(Answer):
     unknown: int
 
 
-class Group(_Href):
-    """A group as it stands."""
-
+class _Group(_Href):
     cluster_id: str
     group_id: str
     shard: int
@@ -178,8 +184,10 @@ class Group(_Href):
     poll_headroom_min_ratio: float | None
     next_session_deadline: NextDeadline | None
     next_poll_deadline: NextDeadline | None
-    last_rebalance: Rebalance | None
     links: dict[str, str]
+
+
+Group = _shape("Group", _Group, {"last_rebalance": (Rebalance | None, ...)}, "A group as it stands.")
 
 
 class Source(Answer):
@@ -222,47 +230,32 @@ class ClusterAnswer(_Fresh):
     cluster: Cluster
 
 
-class Groups(_Paged):
-    """Groups of a cluster."""
-
-    groups: list[Group]
+Groups = _shape("Groups", _Paged, {"groups": _many(Group)}, "Groups of a cluster.")
 
 
-class GroupAnswer(_Fresh):
-    """One group."""
-
-    group: Group
+GroupAnswer = _shape("GroupAnswer", _Fresh, {"group": (Group, ...)}, "One group.")
 
 
-class Members(_Paged):
-    """Present members of a group."""
-
-    members: list[Member]
+Members = _shape("Members", _Paged, {"members": _many(Member)}, "Present members of a group.")
 
 
-class MemberAnswer(_Fresh):
-    """One member: its latest life, and all lives that its id had."""
-
-    member: Member
-    lives: list[Member]
-
-
-class Rebalances(_Paged):
-    """Rebalances of a group."""
-
-    rebalances: list[Rebalance]
+MemberAnswer = _shape(
+    "MemberAnswer",
+    _Fresh,
+    {"member": (Member, ...), "lives": _many(Member)},
+    "One member: its latest life, and all lives that its id had.",
+)
 
 
-class History(_Paged):
-    """Changes of state of a group and of its memberships."""
-
-    transitions: list[Transition]
+Rebalances = _shape("Rebalances", _Paged, {"rebalances": _many(Rebalance)}, "Rebalances of a group.")
 
 
-class Evictions(_Paged):
-    """Memberships of a group that were taken away."""
+History = _shape(
+    "History", _Paged, {"transitions": _many(Transition)}, "Changes of state of a group and of its memberships."
+)
 
-    evictions: list[Eviction]
+
+Evictions = _shape("Evictions", _Paged, {"evictions": _many(Eviction)}, "Memberships of a group that were taken away.")
 
 
 class Readiness(Answer):

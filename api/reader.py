@@ -12,7 +12,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -32,7 +32,7 @@ VANISHED_RETRIES = 3
 
 def _row_type(name: str) -> Any:
     """Tuple with the column names of a table as attributes; a fifth of the memory of a dict."""
-    return namedtuple(f"{name}_row", [*TABLES[name].names, BATCH.name])  # noqa: PYI024, B950
+    return namedtuple(f"{name}_row", [*TABLES[name].names, BATCH.name])
 
 
 ROW_TYPES: dict[str, Any] = {name: _row_type(name) for name in TABLES}
@@ -43,7 +43,7 @@ class Bound(NamedTuple):
     """A condition on a number by which whole files are passed over; the rows are filtered all the same."""
 
     column: str
-    comparison: Literal[">", ">=", "<", "<="]
+    comparison: str
     value: int
 
 
@@ -108,7 +108,9 @@ class TableReader:
         with self._lock:
             if self._table is None:
                 raise TablesMissing([self.name])
-            dataset = self._table.to_pyarrow_dataset(file_pruning_predicate=[tuple(bound) for bound in files] or None)
+            dataset = self._table.to_pyarrow_dataset(
+                file_pruning_predicate=[(found.column, found.comparison, found.value) for found in files] or None
+            )
         known = [name for name in self._columns if name in dataset.schema.names]
         for batch in dataset.scanner(columns=known, filter=where, batch_size=16_384).to_batches():
             if batch.num_rows:

@@ -70,8 +70,8 @@ class ApiSettings(BaseSettings):
     def _agree(self) -> Self:
         if not self.is_loopback and self.token_file is None and not self.serve_everyone_without_a_token:
             raise ValueError(
-                f"host: {self.host} can be reached from other machines and there is no token; expected --token-file with at "
-                f"least one bearer token; give one, listen on 127.0.0.1, or say {OPEN_FLAG}"
+                f"host: {self.host} can be reached from elsewhere and there is no token; expected --token-file with "
+                f"at least one bearer token; give one, listen on 127.0.0.1, or say {OPEN_FLAG}"
             )
         if self.page_size > self.page_size_max:
             raise ValueError(f"page_size: {self.page_size} is above page_size_max {self.page_size_max}; lower it")

@@ -36,8 +36,8 @@ class Tokens:
             lines = path.read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise TokenFileError(
-                f"token file: {path.name} cannot be read ({type(error).__name__}); expected a text file with one token per "
-                "line; check the path and its permissions."
+                f"token file: {path.name} cannot be read ({type(error).__name__}); expected a text file with one token "
+                "per line; check the path and its permissions."
             ) from None
         digests = []
         for number, line in enumerate((line.strip() for line in lines), 1):
@@ -49,8 +49,8 @@ class Tokens:
                 digests.append(sha256(line.encode()).digest())
             else:
                 raise TokenFileError(
-                    f"token file: line {number} of {path.name} is no token; expected at least {TOKEN_CHARS_MIN} characters or "
-                    "sha256: and 64 hex digits; make one with `openssl rand -hex 32`."
+                    f"token file: line {number} of {path.name} is no token; expected {TOKEN_CHARS_MIN} characters or more "
+                    "or sha256: and 64 hex digits; make one with `openssl rand -hex 32`."
                 )
         if not 1 <= len(digests) <= TOKENS_MAX:
             raise TokenFileError(
@@ -66,7 +66,7 @@ class Tokens:
             return False
         shown = sha256(token.strip()).digest()
         # All are compared, so that the time does not tell which line matched.
-        return any([hmac.compare_digest(shown, digest) for digest in self._digests])
+        return sum(hmac.compare_digest(shown, digest) for digest in self._digests) > 0
 
     def key(self) -> bytes:
         """A key that all servers with this token file share, for cursors."""

@@ -25,7 +25,7 @@ async def livez() -> Response:
 
 @router.get("/readyz", response_model=models.Readiness, summary="Whether questions can be answered")
 async def readyz(at: DeskOf) -> Response:
-    """200 if all tables are there and read; 503 and their names if not. Old tables are ready: rather old than absent."""
+    """200 if all tables are there and read; 503 and their names if not. Old tables are ready: old beats absent."""
     troubled = sorted({name for trouble in at.store.troubles() for name in trouble.members["tables"]})
     reply = answer(at.store.freshness(), ready=not troubled, waiting_for=troubled)
     if troubled:

@@ -58,12 +58,12 @@ def serve(
             soft_wrap=True,
         )
         raise typer.Exit(2) from None
-    except (TokenFileError, AddressTaken) as error:
+    except (TokenFileError, AddressTakenError) as error:
         Console(stderr=True).print(f"kardia serve: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(2) from None
 
 
-class AddressTaken(OSError):
+class AddressTakenError(OSError):
     """The address cannot be listened on."""
 
 
@@ -82,9 +82,9 @@ def _run(settings: ApiSettings) -> None:
         try:
             listener.bind((settings.host, settings.port))
         except OSError as error:
-            raise AddressTaken(
-                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); expected a free port of this "
-                "machine; stop what uses it, choose another --port, or --port 0 for any free one."
+            raise AddressTakenError(
+                f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); expected a free port of "
+                "this machine; stop what uses it, choose another --port, or --port 0 for any free one."
             ) from None
         listener.listen(settings.connections_max)
         shown = f"[{settings.host}]" if ":" in settings.host else settings.host

@@ -14,7 +14,7 @@ GROUP = "/api/v1/clusters/demo/groups/orders"
 
 
 def story(tables: Tables) -> None:
-    """Group `orders`: two members present, one of them about to be evicted, one evicted before; one rebalance running."""
+    """Group `orders`: two members present, one about to be evicted, one evicted before, one left; one rebalance."""
     tables.create()
     tables.batch(
         0,
@@ -184,7 +184,10 @@ def test_groups_are_searched_filtered_and_the_worst_comes_first(tables: Tables, 
     )
     api.wait_for_batch(2)
     path = "/api/v1/clusters/demo/groups"
-    names = lambda **params: [group["group_id"] for group in api.get(path, **params)["groups"]]  # noqa: E731
+
+    def names(**params: Any) -> list[str]:
+        return [group["group_id"] for group in api.get(path, **params)["groups"]]
+
     assert names() == ["audit", "empty", "orders"]
     assert names(sort="worst") == ["orders", "audit", "empty"]
     assert names(state="Stable") == ["audit"]

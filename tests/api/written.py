@@ -1,6 +1,6 @@
 """Real Delta tables for the tests, written with the job's own schemas and one batch per commit, `progress` last.
 
-A row is given by the columns that matter; every other column gets a value that is legal for it. Knows nothing of the API.
+A row is given by the columns that matter; every other column gets a legal value. Knows nothing of the API.
 """
 
 from __future__ import annotations
