@@ -39,7 +39,7 @@ def _root(
 
 for _verb in VERBS:
     _module = importlib.import_module(f"kardia.command.{_verb}")
-    app.command(_verb)(getattr(_module, _verb))
+    app.command(_verb, cls=getattr(_module, "COMMAND", None))(getattr(_module, _verb))
 
 
 def run() -> None:

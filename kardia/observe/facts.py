@@ -32,6 +32,7 @@ class Facts:
         self.lane = lane
         self.groups: dict[str, Group] = {}
         self.clients: dict[tuple[int, str, str], dict[str, tuple[Group, Member]]] = {}
+        """(shard, client.id, address) -> members that a FETCH of that client may belong to."""
         self.timers: dict[str, list[Timer]] = {}
         self.silences: dict[str, list[list[float]]] = {}
         self.coordinator: Coordinator = coordinator_of(settings.kafka_version) or Coordinator.JAVA
@@ -80,11 +81,6 @@ class Facts:
         if member.client_id or member.client_host:
             key = (group.shard, member.client_id, member.client_host)
             self.clients.setdefault(key, {})[member.member_id] = (group, member)
-
-    def members_of(self, shard: int, client_id: str, client_host: str) -> list[tuple[Group, Member]]:
-        """Members that a FETCH of this client may belong to."""
-        found = self.clients.get((shard, client_id, client_host))
-        return list(found.values()) if found else []
 
     def _forget(self, group: Group, member: Member) -> None:
         key = (group.shard, member.client_id, member.client_host)

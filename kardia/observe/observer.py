@@ -53,17 +53,6 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
 }
 
 
-class _Source:
-    """How far one source has been accepted: now, and before this step."""
-
-    __slots__ = ("base", "end", "since_tick", "tick_end")
-
-    def __init__(self, end: int = -1, tick_end: int = -1, since_tick: int = 0) -> None:
-        self.base = self.end = end
-        self.tick_end = tick_end
-        self.since_tick = since_tick
-
-
 class _Stream:
     """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
 
@@ -79,6 +68,26 @@ class _Stream:
         self.touched = False
 
 
+class _Source:
+    """How far one source has been accepted: now, and before this step. `queue` and `stream` are its broker's."""
+
+    __slots__ = ("base", "end", "queue", "since_tick", "stream", "tick_end")
+
+    def __init__(
+        self,
+        stream: _Stream,
+        queue: list[tuple[float, Event]],
+        end: int = -1,
+        tick_end: int = -1,
+        since_tick: int = 0,
+    ) -> None:
+        self.stream = stream
+        self.queue = queue
+        self.base = self.end = end
+        self.tick_end = tick_end
+        self.since_tick = since_tick
+
+
 class Observer(Facts):
     """Everything known about the groups of one lane. See `kardia.observe` for the reading order."""
 
@@ -86,7 +95,6 @@ class Observer(Facts):
         super().__init__(settings, lane)
         self._sources: dict[str, _Source] = {}
         self._streams: dict[str, _Stream] = {}
-        self._stream_names: dict[str, str] = {}
         self._queues: dict[str, list[tuple[float, Event]]] = {}
         self._now: dict[str, float] = {}
         self._seen: set[tuple[str, int, int]] | None = None
@@ -123,40 +131,42 @@ class Observer(Facts):
     # --- accept
 
     def _accept(self, event: Event) -> None:
-        name = self._stream_names.get(event.source)
-        if name is None:
-            name = self._stream_names[event.source] = stream_of(event.source)
-            self._streams.setdefault(name, _Stream())
-            self._sources.setdefault(event.source, _Source())
-            self._queues.setdefault(broker_of(event.source), [])
-        stream, source = self._streams[name], self._sources[event.source]
+        source = self._sources.get(event.source) or self._new_source(event.source)
         kind = event.kind
-        if kind < _TICK:
-            if event.start >= source.end:
-                source.end = event.end
-            elif event.start < source.base or self._seen_in_step(event):
-                stream.duplicates += 1
-                return
-            source.since_tick += 1
-            stream.events += 1
-            broker = name.rsplit("/", 1)[0]
-            at = event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms
-            self._queues[broker].append((at, event))
-            if self._seen is not None:
-                self._seen.add((event.source, event.start, event.shard))
-            if not self.coordinator_known and event.connection:
-                self._recognise(event.connection)
+        if kind >= _TICK:
+            self._accept_sign(event, source)
             return
+        if event.start >= source.end:
+            source.end = event.end
+        elif event.start < source.base or self._seen_in_step(event):
+            source.stream.duplicates += 1
+            return
+        source.since_tick += 1
+        source.stream.events += 1
+        source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
+        if self._seen is not None:
+            self._seen.add((event.source, event.start, event.shard))
+        if not self.coordinator_known and event.connection:
+            self._recognise(event.connection)
+
+    def _new_source(self, name: str, end: int = -1, tick_end: int = -1, since_tick: int = 0) -> _Source:
+        stream = self._streams.setdefault(stream_of(name), _Stream())
+        queue = self._queues.setdefault(broker_of(name), [])
+        source = self._sources[name] = _Source(stream, queue, end, tick_end, since_tick)
+        return source
+
+    def _accept_sign(self, event: Event, source: _Source) -> None:
+        """Take what is about the source itself: how far it is complete, what is lost, what was not understood."""
+        stream = source.stream
         stream.touched = True
-        if kind == _TICK:
+        if event.kind == _TICK:
             self._on_tick(event, stream, source)
-        elif kind == _GAP:
+        elif event.kind == _GAP:
             stream.gaps += 1
             detail = event.detail or {}
-            self._on_gap(
-                broker_of(event.source), float(detail.get("from_ms", NEVER)), float(detail.get("to_ms", NEVER))
-            )
-        elif kind == _REJECTED and event.end > source.end:
+            lost_from, lost_to = float(detail.get("from_ms", NEVER)), float(detail.get("to_ms", NEVER))
+            self._on_gap(broker_of(event.source), lost_from, lost_to)
+        elif event.kind == _REJECTED and event.end > source.end:
             source.end = event.end
             stream.rejected += 1
             self._on_rejected(event)
@@ -415,14 +425,13 @@ class Observer(Facts):
                 observer.index(group, member)
         for broker, timers in state["timers"].items():
             observer.timers[broker] = [(float(due), group_id, kind, key) for due, group_id, kind, key in timers]
-        for name, (end, tick_end, since_tick) in state["sources"].items():
-            observer._sources[name] = _Source(end, tick_end, since_tick)
-            observer._stream_names[name] = stream_of(name)
-        for name, (complete_to, alive_to) in state["streams"].items():
-            observer._streams[name] = _Stream(float(complete_to), float(alive_to))
-        observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         for broker, queue in state["queues"].items():
             observer._queues[broker] = [(float(at), Event(*event)) for at, event in queue]
+        for name, (complete_to, alive_to) in state["streams"].items():
+            observer._streams[name] = _Stream(float(complete_to), float(alive_to))
+        for name, (end, tick_end, since_tick) in state["sources"].items():
+            observer._new_source(name, int(end), int(tick_end), int(since_tick))
+        observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         observer._now = {broker: float(at) for broker, at in state["now"].items()}
         return observer
 

@@ -342,8 +342,10 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
 
 def on_fetch(observer: Facts, event: Event, _at: float) -> None:
     """FETCH: belongs to the members of the shard with the same client.id and address."""
-    for group, member in observer.members_of(event.shard, event.client_id, event.client_host):
-        polls.on_fetch(observer, group, member, event)
+    found = observer.clients.get((event.shard, event.client_id, event.client_host))
+    if found is not None:
+        for group, member in found.values():
+            polls.on_fetch(observer, group, member, event)
 
 
 def on_modern(observer: Facts, event: Event, at: float) -> None:

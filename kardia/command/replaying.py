@@ -1,0 +1,104 @@
+"""What `kardia replay` runs and shows: the engine, a progress bar, and a summary for a person."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from kardia.observe import ObserverSettings
+from spark_jobs.errors import InputFileError
+from spark_jobs.model import ObserverFactory
+from spark_jobs.replay.run import Inputs, Told, replay
+from spark_jobs.replay.summary import Summary
+
+
+def run_replay(
+    *,
+    request_logs: Sequence[Path],
+    server_logs: Sequence[Path],
+    offsets: Sequence[Path],
+    tables: Path,
+    cluster: str,
+    kafka_version: str,
+    zone: str,
+    spark: bool,
+    append: bool,
+    overwrite: bool,
+    workers: int,
+    master: str,
+) -> None:
+    """Replay, with a bar while it runs and a table at the end."""
+    if not (request_logs or server_logs or offsets):
+        raise InputFileError(
+            "there is nothing to replay",
+            "the command line",
+            "at least one --request-log, --server-log or --offsets",
+            "name the files; `kardia replay --help` lists the options",
+        )
+    console = Console(stderr=True)
+    factory = ObserverFactory(ObserverSettings(cluster_id=cluster, kafka_version=kafka_version))
+    inputs = Inputs(request_logs, server_logs, offsets, zone)
+    started = time.monotonic()
+    with _bar(console) as bar:
+        task = bar.add_task("replay", total=None, lines="")
+        read = 0
+
+        def advanced(size: float, lines: int) -> None:
+            nonlocal read
+            read += lines
+            rate = read / max(0.001, time.monotonic() - started)
+            bar.update(task, advance=size, lines=f"{read:,} lines, {rate:,.0f}/s" if read else "")
+
+        told = Told(lambda total: bar.update(task, total=total or 1), advanced)
+        if spark:
+            from spark_jobs.replay.on_spark import replay_on_spark
+
+            summary = replay_on_spark(
+                inputs, tables, factory, master=master, append=append, overwrite=overwrite, told=told
+            )
+        else:
+            summary = replay(
+                inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told
+            )
+        bar.update(task, completed=bar.tasks[0].total or 1)
+    _show(Console(), summary, tables, time.monotonic() - started)
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[lines]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=not console.is_terminal,
+    )
+
+
+def _show(console: Console, summary: Summary, tables: Path, seconds: float) -> None:
+    shown = Table(title=f"Replayed into {tables}", show_header=False, title_justify="left")
+    shown.add_column(style="bold")
+    shown.add_column(justify="right")
+    shown.add_column()
+    rate = f"{summary.lines / max(seconds, 0.001):,.0f}/s"
+    rows: list[tuple[str, int, str]] = [
+        ("lines", summary.lines, f"in {seconds:.1f} s, {rate}"),
+        ("events", summary.events, ""),
+        ("rejected", summary.rejected, "lines that could not be understood; see the table rejected"),
+        ("unattributed", summary.unattributed, "fetches of clients that belong to no group seen"),
+        ("groups", summary.groups, ""),
+        ("members", summary.members, "memberships, one per life of a member"),
+        ("rebalances", summary.rebalances, ""),
+        ("ended", sum(summary.ends.values()), "memberships that ended:"),
+        *((f"  {cause}", count, "") for cause, count in summary.ends.items()),
+    ]
+    for name, count, remark in rows:
+        shown.add_row(name, f"{count:,}", remark)
+    console.print(shown)
