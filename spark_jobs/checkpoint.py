@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from spark_jobs.errors import CheckpointRefused
+from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
 
 FILE = "generation.json"
@@ -95,7 +95,7 @@ def open_checkpoint(
     if not path.exists() or new_generation:
         highest = highest_batch(tables, names)
         if highest is not None and not new_generation:
-            raise CheckpointRefused(
+            raise CheckpointError(
                 f"the checkpoint is missing or empty, but the tables in {tables} hold batches up to {highest}",
                 str(directory),
                 "the checkpoint that wrote these tables",
@@ -119,7 +119,7 @@ def _check_agreement(checkpoint: Checkpoint, wanted: Agreement) -> None:
         if getattr(wanted, field) != getattr(found, field)
     ]
     if differences:
-        raise CheckpointRefused(
+        raise CheckpointError(
             f"the checkpoint belongs to another deployment: {'; '.join(differences)}",
             str(checkpoint.directory),
             "the cluster, topic and number of partitions it was begun with, because saved state depends on them",
@@ -134,7 +134,7 @@ def _check_tables(checkpoint: Checkpoint, tables: Path, names: tuple[str, ...]) 
     wanted = checkpoint.generation.first_batch + committed
     found = last_version(tables, names[-1], checkpoint.generation.app_id)
     if found is None or found < wanted:
-        raise CheckpointRefused(
+        raise CheckpointError(
             f"the checkpoint has committed batch {wanted}, the tables in {tables} end at "
             f"{'no batch of this checkpoint' if found is None else found}",
             str(checkpoint.directory),
@@ -147,14 +147,14 @@ def _load(path: Path) -> Generation:
     try:
         generation = msgspec.json.decode(path.read_bytes(), type=Generation)
     except (OSError, msgspec.DecodeError) as error:
-        raise CheckpointRefused(
+        raise CheckpointError(
             f"{FILE} cannot be read: {error}",
             str(path),
             f"the file version {VERSION} writes",
             "restore it from a copy, or begin a new checkpoint with --new-generation",
         ) from error
     if generation.version != VERSION:
-        raise CheckpointRefused(
+        raise CheckpointError(
             f"{FILE} has version {generation.version}",
             str(path),
             f"version {VERSION}",

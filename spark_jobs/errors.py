@@ -1,15 +1,15 @@
 """Errors of the job.
 
     JobError
-    ├── TablesRefused        the table directory is not one this job may write to
-    ├── CheckpointRefused    checkpoint and tables do not belong together, or the checkpoint is of another deployment
-    ├── CheckpointInUse      another run holds the checkpoint
-    ├── StateRefused         saved state of a lane cannot be read by this version
-    ├── RowsRefused          rows of the observer do not fit their table
-    ├── TopicLost            the topic no longer has records that were not read yet
-    ├── TopicRefused         the topic cannot be read as `kardia.events`
-    ├── InputRefused         a file given to replay cannot be read
-    └── JobStopped           the query ended by an error of its own
+    ├── TablesError        the table directory is not one this job may write to
+    ├── CheckpointError    checkpoint and tables do not belong together, or the checkpoint is of another deployment
+    ├── LeaseError         another run holds the directory
+    ├── StateError         saved state of a lane cannot be read by this version
+    ├── RowsError          rows of the observer do not fit their table
+    ├── TopicLossError     the topic no longer has records that were not read yet
+    ├── TopicError         the topic cannot be read as `kardia.events`
+    ├── InputFileError     a file given to replay cannot be read
+    └── StoppedError       the query, or a process of the pool, ended by an error of its own
 
 Each message has four parts: what happened, where, what was expected, what to do next. A record that is not a batch of
 events is not an error of the job: it becomes a row of `rejected` and the job goes on.
@@ -34,37 +34,37 @@ class JobError(Exception):
         return type(self), (self.what, self.where, self.expected, self.next_step)
 
 
-class TablesRefused(JobError):
+class TablesError(JobError):
     """The table directory is not one this job may write to."""
 
 
-class CheckpointRefused(JobError):
+class CheckpointError(JobError):
     """Checkpoint and tables do not belong together."""
 
 
-class CheckpointInUse(JobError):
-    """Another run holds the checkpoint."""
+class LeaseError(JobError):
+    """Another run holds the directory."""
 
 
-class StateRefused(JobError):
+class StateError(JobError):
     """Saved state of a lane cannot be read by this version."""
 
 
-class RowsRefused(JobError):
+class RowsError(JobError):
     """Rows of the observer do not fit their table."""
 
 
-class TopicLost(JobError):
+class TopicLossError(JobError):
     """The topic no longer has records that were not read yet."""
 
 
-class TopicRefused(JobError):
+class TopicError(JobError):
     """The topic cannot be read as `kardia.events`."""
 
 
-class InputRefused(JobError):
+class InputFileError(JobError):
     """A file given to replay cannot be read."""
 
 
-class JobStopped(JobError):
-    """The query ended by an error of its own."""
+class StoppedError(JobError):
+    """The query, or a process of the pool, ended by an error of its own."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ingest.errors import BadBatch
+from ingest.errors import BatchError
 from ingest.wire import check_format, decode_batch
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, lane_of
 from spark_jobs import state_codec
@@ -93,13 +93,13 @@ class Lane:
             return [self._rejected(record, "not_an_event", "the record has no value")]
         try:
             check_format(record.format)
-        except BadBatch as refusal:
+        except BatchError as refusal:
             name, _, version = (record.format or b"").partition(b"/")
             newer = name == b"msgpack" and version.isdigit() and int(version) > FORMAT_VERSION
             return [self._rejected(record, "unsupported_version" if newer else "not_an_event", str(refusal))]
         try:
             events = decode_batch(record.value)
-        except BadBatch as refusal:
+        except BatchError as refusal:
             return [self._rejected(record, "not_an_event", str(refusal))]
         strange = {event.kind for event in events} - _KINDS
         if strange:

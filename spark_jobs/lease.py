@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import portalocker
 
-from spark_jobs.errors import CheckpointInUse
+from spark_jobs.errors import LeaseError
 
 FILE = ".kardia.lock"
 
@@ -37,7 +37,7 @@ class Lease:
             file.seek(0)
             holder = file.read(1000).strip() or "unknown"
             file.close()
-            raise CheckpointInUse(
+            raise LeaseError(
                 f"another run holds it: {holder}",
                 str(self.path.parent),
                 f"one {self.role} at a time",

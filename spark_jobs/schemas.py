@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kardia.tables import BATCH, STRAGGLER_FIELDS, TABLES, Column, Row, Table
-from spark_jobs.errors import RowsRefused
+from spark_jobs.errors import RowsError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -64,7 +64,7 @@ def to_arrow(table: Table, rows: Sequence[Sequence[Any]], batch_id: int) -> pa.T
     width = len(table.columns)
     for row in rows:
         if len(row) != width:
-            raise RowsRefused(
+            raise RowsError(
                 f"a row of {table.name} has {len(row)} values",
                 f"batch {batch_id}",
                 f"{width}, one for each column of kardia.tables",
@@ -98,8 +98,8 @@ def _array(table: Table, column: Column, values: Sequence[Any], batch_id: int) -
     return array
 
 
-def _refusal(table: Table, column: Column, batch_id: int, why: str) -> RowsRefused:
-    return RowsRefused(
+def _refusal(table: Table, column: Column, batch_id: int, why: str) -> RowsError:
+    return RowsError(
         f"a value of {table.name}.{column.name} does not fit: {why}",
         f"batch {batch_id}",
         f"{column.type}{'' if column.nullable else ', never null'}",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from spark_jobs.errors import StateRefused
+from spark_jobs.errors import StateError
 
 VERSION = 1
 """Version of the bytes written now."""
@@ -40,7 +40,7 @@ def decode(data: bytes, where: str) -> LaneState:
     """State of bytes written by this version or an older one; `where` names the lane in a refusal."""
     if not data or data[0] != VERSION:
         version = data[0] if data else "none"
-        raise StateRefused(
+        raise StateError(
             f"saved state has version {version}",
             where,
             f"version {VERSION}",
@@ -50,7 +50,7 @@ def decode(data: bytes, where: str) -> LaneState:
     try:
         return _decoder.decode(memoryview(data)[1:])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StateRefused(
+        raise StateError(
             f"saved state is damaged: {error}",
             where,
             f"the bytes version {VERSION} writes",

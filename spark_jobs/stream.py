@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_jobs.checkpoint import Checkpoint
-from spark_jobs.errors import JobError, JobStopped, StateRefused, TopicLost
+from spark_jobs.errors import JobError, StateError, StoppedError, TopicLossError
 from spark_jobs.model import ModelFactory
 from spark_jobs.outputs import merge
 from spark_jobs.processor import LaneProcessor, stepped
@@ -103,7 +103,7 @@ def stop_all(spark: SparkSession) -> None:
         query.stop()
 
 
-_OURS = re.compile(r"spark_jobs\.errors\.StateRefused: (?P<sentence>[^\n]+)")
+_OURS = re.compile(r"spark_jobs\.errors\.StateError: (?P<sentence>[^\n]+)")
 
 
 def explain(failure: BaseException | None, error: BaseException, where: str) -> JobError:
@@ -113,11 +113,11 @@ def explain(failure: BaseException | None, error: BaseException, where: str) -> 
     text = str(error)
     ours = _OURS.search(text)
     if ours:
-        return StateRefused(
+        return StateError(
             f"a lane's saved state was refused: {ours['sentence']}", where, "state of this version", "follow the sentence"
         )
     if any(mark in text for mark in LOSS_MARKS):
-        return TopicLost(
+        return TopicLossError(
             "the topic no longer has records that were not read yet: retention or a deletion removed them",
             where,
             "every record from the last committed offset on",
@@ -125,7 +125,7 @@ def explain(failure: BaseException | None, error: BaseException, where: str) -> 
             "and marks every group of the lane unknown across the gap",
         )
     reason = next((line.strip() for line in reversed(text.splitlines()) if "Error" in line or "Exception" in line), text)
-    return JobStopped(
+    return StoppedError(
         f"the query ended by an error: {reason[:500]}",
         where,
         "a query that runs until it is stopped",

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ingest.wire import FORMAT_HEADER
-from spark_jobs.errors import TopicRefused
+from spark_jobs.errors import TopicError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,14 +39,14 @@ def lanes_of(bootstrap: str, topic: str, more: Mapping[str, str] | None = None) 
     try:
         found = admin.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic]
     except KafkaException as error:
-        raise TopicRefused(
+        raise TopicError(
             f"no broker answered within {METADATA_TIMEOUT_S:.0f} s: {error.args[0].str()}",
             bootstrap,
             "a reachable Kafka broker",
             "check --bootstrap-server and the network",
         ) from error
     if found.error is not None or not found.partitions:
-        raise TopicRefused(
+        raise TopicError(
             f"there is no topic {topic}",
             bootstrap,
             "the topic that `kardia collect` creates",

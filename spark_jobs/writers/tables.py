@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from kardia.tables import LIVE_TABLES, TABLES
-from spark_jobs.errors import TablesRefused
+from spark_jobs.errors import TablesError
 from spark_jobs.schemas import ARROW_SCHEMAS, TABLE_VERSION, VERSION_PROPERTY
 
 PROPERTIES: dict[str, str] = {
@@ -39,7 +39,7 @@ def open_table(directory: Path, name: str) -> DeltaTable:
     try:
         table = DeltaTable(path)
     except DeltaError as error:
-        raise TablesRefused(
+        raise TablesError(
             f"table {name} cannot be opened: {str(error).splitlines()[0]}",
             str(path),
             "a Delta table whose log is whole",
@@ -50,7 +50,7 @@ def open_table(directory: Path, name: str) -> DeltaTable:
         differences = sorted(
             {str(field) for field in found} ^ {str(field) for field in ARROW_SCHEMAS[name]},
         )
-        raise TablesRefused(
+        raise TablesError(
             f"table {name} has another shape: {', '.join(differences) or 'order of columns'}",
             str(path),
             f"the columns of table version {TABLE_VERSION}",

@@ -1,0 +1,185 @@
+"""The second query: every accepted event into the table `events`, each id once, written by delta-spark.
+
+    Kafka source (one task per lane, in order of offsets) -> mapInArrow: decode, drop repeats -> append
+
+Steps of a batch: (1) the marks after the batch before are read, (2) the rows are appended with the transaction (app_id,
+batch), (3) the marks after this batch are computed from the rows of the table and saved under the batch's number
+(temporary file, sync, rename), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
+Delta skips it, and (3) gives the same marks because it looks at what was written.
+
+Big appends are what delta-spark is good at, and the live tables must not wait for them. This table belongs to the JVM:
+on a local disk a second engine must not commit to it, so its upkeep is done here as well, between two batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from kardia.tables import EVENTS
+from spark_jobs.archive_rows import Mark, Marks, lane_of_row, rows_of
+from spark_jobs.checkpoint import Checkpoint
+from spark_jobs.errors import CheckpointError
+from spark_jobs.lane import Record
+from spark_jobs.schemas import spark_schema, to_arrow
+from spark_jobs.writers import Reached, nothing_happens
+from spark_jobs.writers.tables import open_table, path_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+NAME = "archive"
+TRIGGER_MS = 10_000
+"""A commit of delta-spark costs a second of CPU whatever its size; nobody waits for this table."""
+
+KEEP_MARKS = 20
+"""Marks of so many batches stay, as many as Spark keeps of its own log."""
+
+UPKEEP_EVERY = 360
+"""Batches between two passes of upkeep, an hour at the usual trigger."""
+
+RETENTION_MS = 7 * 86_400_000
+"""How long events are kept, by the newest event's own clock: they name clients, and they are for audit, not for history."""
+
+ROWS_PER_BLOCK = 20_000
+
+LaneMarks = dict[int, Marks]
+"""Marks by lane."""
+
+
+class Archive:
+    """The sink of the query and its marks."""
+
+    def __init__(self, spark: SparkSession, tables: Path, checkpoint: Checkpoint, reached: Reached = nothing_happens) -> None:
+        """Prepare the table; `reached` is the fault port."""
+        self._spark = spark
+        self._tables = tables
+        self._path = str(path_of(tables, EVENTS.name))
+        self._generation = checkpoint.generation
+        self._marks_directory = checkpoint.directory / f"{checkpoint.generation.name}-marks"
+        self._marks_directory.mkdir(parents=True, exist_ok=True)
+        self._reached = reached
+        self.failure: BaseException | None = None
+
+    def __call__(self, records: DataFrame, spark_batch_id: int) -> None:
+        """Write one batch."""
+        batch_id = self._generation.first_batch + spark_batch_id
+        try:
+            self._reached("events:before", batch_id)
+            marks = self._load(spark_batch_id - 1)
+            lanes = self._generation.agreement.lanes
+            decode = decoder(self._generation.agreement.cluster, marks, batch_id)
+            (
+                records.mapInArrow(decode, spark_schema(EVENTS))
+                .write.format("delta")
+                .mode("append")
+                .option("txnAppId", self._generation.app_id)
+                .option("txnVersion", batch_id)
+                .save(self._path)
+            )
+            self._reached("events:written", batch_id)
+            self._save(spark_batch_id, advanced(marks, self._tables, batch_id, lanes))
+            self._reached("marks:written", batch_id)
+            if spark_batch_id % UPKEEP_EVERY == UPKEEP_EVERY - 1:
+                keep(self._spark, self._path)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def _file(self, spark_batch_id: int) -> Path:
+        return self._marks_directory / f"{spark_batch_id}.json"
+
+    def _load(self, spark_batch_id: int) -> LaneMarks:
+        if spark_batch_id < 0:
+            return {}
+        path = self._file(spark_batch_id)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=LaneMarks)
+        except (OSError, msgspec.DecodeError) as error:
+            raise CheckpointError(
+                f"the marks of the archive cannot be read: {error}",
+                str(path),
+                "the file the batch before has written",
+                "restore the checkpoint from a copy, or begin a new one with --new-generation",
+            ) from error
+
+    def _save(self, spark_batch_id: int, marks: LaneMarks) -> None:
+        temporary = self._marks_directory / "next.tmp"
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.encode(marks))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._file(spark_batch_id))
+        self._file(spark_batch_id - KEEP_MARKS).unlink(missing_ok=True)
+
+
+def decoder(
+    cluster: str, marks: LaneMarks, batch_id: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Make the function that runs in the workers: records of one or more whole lanes to rows of `events`."""
+
+    def decode(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = []
+        for block in blocks:
+            names = ("lane", "offset", "at_ms", "format", "value")
+            for lane, *record in zip(*(block.column(name).to_pylist() for name in names), strict=True):
+                rows.extend(rows_of(cluster, lane, marks.setdefault(lane, {}), [Record(*record)]))
+                if len(rows) >= ROWS_PER_BLOCK:
+                    yield from to_arrow(EVENTS, rows, batch_id).to_batches()
+                    rows = []
+        if rows:
+            yield from to_arrow(EVENTS, rows, batch_id).to_batches()
+
+    return decode
+
+
+def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> LaneMarks:
+    """Marks after a batch: those before it, moved by what the batch has in the table."""
+    written = open_table(tables, EVENTS.name).to_pyarrow_dataset()
+    with duckdb.connect() as connection:
+        connection.register("written", written)
+        found = connection.execute(
+            "SELECT source, shard, max(start) FROM written WHERE batch_id = ? GROUP BY ALL ORDER BY ALL", [batch_id]
+        ).fetchall()
+    after: LaneMarks = {lane: dict(known) for lane, known in marks.items()}
+    for source, shard, start in found:
+        known = after.setdefault(lane_of_row(shard, lanes), {})
+        mark = known.get(source)
+        if mark is None or start > mark.start:
+            known[source] = Mark(start, [shard])
+        elif start == mark.start and shard not in mark.shards:
+            known[source] = Mark(start, [*mark.shards, shard])
+    return after
+
+
+def keep(spark: SparkSession, path: str) -> None:
+    """Drop old events, compact small files, remove files no version of the last week needs."""
+    from delta.tables import DeltaTable
+
+    table = DeltaTable.forPath(spark, path)
+    newest = table.toDF().agg({"known_at_ms": "max"}).collect()[0][0]
+    if newest is not None:
+        table.delete(f"known_at_ms < {int(newest) - RETENTION_MS}")
+    table.optimize().executeCompaction()
+    table.vacuum()
+
+
+def start_archive(
+    records: DataFrame, checkpoint: Checkpoint, archive: Archive, *, trigger_ms: int = TRIGGER_MS, once: bool = False
+) -> StreamingQuery:
+    """Start the query over records with `processor.INPUT_COLUMNS`; it must keep a lane in one task."""
+    writer = (
+        records.writeStream.queryName(NAME)
+        .option("checkpointLocation", str(checkpoint.spark_directory))
+        .foreachBatch(archive)
+    )
+    if once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()

@@ -1,0 +1,229 @@
+"""A replay from files to tables. Clocks, progress bars and sentences are the command line's business.
+
+Steps of a window: (1) its pieces are parsed and spilled, (2) every lane is stepped with them, (3) the writer's steps
+(`spark_jobs.writers`), (4) the spilled files are removed. Nothing is resumed: a replay that was interrupted is started
+again with --overwrite, which costs less than keeping the state of it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from ingest.offline import FileRange, plan
+from kardia.events import DEFAULT_LANES
+from kardia.tables import TABLES
+from spark_jobs.errors import TablesError
+from spark_jobs.lease import Lease
+from spark_jobs.model import ModelFactory
+from spark_jobs.outputs import merge
+from spark_jobs.replay.inputs import check_files, groups_of, offsets_pieces, size_of
+from spark_jobs.replay.pieces import Piece
+from spark_jobs.replay.pool import Pool
+from spark_jobs.replay.summary import Summary, count_tables
+from spark_jobs.replay.windows import Window, Windows
+from spark_jobs.replay.worker import Parsed, Step
+from spark_jobs.schemas import to_tables
+from spark_jobs.writers.delta_rs import DeltaRsWriter
+from spark_jobs.writers.tables import highest_batch, path_of
+
+PARSED_SHARE = 0.4
+"""Share of a range's progress that parsing it is; the rest is stepping and writing its window."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files of a replay and how to read them."""
+
+    request_logs: Sequence[Path]
+    server_logs: Sequence[Path] = ()
+    offsets: Sequence[Path] = ()
+    zone: str = "UTC"
+    lanes: int = DEFAULT_LANES
+
+    def ranges(self) -> list[FileRange]:
+        """Ranges of the logs in order of time; refuses files that are not there."""
+        check_files([*self.request_logs, *self.server_logs, *self.offsets])
+        return plan(self.request_logs, self.server_logs, zone=self.zone, lanes=self.lanes)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a progress bar needs."""
+
+    total_bytes: Callable[[int], None] = lambda _total: None
+    advanced: Callable[[float, int], None] = lambda _bytes, _lines: None
+
+
+@dataclass
+class _Flight:
+    """A window that is being stepped."""
+
+    window: Window
+    outputs: list[tuple[int, str, bytes]] = field(default_factory=list)
+    missing: int = 0
+
+
+def prepare_tables(tables: Path, *, append: bool, overwrite: bool) -> int:
+    """First batch of a replay into this directory; refuses to mix with what is there unless told how."""
+    names = tuple(TABLES)
+    if overwrite:
+        for name in names:
+            path = path_of(tables, name)
+            if DeltaTable.is_deltatable(str(path)):
+                shutil.rmtree(path)
+        return 0
+    highest = highest_batch(tables, names)
+    if highest is None:
+        return 0
+    if not append:
+        raise TablesError(
+            f"the tables already hold batches up to {highest}",
+            str(tables),
+            "an empty directory, so that one replay is one truth",
+            "give another directory, or --overwrite to replace them, or --append to add to them (what is there of the same "
+            "logs is then there twice; later rows supersede)",
+        )
+    return highest + 1
+
+
+def replay(
+    inputs: Inputs,
+    tables: Path,
+    factory: ModelFactory,
+    *,
+    workers: int = 0,
+    append: bool = False,
+    overwrite: bool = False,
+    told: Told | None = None,
+) -> Summary:
+    """Replay files into tables with a pool of processes."""
+    told = told or Told()
+    ranges = inputs.ranges()
+    with ExitStack() as stack:
+        stack.enter_context(Lease(tables, "writer of these tables"))
+        first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
+        writer = DeltaRsWriter(tables, f"kardia-replay/{secrets.token_hex(4)}")
+        writer.prepare()
+        stack.callback(writer.close)
+        # Beside the tables and not in a system directory that may be small or in memory.
+        spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".kardia-spill-", dir=tables)))
+        size = min(workers or os.cpu_count() or 1, inputs.lanes)
+        pool = stack.enter_context(Pool(factory, spill, size))
+        run = _Run(inputs, ranges, pool, writer, first_batch, told)
+        summary = run.run(offsets_pieces(inputs.offsets, inputs.lanes, spill))
+    return count_tables(summary, tables, first_batch)
+
+
+class _Run:
+    """The loop of one replay."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        ranges: list[FileRange],
+        pool: Pool,
+        writer: DeltaRsWriter,
+        first_batch: int,
+        told: Told,
+    ) -> None:
+        self._lanes = inputs.lanes
+        self._ranges = ranges
+        self._groups = groups_of(ranges)
+        self._pool = pool
+        self._writer = writer
+        self._first_batch = first_batch
+        self._told = told
+        self._windows = Windows(inputs.lanes)
+        self._parsed: dict[int, list[Piece]] = {}
+        self._asked = 0
+        self._formed = 0
+        self._flights: deque[_Flight] = deque()
+        self._by_number: dict[int, _Flight] = {}
+        self._lines: dict[str, tuple[int, float]] = {}
+        self._summary = Summary()
+
+    def run(self, offsets: list[Piece]) -> Summary:
+        """Run to the last line."""
+        self._told.total_bytes(sum(map(size_of, self._ranges)))
+        for piece in offsets:
+            self._count(piece, 0.0)
+        self._windows.add(offsets)
+        self._ask()
+        if not self._ranges:
+            self._form(drain=True)
+        while self._flights or self._formed < len(self._groups):
+            for number, answer in self._pool.take():
+                if isinstance(answer, Parsed) and number is not None:
+                    self._take_parsed(number, answer)
+                elif not isinstance(answer, Parsed):
+                    flight = self._by_number[answer.window]
+                    flight.outputs.extend((answer.lane, table, blob) for table, blob in answer.rows.items())
+                    flight.missing -= 1
+            while self._flights and not self._flights[0].missing:
+                self._commit(self._flights.popleft())
+                self._ask()
+        self._summary.unattributed = self._windows.unattributed
+        return self._summary
+
+    def _ask(self) -> None:
+        """Have the group after the one that is stepped parsed, and no further ahead."""
+        if not self._ranges:
+            self._formed = len(self._groups)
+            return
+        while self._asked < len(self._groups) and self._asked <= self._formed + (0 if len(self._flights) > 1 else 1):
+            for number in self._groups[self._asked]:
+                self._pool.parse(number, self._ranges[number])
+            self._asked += 1
+
+    def _take_parsed(self, number: int, answer: Parsed) -> None:
+        self._parsed[number] = answer.pieces
+        share = size_of(self._ranges[number]) / max(1, len(answer.pieces))
+        for piece in answer.pieces:
+            self._count(piece, share)
+            self._told.advanced(share * PARSED_SHARE, 0)
+        while self._formed < len(self._groups) and all(one in self._parsed for one in self._groups[self._formed]):
+            for one in self._groups[self._formed]:
+                self._windows.add(self._parsed.pop(one))
+            self._formed += 1
+            self._form(drain=self._formed == len(self._groups))
+            self._ask()
+
+    def _count(self, piece: Piece, share: float) -> None:
+        self._lines[piece.path] = piece.lines, share
+        self._summary.lines += piece.lines
+        self._summary.events += sum(segment.events for segment in piece.lanes)
+        self._summary.events += sum(client.segment.events for client in piece.unrouted)
+        self._summary.ignored += sum(piece.ignored.values())
+        self._summary.rejected += sum(piece.rejected.values())
+
+    def _form(self, *, drain: bool) -> None:
+        first = self._groups[self._formed][0] if not drain else len(self._ranges)
+        coming = [(piece.source, piece.first_at_ms) for piece in self._ranges[first:]]
+        for window in self._windows.ready(lambda: coming, drain=drain):
+            flight = _Flight(window, missing=self._lanes)
+            self._flights.append(flight)
+            self._by_number[window.number] = flight
+            self._pool.step(
+                [Step(window.number, lane, window.tasks[lane], window.readings, window.last) for lane in range(self._lanes)]
+            )
+
+    def _commit(self, flight: _Flight) -> None:
+        window = flight.window
+        batch_id = self._first_batch + window.number
+        self._writer.write(batch_id, to_tables(merge(flight.outputs), batch_id))
+        del self._by_number[window.number]
+        self._summary.windows += 1
+        for path in window.paths:
+            Path(path).unlink()
+            lines, share = self._lines.pop(path)
+            self._told.advanced(share * (1 - PARSED_SHARE), lines)

@@ -1,0 +1,69 @@
+"""What a replay found, counted from the tables it wrote: the standing rows, as any reader sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+from deltalake import DeltaTable
+
+from kardia.tables import TABLES
+from spark_jobs.writers.tables import open_table, path_of
+
+
+@dataclass
+class Summary:
+    """Counts for a person."""
+
+    lines: int = 0
+    events: int = 0
+    rejected: int = 0
+    ignored: int = 0
+    unattributed: int = 0
+    windows: int = 0
+    groups: int = 0
+    members: int = 0
+    rebalances: int = 0
+    ends: dict[str, int] = field(default_factory=dict)
+    """Memberships that ended, by cause."""
+
+
+def standing_sql(table: str) -> str:
+    """Query for the standing rows of a table registered under its own name."""
+    key = ", ".join(TABLES[table].key)
+    return (
+        f"SELECT * FROM {table} "  # noqa: S608  names come from kardia.tables
+        f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY known_at_ms DESC, batch_id DESC) = 1"
+    )
+
+
+def count_tables(summary: Summary, directory: Path, first_batch: int) -> Summary:
+    """Add what the tables say since a batch."""
+    with duckdb.connect() as connection:
+        for name in ("members", "rebalances"):
+            if not DeltaTable.is_deltatable(str(path_of(directory, name))):
+                return summary
+            connection.register(f"all_{name}", open_table(directory, name).to_pyarrow_dataset())
+            connection.execute(
+                f"CREATE VIEW {name} AS SELECT * FROM all_{name} WHERE batch_id >= {int(first_batch)}"  # noqa: S608
+            )
+            connection.execute(f"CREATE TABLE standing_{name} AS {standing_sql(name)}")
+        summary.ends = dict(
+            connection.execute(
+                "SELECT end_cause, count(*) FROM standing_members WHERE ended_at_ms IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+            ).fetchall()
+        )
+        summary.members = _one(connection, "SELECT count(*) FROM standing_members")
+        summary.rebalances = _one(connection, "SELECT count(*) FROM standing_rebalances")
+        summary.groups = _one(
+            connection,
+            "SELECT count(*) FROM (SELECT cluster_id, group_id FROM standing_members "
+            "UNION SELECT cluster_id, group_id FROM standing_rebalances)",
+        )
+    return summary
+
+
+def _one(connection: duckdb.DuckDBPyConnection, query: str) -> int:
+    found = connection.execute(query).fetchone()
+    return int(found[0]) if found else 0

@@ -1,0 +1,111 @@
+"""The writer of the live tables on a cluster with object storage: delta-spark inside foreachBatch.
+
+Steps and promises: `spark_jobs.writers`; the transaction is Delta's `txnAppId`/`txnVersion`. On one machine it costs 110
+times the CPU of delta-rs per batch, so use it with a trigger of 5 s or more; what it gives is Spark's catalog,
+permissions and storage drivers. Never mix both bodies on one directory: on a local disk this engine's log store is not
+safe against a second writing process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kardia.tables import LIVE_TABLES, TABLES
+from spark_jobs.errors import TablesError
+from spark_jobs.schemas import TABLE_VERSION, spark_schema
+from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
+from spark_jobs.writers.tables import PROPERTIES, path_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+THREADS = 4
+
+
+class DeltaSparkWriter:
+    """Body of `TableWriter` on delta-spark."""
+
+    def __init__(
+        self, spark: SparkSession, directory: Path, app_id: str, reached: Reached = nothing_happens
+    ) -> None:
+        """Remember where and as whom to write; `prepare` creates."""
+        self.directory = directory
+        self.app_id = app_id
+        self._spark = spark
+        self._reached = reached
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="delta-spark")
+
+    def prepare(self) -> None:
+        """Create missing tables; refuse a table of another shape."""
+        for name in LIVE_TABLES:
+            create_or_check(self._spark, self.directory, name)
+
+    def written(self) -> int | None:
+        """Give the last complete batch of this app_id."""
+        return self._version("progress")
+
+    def write(self, batch_id: int, tables: Mapping[str, pa.Table]) -> None:
+        """Run steps 1 and 2 for one batch."""
+        self._reached("batch:before", batch_id)
+        body = [name for name in BODY_TABLES if name in tables]
+        for done in [self._threads.submit(self._append, name, batch_id, tables[name]) for name in body]:
+            done.result()
+        if "progress" in tables:
+            self._append("progress", batch_id, tables["progress"])
+        self._reached("batch:written", batch_id)
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown()
+
+    def _append(self, name: str, batch_id: int, rows: pa.Table) -> None:
+        done = self._version(name)
+        if done is not None and done >= batch_id:
+            return
+        self._reached(f"{name}:before", batch_id)
+        (
+            self._spark.createDataFrame(rows, spark_schema(TABLES[name]))
+            .coalesce(1)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", self.app_id)
+            .option("txnVersion", batch_id)
+            .save(str(path_of(self.directory, name)))
+        )
+        self._reached(f"{name}:written", batch_id)
+
+    def _version(self, name: str) -> int | None:
+        jvm = self._spark._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            self._spark._jsparkSession, str(path_of(self.directory, name))
+        )
+        transactions = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()).transactions()
+        return int(transactions.apply(self.app_id)) if transactions.contains(self.app_id) else None
+
+
+def create_or_check(spark: SparkSession, directory: Path, name: str) -> None:
+    """Create a table if it is missing, else check its columns."""
+    from delta.tables import DeltaTable
+
+    path = str(path_of(directory, name))
+    schema = spark_schema(TABLES[name])
+    if not DeltaTable.isDeltaTable(spark, path):
+        builder = DeltaTable.createIfNotExists(spark).location(path).addColumns(schema).comment(TABLES[name].meaning)
+        for key, value in PROPERTIES.items():
+            builder = builder.property(key, value)
+        builder.execute()
+    found = spark.read.format("delta").load(path).schema
+    names = [(field.name, field.dataType) for field in found]
+    wanted = [(field.name, field.dataType) for field in schema]
+    if names != wanted:
+        raise TablesError(
+            f"table {name} has another shape: {found.simpleString()}",
+            path,
+            f"the columns of table version {TABLE_VERSION}",
+            "write into a new directory, or use the version of Kardia that made this one",
+        )
