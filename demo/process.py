@@ -7,12 +7,13 @@ children from a thread that lives as long as they should.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -84,6 +85,16 @@ def _close(stream: IO[str] | None) -> None:
             stream.close()
         except BrokenPipeError:
             return
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Within it SIGTERM does what Ctrl-C does: a KeyboardInterrupt, so that everything started is stopped in order."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def until(condition: Callable[[], T | None], timeout_s: float, sentence: Callable[[], str]) -> T:

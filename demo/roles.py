@@ -1,0 +1,85 @@
+"""Which processes a machine runs for a configuration: the command line of each role and what shows that it is ready.
+
+The roles are the verbs of `kardia`, exactly as an operator would start them by hand; nothing reaches them but options.
+"""
+
+from __future__ import annotations
+
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from demo.supervisor import Role
+from demo.up_config import UpConfig
+
+ASK_TIMEOUT_S = 2.0
+
+
+def kardia(*words: str) -> list[str]:
+    """Command line of a verb, run by this Python."""
+    return [sys.executable, "-m", "kardia.command.main", *words]
+
+
+def roles(config: UpConfig) -> list[Role]:
+    """The roles in the order of the flow: collect, stream, serve."""
+    logs = config.data / "logs"
+    return [
+        Role(
+            "collect",
+            collect_command(config),
+            logs / "collect.log",
+            lambda: answers(f"http://127.0.0.1:{config.collect.metrics_port}/metrics"),
+        ),
+        Role("stream", stream_command(config), logs / "stream.log", lambda: has_table(config.tables, "progress")),
+        Role("serve", serve_command(config), logs / "serve.log", lambda: answers(f"{api_url(config)}/readyz")),
+    ]
+
+
+def collect_command(config: UpConfig) -> list[str]:
+    """`kardia collect` for all logs of this machine and for `__consumer_offsets`."""
+    collect = config.collect
+    command = kardia("collect", "--bootstrap-server", config.bootstrap_server, "--cluster", config.cluster)
+    command += ["--events-bootstrap-server", config.events_bootstrap_server or config.bootstrap_server]
+    command += ["--topic", config.topic, "--positions", str(config.data / "positions")]
+    command += ["--log-timezone", collect.log_timezone, "--metrics-port", str(collect.metrics_port)]
+    for path in collect.request_log:
+        command += ["--request-log", str(path)]
+    for path in collect.server_log:
+        command += ["--server-log", str(path)]
+    return command
+
+
+def stream_command(config: UpConfig) -> list[str]:
+    """`kardia stream` from the topic into the tables."""
+    command = kardia("stream", "--bootstrap-server", config.events_bootstrap_server or config.bootstrap_server)
+    command += ["--topic", config.topic, "--cluster", config.cluster]
+    command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
+    return command
+
+
+def serve_command(config: UpConfig) -> list[str]:
+    """`kardia serve` on the tables."""
+    return kardia(
+        *("serve", "--tables", str(config.tables), "--host", config.serve.host, "--port", str(config.serve.port))
+    )
+
+
+def api_url(config: UpConfig) -> str:
+    """Where the API answers on this machine."""
+    host = "127.0.0.1" if config.serve.host in ("0.0.0.0", "::") else config.serve.host  # noqa: S104 - compared only
+    return f"http://{host}:{config.serve.port}"
+
+
+def answers(url: str) -> bool:
+    """Whether a local address answers with 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=ASK_TIMEOUT_S) as answer:  # noqa: S310 - always http to this machine
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def has_table(tables: Path, name: str) -> bool:
+    """Whether a Delta table has at least one commit."""
+    return any((tables / name / "_delta_log").glob("*.json"))

@@ -1,0 +1,160 @@
+"""The one file of `kardia up`: what to read, where to write, where to answer. Read once, whole, strict and frozen.
+
+An unknown key is refused with the nearest known one, and all problems are reported together. Starts nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+Port = Annotated[int, Field(ge=1, le=65_535)]
+
+
+class ConfigError(ValueError):
+    """The file cannot be used; the text lists every problem, one per line."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CollectSection(_Strict):
+    """`collect`: the logs on this machine."""
+
+    request_log: tuple[Path, ...] = Field(min_length=1, description="kafka-request.log of the brokers on this machine")
+    server_log: tuple[Path, ...] = Field(default=(), description="server.log of the brokers, optional")
+    log_timezone: str = Field(default="UTC", description="time zone of the stamps, e.g. Europe/Berlin")
+    metrics_port: Port = Field(default=9464, description="port of the collector's own /metrics")
+
+    @field_validator("log_timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError(f"{name!r} is no time zone; expected a name such as UTC or Europe/Berlin") from None
+        return name
+
+
+class StreamSection(_Strict):
+    """`stream`: the job."""
+
+    tables: Path | None = Field(default=None, description="directory of the Delta tables; default DATA/tables")
+
+
+class ServeSection(_Strict):
+    """`serve`: the API."""
+
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: Port = Field(default=8080, description="port to listen on")
+
+
+class UpConfig(_Strict):
+    """The whole file."""
+
+    cluster: str = Field(min_length=1, description="name of the cluster, in every row")
+    bootstrap_server: str = Field(min_length=1, description="host:port of the cluster that is watched")
+    events_bootstrap_server: str | None = Field(default=None, description="host:port for the topic, if another cluster")
+    topic: str = Field(default="kardia.events", min_length=1, description="topic of the events")
+    data: Path = Field(description="directory for tables, checkpoint, positions and logs of the roles")
+    collect: CollectSection
+    stream: StreamSection = StreamSection()
+    serve: ServeSection = ServeSection()
+
+    @property
+    def tables(self) -> Path:
+        """Directory of the Delta tables."""
+        return self.stream.tables or self.data / "tables"
+
+    @model_validator(mode="after")
+    def _ports_differ(self) -> UpConfig:
+        if self.collect.metrics_port == self.serve.port:
+            raise ValueError(
+                f"collect.metrics_port and serve.port are both {self.serve.port}; give them different ports"
+            )
+        return self
+
+
+def load(path: Path) -> UpConfig:
+    """Read the file, or raise ConfigError with every problem in it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{path} cannot be read: {reason}. Give the file of this machine with --config.") from None
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} holds no settings; expected keys such as {', '.join(UpConfig.model_fields)}.")
+    try:
+        # Lists and texts of YAML become tuples and paths; the values themselves stay strict.
+        return UpConfig.model_validate(_shaped(data))
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{path}: {sentence(problem)}" for problem in error.errors())) from None
+
+
+def busy_ports(config: UpConfig) -> list[str]:
+    """A sentence for each port that somebody else listens on already."""
+    wanted = {"collect.metrics_port": ("127.0.0.1", config.collect.metrics_port)}
+    wanted["serve.port"] = (config.serve.host, config.serve.port)
+    sentences = []
+    for key, (host, port) in wanted.items():
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                sentences.append(f"{key}: {host}:{port} cannot be had ({error.strerror}); set {key} to a free port.")
+    return sentences
+
+
+_PATHS = {"data", "tables"}
+_PATH_LISTS = {"request_log", "server_log"}
+
+
+def _shaped(data: dict[Any, Any]) -> dict[Any, Any]:
+    shaped: dict[Any, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, dict):
+            shaped[key] = _shaped(value)
+        elif key in _PATHS and isinstance(value, str):
+            shaped[key] = Path(value).expanduser()
+        elif key in _PATH_LISTS and isinstance(value, list | str):
+            items = [value] if isinstance(value, str) else value
+            shaped[key] = tuple(Path(item).expanduser() if isinstance(item, str) else item for item in items)
+        else:
+            shaped[key] = value
+    return shaped
+
+
+def sentence(problem: Any) -> str:
+    """One problem of pydantic as a sentence: where, what, what was expected."""
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        section = str(problem["loc"][0]) if len(problem["loc"]) > 1 else ""
+        known = list(_fields(section))
+        near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
+        return f"{where} is not a known key; {hint}"
+    if problem["type"] == "missing":
+        description = _fields(str(problem["loc"][0]) if len(problem["loc"]) > 1 else "")[str(problem["loc"][-1])]
+        return f"{where} is missing; expected the {description}."
+    given = f", not {problem['input']!r}" if not isinstance(problem["input"], dict | BaseModel) else ""
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{where + ': ' if where else ''}{message}{given if message.startswith('Input') else ''}."
+
+
+def _fields(section: str) -> dict[str, str]:
+    models: dict[str, type[BaseModel]] = {"": UpConfig, "collect": CollectSection, "stream": StreamSection}
+    models["serve"] = ServeSection
+    return {name: info.description or f"section {name}" for name, info in models[section].model_fields.items()}
