@@ -1,0 +1,138 @@
+"""Recorded stories against their truth: every eviction and leave, none invented, every rebalance with its cause.
+
+From the request log and `__consumer_offsets` alone. An eviction's truth is the stamp of the coordinator's own line.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pytest
+
+from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, Story, lanes_of, observe, standing
+
+WITHIN_MS = 10
+"""Promise of an eviction's instant, against the broker's own line."""
+
+LEFT = ("left", "poll_timeout", "removed_by_admin")
+
+TRIGGER_OF_REASON = (
+    ("Adding new member", {"member_joined"}),
+    ("on heartbeat expiration", {"session_expired"}),
+    ("LeaveGroup", {"member_left", "poll_timeout", "removed_by_admin"}),
+    ("re-joining group during Stable", {"leader_rejoined"}),
+    ("Updating metadata for member", {"metadata_changed"}),
+    ("static member", {"static_replaced"}),
+)
+"""The coordinator's words and the trigger classes that they mean."""
+
+
+def members(name: str) -> list[dict[str, Any]]:
+    """Standing lives of a story without the noise."""
+    rows = standing("members", observe(lanes_of(name))["members"])
+    return [row for row in rows if row["group_id"] not in NOISE_GROUPS]
+
+
+def in_scope(expect: dict[str, Any], at_ms: int) -> bool:
+    """Whether an instant lies in the part of the recording that is judged."""
+    return bool(expect["start_ms"] <= at_ms <= expect["end_ms"])
+
+
+@pytest.mark.parametrize("name", (*FIRST_LIGHT, "c02_sigstop-3.9.2", "c03_zombie-3.9.2"))
+def test_every_eviction_is_found_and_none_invented(name: str) -> None:
+    expect = Story(name).expect
+    said = {
+        (row["group_id"], row["member_id"]): row["ended_at_ms"]
+        for row in members(name)
+        if row["end_cause"] == "session_expired" and in_scope(expect, row["ended_at_ms"])
+    }
+    true = {(item["group"], item["member_id"]): item["t"] for item in expect["evictions"]}
+    assert said.keys() == true.keys()
+    errors = [abs(said[key] - at_ms) for key, at_ms in true.items()]
+    assert all(error <= WITHIN_MS for error in errors), errors
+
+
+def test_evictions_are_within_two_milliseconds_as_a_rule() -> None:
+    errors = []
+    for name in FIRST_LIGHT:
+        said = {row["member_id"]: row["ended_at_ms"] for row in members(name) if row["end_cause"] == "session_expired"}
+        errors += [abs(said[item["member_id"]] - item["t"]) for item in Story(name).expect["evictions"]]
+    assert statistics.median(errors) <= 2
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_every_leave_is_found_and_none_invented(name: str) -> None:
+    expect = Story(name).expect
+    said = {
+        (row["group_id"], row["member_id"]): row
+        for row in members(name)
+        if row["end_cause"] in LEFT and in_scope(expect, row["ended_at_ms"])
+    }
+    true = {(item["group"], item["member_id"]): item for item in expect["leaves"]}
+    assert said.keys() == true.keys()
+    for key, item in true.items():
+        assert abs(said[key]["ended_at_ms"] - item["t"]) <= WITHIN_MS
+        if item["why"] == "consumer poll timeout has expired.":
+            assert (said[key]["end_cause"], said[key]["certainty"]) == ("poll_timeout", "exact")
+
+
+@pytest.mark.parametrize("name", ["c04_mpi-3.9.2", "c04_mpi-4.1.2"])
+def test_a_poll_timeout_without_a_reason_is_told_from_a_close(name: str) -> None:
+    """librdkafka says no reason; its application stalled 14 s with a poll interval of 8 s."""
+    causes = {row["client_id"]: row["end_cause"] for row in members(name) if row["end_cause"] in LEFT}
+    assert causes == {"c04-a": "poll_timeout", "c04-b": "poll_timeout"}
+
+
+def test_a_close_without_a_reason_is_not_called_a_poll_timeout() -> None:
+    causes = [row["end_cause"] for row in members("c05_leave-3.9.2") if row["end_cause"] in LEFT]
+    assert causes == ["left"] * 4
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_every_rebalance_has_its_start_cause_and_straggler(name: str) -> None:
+    expect = Story(name).expect
+    rows = standing("rebalances", observe(lanes_of(name))["rebalances"])
+    said: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["group_id"] not in NOISE_GROUPS and in_scope(expect, row["started_at_ms"]):
+            said.setdefault((row["group_id"], row["generation_before"]), []).append(row)
+    true = [item for item in expect["rebalances"] if item["kind"] == "classic"]
+    assert sum(len(group) for group in said.values()) == len(true)
+    for item in true:
+        (row,) = said[item["group"], item["from_gen"]]
+        assert row["generation_after"] == item["to_gen"]
+        assert row["members_after"] == item["members"]
+        triggers = next(triggers for words, triggers in TRIGGER_OF_REASON if words in item["reason"])
+        assert row["trigger"] in triggers, item["reason"]
+        # A first JoinGroup of a broker just started waits for classes to load before it takes effect.
+        assert abs(row["started_at_ms"] - item["t_start"]) <= (WITHIN_MS if item["from_gen"] else 3 * WITHIN_MS)
+        if item["from_gen"] and len(item.get("joins", ())) > 1:
+            assert row["stragglers"][0]["client_id"] == item["last_joiner"]
+            assert abs(row["stragglers"][0]["waited_ms"] - item["last_joiner_after_ms"]) <= 3 * WITHIN_MS
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_every_predicted_eviction_was_predicted_before_it_came(name: str) -> None:
+    rows = observe(lanes_of(name))
+    came = {
+        row["member_id"]: row
+        for row in standing("predictions", rows["predictions"])
+        if row["kind"] == "session" and row["outcome"] == "came_true"
+    }
+    for item in Story(name).expect["evictions"]:
+        assert came[item["member_id"]]["lead_ms"] > 0
+
+
+def test_the_coordinators_own_lines_make_it_exact() -> None:
+    """With server.log the instant is the broker's own, to the millisecond."""
+    rows = standing("members", observe(lanes_of("c01_kill-3.9.2", server_log=True))["members"])
+    said = {row["member_id"]: row["ended_at_ms"] for row in rows if row["end_cause"] == "session_expired"}
+    assert said == {item["member_id"]: item["t"] for item in Story("c01_kill-3.9.2").expect["evictions"]}
+
+
+def test_without_the_offsets_topic_the_same_members_are_evicted() -> None:
+    for name in ("c01_kill-3.9.2", "c06_static-3.9.2", "z01_timezone-4.1.2"):
+        rows = standing("members", observe(lanes_of(name, offsets=False))["members"])
+        said = {row["member_id"] for row in rows if row["end_cause"] == "session_expired"}
+        assert said == {item["member_id"] for item in Story(name).expect["evictions"]}

@@ -1,0 +1,110 @@
+"""Recorded stories of real brokers, replayed through the real dialects and the observer; no Kafka, Spark or Delta.
+
+A story is a folder of `tests/corpora`: request log, server.log, records of `__consumer_offsets`, and `expect.json`, which
+was made from server.log and from what was done to the clients.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ingest.offline import parse_range, plan, read_offsets_file, route
+from ingest.router import Directory
+from kardia.events import DEFAULT_LANES, Event, lane_of
+from kardia.observe import Observer, ObserverSettings
+from kardia.tables import TABLES, Row
+
+CORPORA = Path(__file__).resolve().parent.parent / "corpora"
+
+FIRST_LIGHT = (
+    "c01_kill-3.9.2",
+    "c01_kill-4.1.2",
+    "c04_mpi-3.9.2",
+    "c04_mpi-4.1.2",
+    "c05_leave-3.9.2",
+    "c06_static-3.9.2",
+    "c09_join-3.9.2",
+    "c10_slow-3.9.2",
+    "c13_commit-3.9.2",
+    "z01_timezone-4.1.2",
+)
+"""Stories of the classic protocol on one broker."""
+
+NOISE_GROUPS = frozenset({"warmup"})
+
+
+@dataclass(frozen=True)
+class Story:
+    """One recording."""
+
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return CORPORA / self.name
+
+    @property
+    def expect(self) -> dict[str, Any]:
+        """What a correct reconstruction reports."""
+        data: dict[str, Any] = json.loads((self.folder / "expect.json").read_text())
+        return data
+
+    @property
+    def zone(self) -> str:
+        """Time zone of its logs."""
+        meta: dict[str, Any] = json.loads((self.folder / "meta.json").read_text())
+        return str(meta["log_timezone"])
+
+
+@cache
+def lanes_of(name: str, server_log: bool = False, offsets: bool = True) -> tuple[tuple[Event, ...], ...]:
+    """Events of a story by lane, each source in the order of its positions."""
+    story = Story(name)
+    servers = sorted(story.folder.glob("server*.log.gz")) if server_log else []
+    pieces = [
+        parse_range(piece) for piece in plan(sorted(story.folder.glob("kafka-request*.log.gz")), servers, zone=story.zone)
+    ]
+    directory = Directory()
+    for piece in pieces:
+        directory.merge(piece.directory)
+    lanes: list[list[Event]] = [[] for _ in range(DEFAULT_LANES)]
+    if offsets:
+        for event in read_offsets_file(story.folder / "offsets.jsonl.gz"):
+            lanes[lane_of(event.shard)].append(event)
+    for piece in pieces:
+        for lane, events in route(piece, directory).items():
+            lanes[lane].extend(sorted(events, key=lambda event: event.start))
+        for lane, tick in enumerate(piece.ticks()):
+            lanes[lane].append(tick)
+    return tuple(tuple(events) for events in lanes)
+
+
+def observe(lanes: tuple[tuple[Event, ...], ...]) -> dict[str, list[Row]]:
+    """Rows of all lanes, each lane in one step."""
+    rows: dict[str, list[Row]] = {}
+    for lane, events in enumerate(lanes):
+        observer = Observer(ObserverSettings("test"), lane)
+        for part in (observer.step(events), observer.finish()):
+            for table, some in part.items():
+                rows.setdefault(table, []).extend(some)
+    return rows
+
+
+def named(table: str, rows: list[Row]) -> list[dict[str, Any]]:
+    """Rows as dictionaries by column name."""
+    return [dict(zip(TABLES[table].names, row, strict=True)) for row in rows]
+
+
+def standing(table: str, rows: list[Row]) -> list[dict[str, Any]]:
+    """Of each life, rebalance or prediction the row that stands: the one known last."""
+    best: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in named(table, rows):
+        key = tuple(row[column] for column in TABLES[table].key)
+        if key not in best or row["known_at_ms"] >= best[key]["known_at_ms"]:
+            best[key] = row
+    return list(best.values())
