@@ -1,4 +1,4 @@
-"""Blocks of complete lines, and what reading them gives: events by lane, counts by reason.
+"""Cutting bytes into blocks of complete lines, and what reading a block gives: events by lane, counts by reason.
 
 The inner loop of both readers, live (`ingest.tail`) and offline (`ingest.offline`). A block is bytes that end with a
 line end; positions are byte positions in the file. Damage is met here: CR before the line end is trimmed, a run of NUL
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
 from ingest.router import UNROUTED, Client, Directory
 from kardia.events import Event, Kind
 
 _BOM = b"\xef\xbb\xbf"
+_LONG_HEAD_BYTES = 64 * 1024
 _FETCH, _TELEMETRY = UNROUTED
 _REJECTED = int(Kind.REJECTED)
 _OUTSIDE = (_REJECTED, _TELEMETRY)
@@ -43,6 +45,10 @@ class Sink:
         """One list per lane."""
         if not self.events:
             self.events = [[] for _ in range(self.lanes)]
+
+    def size(self) -> int:
+        """Events held."""
+        return sum(map(len, self.events)) + sum(map(len, self.unrouted.values()))
 
     def add(self, event: Event) -> None:
         """Put one event where it belongs."""
@@ -147,3 +153,90 @@ def too_long(dialect: Dialect, head: bytes, length: int, source: str, start: int
     """Rejection of a line over the bound; `head` is at least its beginning."""
     expected = f"at most {MAX_LINE_BYTES} bytes; this line has {length}"
     return rejection("line_too_long", expected, head, source, start, end, dialect.stamp_ms(head))
+
+
+class Piece(NamedTuple):
+    """What `Splitter.feed` gives: complete lines from `start` on, and a line over the bound that ended before them."""
+
+    start: int
+    block: bytes
+    long_start: int = -1
+    long_end: int = -1
+    long_head: bytes = b""
+
+
+class Splitter:
+    """Cuts a stream of bytes at its line ends, in bounded memory: at most one line of `MAX_LINE_BYTES` is held back."""
+
+    __slots__ = ("_long_head", "carry", "position", "skipping")
+
+    def __init__(self, position: int = 0) -> None:
+        """`position`: where in the file the bytes that are fed begin; always the start of a line."""
+        self.position = position
+        """First byte that has not been given out."""
+        self.carry = b""
+        """Bytes of the line at `position` that have come so far."""
+        self.skipping = 0
+        """Bytes of the line at `position` that were dropped because it is over the bound."""
+        self._long_head = b""
+
+    @property
+    def read_to(self) -> int:
+        """Where the next bytes belong."""
+        return self.position + len(self.carry) + self.skipping
+
+    def feed(self, data: bytes) -> Piece:
+        """Take the next bytes."""
+        data = self.carry + data if self.carry else data
+        long: tuple[int, int, bytes] = (-1, -1, b"")
+        if self.skipping:
+            line_end = data.find(b"\n") + 1
+            if not line_end:
+                self.skipping += len(data)
+                return Piece(self.position, b"")
+            long = (self.position, self.position + self.skipping + line_end, self._long_head)
+            self.position, self.skipping = long[1], 0
+            data = data[line_end:]
+        cut = data.rfind(b"\n") + 1
+        start = self.position
+        self.position += cut
+        self.carry = data[cut:]
+        if len(self.carry) > MAX_LINE_BYTES:
+            self.skipping, self._long_head, self.carry = len(self.carry), self.carry[:_LONG_HEAD_BYTES], b""
+        return Piece(start, data[:cut], *long)
+
+    def finish(self) -> tuple[bytes, Piece]:
+        """No more bytes will come: the incomplete line at the end, or the line over the bound that never ended."""
+        carry, start = self.carry, self.position
+        self.position = self.read_to
+        piece = Piece(start, b"", start, self.position, self._long_head) if self.skipping else Piece(start, b"")
+        self.carry, self.skipping = b"", 0
+        return carry, piece
+
+
+def read_piece(dialect: Dialect, piece: Piece, source: str, sink: Sink) -> None:
+    """Read what `Splitter.feed` gave."""
+    if piece.long_end >= 0:
+        sink.lines += 1
+        length = piece.long_end - piece.long_start - 1
+        sink.add(too_long(dialect, piece.long_head, length, source, piece.long_start, piece.long_end))
+    if piece.block:
+        read_block(dialect, piece.block, source, piece.start, sink)
+
+
+def read_last(dialect: Dialect, line: bytes, source: str, start: int, sink: Sink) -> None:
+    """Read the last line of a file that has no line end: a line if it can be read as one, else `incomplete_line`."""
+    before = len(sink.events[0])
+    read_block(dialect, line + b"\n", source, start, sink)
+    sink.events[0][before:] = [_incomplete(event, sink) for event in sink.events[0][before:]]
+
+
+def _incomplete(event: Event, sink: Sink) -> Event:
+    if event.kind != _REJECTED:
+        return event
+    detail = dict(event.detail or {})
+    sink.rejected.subtract((detail["reason"],))
+    sink.rejected = +sink.rejected
+    sink.rejected["incomplete_line"] += 1
+    detail.update(reason="incomplete_line", expected="a whole line; the file ends in the middle of this one")
+    return event._replace(detail=detail)

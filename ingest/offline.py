@@ -27,17 +27,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from ingest.blocks import Sink, read_block, too_long
+from ingest.blocks import Sink, Splitter, read_last, read_piece
 from ingest.dialects import MAX_LINE_BYTES, Dialect
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.errors import SettingsError
+from ingest.incarnation import name_of
 from ingest.offsets_records import record_events
 from ingest.router import Directory
 from ingest.stamps import crosses_fold, zone_named
@@ -189,12 +189,6 @@ def plan(
     return sorted(ranges, key=lambda piece: piece.first_at_ms)
 
 
-def incarnation_of(head: bytes) -> str:
-    """Name of a file's incarnation: a digest of its first line. Nothing else of a growing file stays as it is."""
-    line = head.partition(b"\n")[0][:MAX_LINE_BYTES]
-    return blake2b(line, digest_size=8).hexdigest()
-
-
 def _open(path: Path) -> BinaryIO:
     with path.open("rb") as plain:
         packed = plain.read(2) == b"\x1f\x8b"
@@ -223,7 +217,7 @@ def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
                 if at_ms is not None:
                     last_at_ms = at_ms
                     break
-    return _File(path, stream, head, incarnation_of(head), broker, first_at_ms, last_at_ms, size, packed)
+    return _File(path, stream, head, name_of(head), broker, first_at_ms, last_at_ms, size, packed)
 
 
 def _without_copies(files: list[_File]) -> list[_File]:
@@ -344,61 +338,22 @@ def _emptied(sink: Sink) -> Sink:
 
 def _feed(piece: FileRange, dialect: Dialect, sink: Sink) -> Iterator[int]:
     """Read a range block by block into a sink; yields the position after each block."""
-    at = piece.start
-    carry = b""
-    skipping = 0  # bytes already dropped of a line over the bound
-    skipped_head = b""
+    splitter = Splitter(piece.start)
     with _open(Path(piece.path)) as opened:
-        if at:
-            opened.seek(at)
-        read_to = at
-        while piece.end < 0 or read_to < piece.end:
-            want = _BLOCK_BYTES if piece.end < 0 else min(_BLOCK_BYTES, piece.end - read_to)
+        if piece.start:
+            opened.seek(piece.start)
+        while piece.end < 0 or splitter.read_to < piece.end:
+            want = _BLOCK_BYTES if piece.end < 0 else min(_BLOCK_BYTES, piece.end - splitter.read_to)
             data = opened.read(want)
             if not data:
                 break
-            read_to += len(data)
-            block = carry + data
-            cut = block.rfind(b"\n") + 1
-            if skipping:
-                line_end = block.find(b"\n") + 1
-                if not line_end:
-                    skipping += len(block)
-                    carry = b""
-                    continue
-                length = skipping + line_end - 1
-                sink.lines += 1
-                sink.add(too_long(dialect, skipped_head, length, piece.source, at, at + length + 1))
-                at += length + 1
-                block, cut, skipping = block[line_end:], cut - line_end, 0
-            if cut:
-                read_block(dialect, block[:cut], piece.source, at, sink)
-                at += cut
-            carry = block[cut:]
-            if len(carry) > MAX_LINE_BYTES:
-                skipping, skipped_head, carry = len(carry), carry[: 64 * 1024], b""
-            yield at
-    if skipping:
-        sink.lines += 1
-        sink.add(too_long(dialect, skipped_head, skipping, piece.source, at, at + skipping))
-        yield at + skipping
-    elif carry:
-        # The last line of an archive may lack its line end; it is a line if it can be read as one.
-        before = sink.rejected.total()
-        read_block(dialect, carry + b"\n", piece.source, at, sink)
-        if sink.rejected.total() > before:
-            _call_it_incomplete(sink)
-        yield at + len(carry)
-
-
-def _call_it_incomplete(sink: Sink) -> None:
-    event = sink.events[0].pop()
-    detail = dict(event.detail or {})
-    sink.rejected[detail["reason"]] -= 1
-    sink.rejected = +sink.rejected
-    sink.rejected["incomplete_line"] += 1
-    detail.update(reason="incomplete_line", expected="a whole line; the file ends in the middle of this one")
-    sink.events[0].append(event._replace(detail=detail, end=event.end - 1))
+            read_piece(dialect, splitter.feed(data), piece.source, sink)
+            yield splitter.position
+    line, rest = splitter.finish()
+    if line:
+        read_last(dialect, line, piece.source, rest.start, sink)
+    read_piece(dialect, rest, piece.source, sink)
+    yield splitter.position
 
 
 def _parsed(source: str, start: int, end: int, sink: Sink) -> ParsedRange:

@@ -1,0 +1,130 @@
+"""One file from its creation to its end, open for reading while it grows.
+
+Hands out complete lines once, in order. Notices that the bytes it has read are no longer there (`TruncatedError`):
+before every read the bytes just before the position are compared with what was read there. Knows nothing of brokers,
+dialects or clocks.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from pathlib import Path
+
+from ingest.blocks import Piece, Splitter
+from ingest.identity import HEAD_BYTES, MARK_BYTES, Saved, digest
+
+
+class TruncatedError(Exception):
+    """The file no longer holds what was read from it."""
+
+
+class Incarnation:
+    """An open file, its position and what identifies it."""
+
+    def __init__(self, path: Path, saved: Saved | None = None) -> None:
+        """Open `path`; with `saved` go on at its position (the caller has checked that it is the same file)."""
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        stat = os.fstat(self._descriptor)
+        self.device, self.inode = stat.st_dev, stat.st_ino
+        self.name = saved.name if saved else ""
+        self.named_apart = bool(self.name)
+        """Whether the name has been compared with those of the other incarnations."""
+        self.last_at_ms = saved.last_at_ms if saved else 0.0
+        self.tick_end = saved.tick_end if saved else 0
+        position = saved.position if saved else 0
+        self._splitter = Splitter(position)
+        self._head = os.pread(self._descriptor, min(HEAD_BYTES, position), 0)
+        self._before = os.pread(self._descriptor, min(MARK_BYTES, position), max(position - MARK_BYTES, 0))
+        self.at_end = False
+        """Whether the last read found nothing more."""
+        self.nul_bytes = 0
+        """NUL bytes skipped: a writer kept its offset over a truncate."""
+        self.quiet_since_s: float | None = None
+        """Monotonic instant since which a rotated file has been at its end."""
+
+    @property
+    def position(self) -> int:
+        """First byte that has not been handed out."""
+        return self._splitter.position
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a line has begun that is not complete."""
+        return self._splitter.read_to > self._splitter.position
+
+    def size(self) -> int:
+        """Bytes of the file now."""
+        return os.fstat(self._descriptor).st_size
+
+    def read(self, limit: int) -> Piece | None:
+        """Complete lines from at most `limit` more bytes; None when there are none. Raises `TruncatedError`."""
+        expected = self._before
+        read_to = self._splitter.read_to
+        data = os.pread(self._descriptor, len(expected) + limit, read_to - len(expected))
+        if not data.startswith(expected):
+            raise TruncatedError
+        fresh = data[len(expected) :]
+        self.at_end = len(fresh) < limit
+        if not fresh:
+            return None
+        self._before = data[-MARK_BYTES:]
+        if read_to < HEAD_BYTES:
+            self._head = (self._head + fresh)[:HEAD_BYTES]
+        if fresh[0] == 0 and read_to == self._splitter.position:
+            bare = fresh.lstrip(b"\0")
+            self.nul_bytes += len(fresh) - len(bare)
+            self._splitter.position += len(fresh) - len(bare)
+            fresh = bare
+        piece = self._splitter.feed(fresh)
+        if not self.name:
+            self._name(piece)
+        return piece if piece.block or piece.long_end >= 0 else None
+
+    def _name(self, piece: Piece) -> None:
+        """The first complete line names the incarnation: it stays as it is while the file grows."""
+        if piece.long_end >= 0:
+            self.name = name_of(piece.long_head)
+        elif piece.block:
+            self.name = name_of(piece.block)
+
+    def finish(self) -> tuple[bytes, Piece]:
+        """Give out what is left at the end of a file that will not grow."""
+        line, piece = self._splitter.finish()
+        if not self.name:
+            self.name = name_of(line or piece.long_head)
+        return line, piece
+
+    def saved(self, *, done: bool = False) -> Saved:
+        """What is to be remembered. The mark is taken at the position, before the incomplete line."""
+        stat = os.fstat(self._descriptor)
+        position = self._splitter.position
+        mark_bytes = min(MARK_BYTES, position)
+        mark = self._before[-mark_bytes:] if mark_bytes else b""
+        if self.unfinished:
+            mark = os.pread(self._descriptor, mark_bytes, position - mark_bytes)
+        head = self._head[: max(position, 0)]
+        return Saved(
+            self.name,
+            self.device,
+            self.inode,
+            len(head),
+            digest(head),
+            position,
+            mark_bytes,
+            digest(mark),
+            stat.st_mtime_ns,
+            self.last_at_ms,
+            self.tick_end,
+            done,
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def name_of(head: bytes) -> str:
+    """Name of an incarnation: a digest of its first line. Nothing else of a growing file stays as it is."""
+    return blake2b(head.partition(b"\n")[0], digest_size=8).hexdigest()

@@ -1,0 +1,64 @@
+"""What the collector needs from the world: a clock and a topic. The real ones are put together in the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kardia.events import Event
+
+
+class Clock(Protocol):
+    """Two clocks: the wall clock of this host for instants, the monotonic one for durations."""
+
+    def wall_ms(self) -> float:
+        """Epoch milliseconds."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Seconds since some start."""
+        ...
+
+
+class Topic(Protocol):
+    """The topic of events."""
+
+    @property
+    def in_flight(self) -> int:
+        """Records sent and not acknowledged."""
+        ...
+
+    def send(self, lane: int, data: bytes, acknowledged: Callable[[], None]) -> None:
+        """Send one record; `acknowledged` is called from `poll` when the topic has it."""
+        ...
+
+    def poll(self, timeout_s: float) -> None:
+        """Let acknowledgements in. Raises `DeliveryError` when a record was refused for good."""
+        ...
+
+
+class Records(Protocol):
+    """The offsets topic as a source of events."""
+
+    def poll(self, wall_ms: float) -> list[Event]:
+        """Events that have come; empty when there is nothing new."""
+        ...
+
+    @property
+    def bootstrapped(self) -> bool:
+        """Whether every partition has been read to its end once."""
+        ...
+
+    @property
+    def complete_to_ms(self) -> float:
+        """Instant up to which all records have been read, 0 while that is not known."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Sum of the next offsets: grows with every record."""
+        ...
+
+    def positions(self) -> dict[int, int]:
+        """Next offset by partition."""
+        ...

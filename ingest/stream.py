@@ -1,0 +1,132 @@
+"""One log of one broker: its file, its dialect, the broker's name, and the ticks that say how far it has been read.
+
+A tick per incarnation and flush: `start` is where the last one ended, so the ticks of a source cover its bytes without
+a hole. While the file is behind, complete-to is the highest stamp read; at its end it is the wall clock taken just
+before the read that found nothing more, because a line that is not there then will be stamped later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ingest.blocks import Sink, read_last, read_piece
+from ingest.dialects import Dialect
+from ingest.identity import Saved
+from ingest.incarnation import Incarnation
+from ingest.router import Directory
+from ingest.tail import Read, Tail
+from kardia.events import ALL_SHARDS, Event, Kind
+
+UNNAMED_BYTES = 4 * 1024 * 1024
+"""So much of a log is looked at for a line that names its broker; then it is called `broker`."""
+
+UNNAMED = "broker"
+
+
+class Covered(NamedTuple):
+    """What one tick speaks of."""
+
+    source: str
+    start: int
+    end: int
+    complete_to_ms: float
+    sink: Sink
+
+
+class LogStream:
+    """A log that is being followed."""
+
+    def __init__(self, tail: Tail, dialect: Dialect, lanes: int, directory: Directory, broker: str = "") -> None:
+        """`broker` empty: its name is taken from the first line that tells it."""
+        self.tail = tail
+        self.dialect = dialect
+        self.broker = broker
+        self._lanes = lanes
+        self._directory = directory
+        self._sinks: dict[str, Sink] = {}
+        self._touched: dict[str, Incarnation] = {}
+        self._held: list[Read] = []
+        self._held_bytes = 0
+        self._complete_to_ms = 0.0
+
+    def pump(self, wall_ms: float) -> int:
+        """Read once; returns the bytes read. `wall_ms` is the wall clock just before."""
+        size = 0
+        for read in self.tail.read():
+            size += len(read.piece.block) + max(read.piece.long_end - read.piece.long_start, 0)
+            self._held.append(read)
+        self._held_bytes += size
+        if self._held and (self.broker or self._find_broker()):
+            for read in self._held:
+                self._take(read)
+            self._held, self._held_bytes = [], 0
+        if self.tail.at_end and not self._held:
+            # Monotone: a wall clock that is set back does not take back what was said.
+            self._complete_to_ms = max(self._complete_to_ms, wall_ms)
+        return size
+
+    def _find_broker(self) -> bool:
+        for read in self._held:
+            for line in read.piece.block.split(b"\n"):
+                self.broker = self.dialect.broker_of(line)
+                if self.broker:
+                    return True
+        if self._held_bytes >= UNNAMED_BYTES:
+            self.broker = UNNAMED
+        return bool(self.broker)
+
+    @property
+    def pending(self) -> int:
+        """Events that wait for the next flush."""
+        return sum(sink.size() for sink in self._sinks.values())
+
+    @property
+    def holding(self) -> bool:
+        """Whether lines are held back because the broker's name is not known yet."""
+        return bool(self._held)
+
+    def _source(self, incarnation: Incarnation) -> str:
+        return f"{self.broker}/{self.dialect.stream}/{incarnation.name}"
+
+    def _take(self, read: Read) -> None:
+        source = self._source(read.incarnation)
+        sink = self._sinks.get(source)
+        if sink is None:
+            sink = self._sinks[source] = Sink(self._lanes, self._directory)
+            self._touched[source] = read.incarnation
+        read_piece(self.dialect, read.piece, source, sink)
+        if read.rest:
+            read_last(self.dialect, read.rest, source, read.piece.start, sink)
+        if sink.last_at_ms is not None:
+            read.incarnation.last_at_ms = max(read.incarnation.last_at_ms, sink.last_at_ms)
+
+    def gaps(self, wall_ms: float) -> Iterator[Event]:
+        """GAP events of what may be lost; from the last line read to now."""
+        for loss in self.tail.losses():
+            source = f"{self.broker or UNNAMED}/{self.dialect.stream}/{loss.name}"
+            detail = {"from_ms": loss.from_ms, "to_ms": wall_ms, "reason": loss.reason}
+            at = wall_ms
+            yield Event(int(Kind.GAP), ALL_SHARDS, source, loss.position, loss.position, at, at, at, at, detail=detail)
+
+    def take_covered(self) -> list[Covered]:
+        """What has been read since the last call, by incarnation; the present file always, if its name is known."""
+        covered: list[Covered] = []
+        current = self.tail.current
+        if current is not None and current.name and self.broker and not self._held:
+            source = self._source(current)
+            self._touched.setdefault(source, current)
+            self._sinks.setdefault(source, Sink(self._lanes, self._directory))
+        for source, incarnation in self._touched.items():
+            complete_to_ms = incarnation.last_at_ms
+            if incarnation is current:
+                complete_to_ms = self._complete_to_ms = max(complete_to_ms, self._complete_to_ms)
+            position = incarnation.position
+            covered.append(Covered(source, incarnation.tick_end, position, complete_to_ms, self._sinks[source]))
+            incarnation.tick_end = position
+        self._touched, self._sinks = {}, {}
+        return covered
+
+    def saved(self) -> list[Saved]:
+        """Positions of everything handed out so far; to be called right after `take_covered`."""
+        return self.tail.saved()
