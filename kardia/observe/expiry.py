@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import polls, rebalance
 from kardia.observe.group import NEVER, Group, Member
@@ -92,3 +93,18 @@ def on_pending_timer(observer: Facts, group: Group, member_id: str, _now: float)
     group.pending.pop(member_id, None)
     if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
         rebalance.becomes_empty(observer, group, _now)
+
+
+def on_gap(observer: Facts, event: Event, at: float) -> None:
+    """A part of the log is lost: who was renewed in it is not known, and nobody expires because of it."""
+    to_at = float((event.detail or {}).get("to_ms", event.logged_at_ms))
+    for group in observer.groups.values():
+        if group.broker != observer.broker:
+            continue
+        group.whole = False
+        for member in group.members.values():
+            if member.deadline >= at:
+                member.unknown_since = at
+                for kind in ("session", "poll", "rebalance"):
+                    if getattr(member, f"{kind}_prediction_at") >= 0:
+                        observer.close_prediction(group, member, kind, "unknown", to_at)

@@ -50,6 +50,7 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.OFFSET_RECORD: records.on_offset_record,
     Kind.OTHER_RECORD: records.on_other_record,
     Kind.COORDINATOR_LINE: records.on_coordinator_line,
+    Kind.GAP: expiry.on_gap,
 }
 
 
@@ -163,9 +164,7 @@ class Observer(Facts):
             self._on_tick(event, stream, source)
         elif event.kind == _GAP:
             stream.gaps += 1
-            detail = event.detail or {}
-            lost_from, lost_to = float(detail.get("from_ms", NEVER)), float(detail.get("to_ms", NEVER))
-            self._on_gap(broker_of(event.source), lost_from, lost_to)
+            source.queue.append((float((event.detail or {}).get("from_ms", event.logged_at_ms)), event))
         elif event.kind == _REJECTED and event.end > source.end:
             source.end = event.end
             stream.rejected += 1
@@ -198,7 +197,8 @@ class Observer(Facts):
         follows = not repeated and int(detail.get("previous_end", 0)) == source.tick_end
         if follows and sent is not None and source.since_tick < int(sent):
             stream.gaps += 1
-            self._on_gap(broker_of(event.source), stream.complete_to, event.logged_at_ms)
+            lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
+            source.queue.append((stream.complete_to, event._replace(kind=_GAP, detail=lost)))
         if not repeated:
             source.tick_end = event.end
             source.since_tick = 0
@@ -211,20 +211,6 @@ class Observer(Facts):
             silences = self.silences.setdefault(broker_of(event.source), [])
             silences.extend([float(begin), float(end)] for begin, end in detail["silences"])
             del silences[:-MAX_SILENCES]
-
-    def _on_gap(self, broker: str, from_at: float, to_at: float) -> None:
-        """A part of the log is lost: who was renewed in it is not known, and nothing expires because of it."""
-        self.known = max(self.known, to_at)
-        for group in self.groups.values():
-            if group.broker != broker:
-                continue
-            group.whole = False
-            for member in group.members.values():
-                if member.armed_at >= 0 and member.deadline >= from_at:
-                    member.unknown_since = from_at
-                    for kind in ("session", "poll", "rebalance"):
-                        if getattr(member, f"{kind}_prediction_at") >= 0:
-                            self.close_prediction(group, member, kind, "unknown", to_at)
 
     def _on_rejected(self, event: Event) -> None:
         detail = event.detail or {}

@@ -192,7 +192,8 @@ def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Memb
     deadline = armed + member.session_ms
     if deadline <= joined_at + tolerance:
         return min(deadline, joined_at), "session_expired", "exact"
-    began = current.started_at if current.started_at >= 0 else current.told_at
+    begins = [current.started_at, current.told_at, *(join.handled_at for join in current.joins)]
+    began = min((at for at in begins if at >= 0), default=NEVER)
     longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
     if began >= 0 and longest > 0 and joined_at - began >= 0.5 * longest:
         near = abs(joined_at - began - longest) <= 4 * tolerance

@@ -39,7 +39,7 @@ def in_scope(expect: dict[str, Any], at_ms: int) -> bool:
     return bool(expect["start_ms"] <= at_ms <= expect["end_ms"])
 
 
-@pytest.mark.parametrize("name", (*FIRST_LIGHT, "c02_sigstop-3.9.2", "c03_zombie-3.9.2"))
+@pytest.mark.parametrize("name", [*FIRST_LIGHT, "c02_sigstop-3.9.2", "c03_zombie-3.9.2"])
 def test_every_eviction_is_found_and_none_invented(name: str) -> None:
     expect = Story(name).expect
     said = {

@@ -1,7 +1,7 @@
 """Recorded stories of real brokers, replayed through the real dialects and the observer; no Kafka, Spark or Delta.
 
-A story is a folder of `tests/corpora`: request log, server.log, records of `__consumer_offsets`, and `expect.json`, which
-was made from server.log and from what was done to the clients.
+A story is a folder of `tests/corpora`: request log, server.log, records of `__consumer_offsets`, and `expect.json`,
+which was made from server.log and from what was done to the clients.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def lanes_of(name: str, server_log: bool = False, offsets: bool = True) -> tuple
     story = Story(name)
     servers = sorted(story.folder.glob("server*.log.gz")) if server_log else []
     pieces = [
-        parse_range(piece) for piece in plan(sorted(story.folder.glob("kafka-request*.log.gz")), servers, zone=story.zone)
+        parse_range(piece)
+        for piece in plan(sorted(story.folder.glob("kafka-request*.log.gz")), servers, zone=story.zone)
     ]
     directory = Directory()
     for piece in pieces:

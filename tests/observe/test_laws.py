@@ -1,0 +1,79 @@
+"""Laws of the observer, on recorded stories cut at any place.
+
+However the same events are split into steps, and wherever the state is written down and read back, the same is said.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kardia.events import Event, Kind
+from kardia.observe import Observer, ObserverSettings
+from kardia.tables import Row
+from tests.support.stories import FIRST_LIGHT, lanes_of
+
+SAME_IN_ANY_SPLIT = ("transitions", "rebalances", "members", "predictions", "rejected")
+SETTINGS = ObserverSettings("test")
+
+
+def ticked(events: tuple[Event, ...]) -> list[Event]:
+    """Events of a lane with a tick after each hundred, as a collector would give them."""
+    result: list[Event] = []
+    latest = 0.0
+    ordered = [event for event in events if event.kind != Kind.TICK]
+    ordered.sort(key=lambda event: event.logged_at_ms)
+    for number, event in enumerate(ordered):
+        result.append(event)
+        latest = max(latest, event.logged_at_ms)
+        if number % 100 == 99 or number + 1 == len(ordered):
+            result.append(
+                Event(int(Kind.TICK), -1, _request_source(ordered), 0, number + 1, latest, latest, latest, latest)
+            )
+    return result
+
+
+def _request_source(events: list[Event]) -> str:
+    return next((event.source for event in events if "/request/" in event.source), "none/request/none")
+
+
+def said(steps: list[list[Event]], through_json: bool) -> dict[str, list[Row]]:
+    """What is said when the events come in these steps; with the state written down and read back between them."""
+    observer = Observer(SETTINGS)
+    rows: dict[str, list[Row]] = {}
+    for step in steps:
+        for table, some in observer.step(step).items():
+            rows.setdefault(table, []).extend(some)
+        if through_json:
+            observer = Observer.restore(SETTINGS, 0, json.loads(json.dumps(observer.snapshot())))
+    for table, some in observer.finish().items():
+        rows.setdefault(table, []).extend(some)
+    return rows
+
+
+def busiest(name: str) -> list[Event]:
+    """The lane of a story in which most happens."""
+    return ticked(max(lanes_of(name), key=lambda events: sum(event.kind == Kind.JOIN for event in events)))
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_any_split_says_the_same(name: str, data: st.DataObject) -> None:
+    events = busiest(name)
+    cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=12).map(sorted))
+    steps = [events[begin:end] for begin, end in pairwise([0, *cuts, len(events)])]
+    whole, parts = said([events], through_json=False), said(steps, through_json=True)
+    for table in SAME_IN_ANY_SPLIT:
+        assert parts[table] == whole[table], table
+
+
+def test_a_repeat_of_everything_is_recognised() -> None:
+    events = busiest("c04_mpi-3.9.2")
+    once, twice = said([events], through_json=False), said([events, events], through_json=True)
+    for table in SAME_IN_ANY_SPLIT:
+        assert twice[table] == once[table], table

@@ -1,0 +1,274 @@
+"""Histories in the words of the protocol: a scene makes the events that a broker's log would give, and asks about them.
+
+Instants are milliseconds from the start of the scene. `at` is when the request was answered; a JoinGroup also says
+since when it waited. `known()` feeds everything and returns what the tables say by then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.events import ALL_SHARDS, Event, Kind, shard_of
+from kardia.observe import Observer, ObserverSettings
+from kardia.tables import Row
+from tests.support.stories import named, standing
+
+START = 1_800_000_000_000.0
+SCALA_CONNECTION = "10.0.0.1:9092-10.0.0.9:4000-1"
+JAVA_CONNECTION = "10.0.0.1:9092-10.0.0.9:4000-2-1"
+
+
+class Scene:
+    """One broker, one lane, its log from the first line on."""
+
+    def __init__(
+        self, group: str = "g", *, coordinator: str = "java", software: str = "apache-kafka-java/4.1.1"
+    ) -> None:
+        self.group = group
+        self.software = software
+        self.connection = JAVA_CONNECTION if coordinator == "java" else SCALA_CONNECTION
+        self.source = "10.0.0.1:9092/request/one"
+        self.events: list[Event] = []
+        self.position = 0
+        self.generation = 0
+
+    def _event(self, kind: Kind, at: float, **values: Any) -> Event:
+        waited_from = values.pop("since", None)
+        arrived = START + (at if waited_from is None else waited_from)
+        defaults: dict[str, Any] = {
+            "group_id": self.group,
+            "client_id": values.get("member_id", "") or "c",
+            "client_host": "10.0.0.9",
+            "connection": self.connection,
+            "software": self.software,
+            "api_version": 5,
+        }
+        event = Event(
+            int(kind),
+            shard_of(self.group),
+            self.source,
+            self.position,
+            self.position + 100,
+            START + at,
+            arrived,
+            arrived,
+            START + at,
+            **{**defaults, **values},
+        )
+        self.position += 100
+        self.events.append(event)
+        return event
+
+    # --- what clients do
+
+    def member_id_required(self, at: float, handed_out: str, *, session_ms: int = 10_000) -> None:
+        """A first JoinGroup, answered 79 with a new id."""
+        self._event(
+            Kind.JOIN,
+            at,
+            error_code=79,
+            detail={"session_timeout_ms": session_ms, "rebalance_timeout_ms": 60_000, "assigned_member_id": handed_out},
+        )
+
+    def joined(
+        self,
+        at: float,
+        generation: int,
+        members: dict[str, float],
+        *,
+        leader: str = "",
+        session_ms: int | dict[str, int] = 10_000,
+        rebalance_ms: int = 60_000,
+        first: tuple[str, ...] = (),
+        instances: dict[str, str] | None = None,
+        reason: str = "",
+        absent: tuple[str, ...] = (),
+    ) -> None:
+        """The join phase ends: `members` maps each to when its JoinGroup was handled; `first`: those new by id "".
+        `absent`: static members that are listed without having joined."""
+        self.generation = generation
+        leader = leader or next(iter(members))
+        instances = instances or {}
+        listed = [[member, instances.get(member, "")] for member in (*members, *absent)]
+        for member, since in members.items():
+            session = session_ms if isinstance(session_ms, int) else session_ms[member]
+            self._event(
+                Kind.JOIN,
+                at,
+                since=since,
+                member_id="" if member in first else member,
+                client_id=member,
+                group_instance_id=instances.get(member, ""),
+                generation_id=generation,
+                detail={
+                    "session_timeout_ms": session,
+                    "rebalance_timeout_ms": rebalance_ms,
+                    "protocol_type": "consumer",
+                    "assigned_member_id": member,
+                    "leader": leader,
+                    "protocol_name": "range",
+                    "members": listed if member == leader else [],
+                    "reason": reason,
+                },
+            )
+
+    def replaced(self, at: float, member: str, instance: str, *, session_ms: int = 10_000) -> None:
+        """A static member comes back under a new id and is answered with the generation that is there."""
+        detail = {
+            "session_timeout_ms": session_ms,
+            "rebalance_timeout_ms": 60_000,
+            "protocol_type": "consumer",
+            "assigned_member_id": member,
+            "members": [],
+        }
+        self._event(
+            Kind.JOIN, at, client_id=member, group_instance_id=instance, generation_id=self.generation, detail=detail
+        )
+
+    def synced(self, at: float, leader: str, *followers: str, since: float | None = None) -> None:
+        """The leader's assignment is stored and everybody who waits is answered."""
+        for member in (leader, *followers):
+            self._event(
+                Kind.SYNC,
+                at,
+                since=since if since is not None else at,
+                member_id=member,
+                generation_id=self.generation,
+                detail={"assignments": [[leader, []]] if member == leader else []},
+            )
+
+    def heartbeat(self, at: float, member: str, *, error: int = 0, generation: int | None = None) -> None:
+        """A heartbeat and its answer."""
+        self._event(
+            Kind.HEARTBEAT,
+            at,
+            member_id=member,
+            error_code=error,
+            generation_id=self.generation if generation is None else generation,
+        )
+
+    def heartbeats(self, begin: float, end: float, *members: str, every: float = 3_000, error: int = 0) -> None:
+        """Heartbeats of several members at a steady pace, `end` exclusive."""
+        at = begin
+        while at < end:
+            for member in members:
+                self.heartbeat(at, member, error=error)
+            at += every
+
+    def commit(self, at: float, member: str, offset: int, *, error: int = 0, since: float | None = None) -> None:
+        """An OffsetCommit of one partition."""
+        self._event(
+            Kind.COMMIT,
+            at,
+            since=since if since is not None else at,
+            member_id=member,
+            error_code=error,
+            generation_id=self.generation,
+            detail={"offsets": [["t", 0, offset, error]]},
+        )
+
+    def fetch(self, at: float, client: str, *, data: int = 0) -> None:
+        """A FETCH of a client."""
+        self._event(Kind.FETCH, at, group_id="", client_id=client, detail={"bytes": data})
+
+    def leave(self, at: float, member: str, *, reason: str = "", instance: str = "", client: str | None = None) -> None:
+        """A LeaveGroup with one entry, accepted."""
+        self._event(
+            Kind.LEAVE,
+            at,
+            client_id=client if client is not None else member,
+            connection=self.connection if client is None else "10.0.0.1:9092-10.9.9.9:1-1-1",
+            detail={"members": [[member, instance, reason, 0]]},
+        )
+
+    def empty_record(self, at: float, generation: int) -> None:
+        """The GroupMetadata record of a group without members."""
+        self._from_topic(Kind.GROUP_RECORD, at, {"generation": generation, "members": []}, generation)
+
+    def group_record(self, at: float, generation: int, members: dict[str, int]) -> None:
+        """The GroupMetadata record written with the leader's assignment: member id -> session timeout."""
+        entries = [[member, "", member, "/10.0.0.9", session_ms, 60_000, []] for member, session_ms in members.items()]
+        detail = {"generation": generation, "members": entries, "leader": next(iter(members))}
+        self._from_topic(Kind.GROUP_RECORD, at, detail, generation)
+
+    def deleted(self, at: float) -> None:
+        """The group's tombstone."""
+        self._from_topic(Kind.GROUP_RECORD, at, {"tombstone": True}, -1)
+
+    def _from_topic(self, kind: Kind, at: float, detail: dict[str, Any], generation: int) -> None:
+        self._event(
+            kind, at, detail=detail, generation_id=generation, client_id="", client_host="", connection="", software=""
+        )
+        event = self.events[-1]
+        self.events[-1] = event._replace(source=f"offsets-topic/offsets/{event.shard}")
+
+    # --- what the collector says
+
+    def tick(self, at: float, *, last_line: float | None = None, silences: list[list[float]] | None = None) -> None:
+        """Everything up to `at` has been read."""
+        detail: dict[str, Any] = {}
+        if last_line is not None:
+            detail["last_line_at_ms"] = START + last_line
+        if silences:
+            detail["silences"] = [[START + begin, START + end] for begin, end in silences]
+        self._sign(Kind.TICK, at, detail)
+
+    def gap(self, begin: float, end: float) -> None:
+        """A part of the log is lost."""
+        detail = {"from_ms": START + begin, "to_ms": START + end, "reason": "lost_lines"}
+        self._sign(Kind.GAP, end, detail)
+
+    def _sign(self, kind: Kind, at: float, detail: dict[str, Any]) -> None:
+        instants = (START + at,) * 4
+        self.events.append(
+            Event(int(kind), ALL_SHARDS, self.source, self.position, self.position, *instants, detail=detail)
+        )
+
+    # --- what is known
+
+    def known(self) -> Known:
+        """Feed everything, and ask."""
+        observer = Observer(ObserverSettings("test"))
+        rows = observer.step(self.events)
+        for table, more in observer.finish().items():
+            rows[table].extend(more)
+        return Known(rows, observer)
+
+
+class Known:
+    """Answers about a scene; instants are again relative to its start."""
+
+    def __init__(self, rows: dict[str, list[Row]], observer: Observer) -> None:
+        self.rows = rows
+        self.observer = observer
+
+    def ended(self) -> dict[str, tuple[int, str, str]]:
+        """Member -> (ended at, cause, certainty) of the lives that are over."""
+        return {
+            row["member_id"]: (row["ended_at_ms"] - int(START), row["end_cause"], row["certainty"])
+            for row in standing("members", self.rows["members"])
+            if row["ended_at_ms"] is not None
+        }
+
+    def alive(self) -> set[str]:
+        """Members that are members still."""
+        rows = standing("members", self.rows["members"])
+        return {row["member_id"] for row in rows if row["ended_at_ms"] is None}
+
+    def rebalances(self) -> list[dict[str, Any]]:
+        """Standing rebalances, oldest first."""
+        return sorted(standing("rebalances", self.rows["rebalances"]), key=lambda row: row["started_at_ms"])
+
+    def states(self) -> list[tuple[int, str]]:
+        """(at, state) of the group."""
+        return [
+            (row["at_ms"] - int(START), row["to_state"])
+            for row in named("transitions", self.rows["transitions"])
+            if row["entity"] == "group"
+        ]
+
+    def predictions(self) -> list[tuple[str, str, str]]:
+        """(member, kind, outcome) of the predictions."""
+        return [
+            (row["member_id"], row["kind"], row["outcome"]) for row in standing("predictions", self.rows["predictions"])
+        ]
