@@ -108,6 +108,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only",
         "assignment": "list of [topic, [partition, ...]] of the answer",
     },
+    Kind.HEARTBEAT: {},
     Kind.LEAVE: {"members": "list of [member id, group instance id or empty, reason or empty, error code]"},
     Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]"},
     Kind.TXN_COMMIT: {"offsets": "as COMMIT"},

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kardia.events import Event, Kind
+from kardia.model.states import LEGAL_MOVES, GroupState
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import Row
-from tests.support.stories import FIRST_LIGHT, lanes_of
+from tests.support.stories import FIRST_LIGHT, lanes_of, named, observe
 
 SAME_IN_ANY_SPLIT = ("transitions", "rebalances", "members", "predictions", "rejected")
 SETTINGS = ObserverSettings("test")
@@ -77,3 +78,14 @@ def test_a_repeat_of_everything_is_recognised() -> None:
     once, twice = said([events], through_json=False), said([events, events], through_json=True)
     for table in SAME_IN_ANY_SPLIT:
         assert twice[table] == once[table], table
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_a_group_only_makes_moves_that_the_coordinator_makes(name: str) -> None:
+    rows = named("transitions", observe(lanes_of(name))["transitions"])
+    seen: dict[str, list[int]] = {}
+    for row in rows:
+        seen.setdefault(row["group_id"], []).append(row["seq"])
+        if row["entity"] == "group":
+            assert GroupState(row["to_state"]) in LEGAL_MOVES[GroupState(row["from_state"])], row
+    assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in seen.values())
