@@ -7,7 +7,7 @@ its outcome is not known yet. It is null while the feed is stale: then silence i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from api import deadlines
@@ -173,8 +173,8 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         },
         "session_headroom_min_ratio": deadlines.least(map(deadlines.session_headroom, present)),
         "poll_headroom_min_ratio": deadlines.least(map(deadlines.poll_headroom, present)),
-        "next_session_deadline": _next(present, "session_deadline_at_ms", freshness),
-        "next_poll_deadline": _next(present, "poll_deadline_at_ms", freshness),
+        "next_session_deadline": _next(present, "session_deadline_at_ms", deadlines.session_timeout_ms, freshness),
+        "next_poll_deadline": _next(present, "poll_deadline_at_ms", deadlines.poll_interval_ms, freshness),
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
         "links": {name: f"{href}/{name}" for name in ("members", "rebalances", "history", "evictions")},
     }
@@ -192,7 +192,9 @@ def generation(view: GroupView) -> int | None:
     return max(known, key=lambda row: row.at_ms).generation_id if known else None
 
 
-def _next(rows: Iterable[Any], column: str, freshness: Freshness) -> dict[str, Any] | None:
+def _next(
+    rows: Iterable[Any], column: str, timeout: Callable[[Any], int | None], freshness: Freshness
+) -> dict[str, Any] | None:
     first = min(
         (row for row in rows if getattr(row, column) is not None), key=lambda row: getattr(row, column), default=None
     )
@@ -204,6 +206,7 @@ def _next(rows: Iterable[Any], column: str, freshness: Freshness) -> dict[str, A
         "member_id": first.member_id,
         "client_id": first.client_id,
         "status": first.status,
+        "timeout_ms": timeout(first),
         "deadline_at_ms": deadline_ms,
         "deadline_at": to_rfc3339(deadline_ms),
         "remaining_ms": _remaining_ms(deadline_ms, freshness),

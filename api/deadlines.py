@@ -27,6 +27,11 @@ def poll_headroom(health: Any) -> float | None:
     return headroom(health.poll_deadline_at_ms, poll_interval_ms(health), health.at_ms)
 
 
+def session_timeout_ms(health: Any) -> int | None:
+    """Session timeout in force."""
+    return None if health.session_timeout_ms is None else int(health.session_timeout_ms)
+
+
 def poll_interval_ms(health: Any) -> int | None:
     """What the client promised: as announced, or else the distance from its last poll to its deadline."""
     if health.poll_interval_ms is not None:

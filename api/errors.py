@@ -126,8 +126,8 @@ class TablesMissing(ApiError):
     def __init__(self, names: list[str]) -> None:
         super().__init__(
             f"The tables {', '.join(names)} do not exist yet under the table directory; expected the job or a replay "
-            "to have written them; start `kardia stream` or `kardia replay` with the same --tables, or wait for its first "
-            "batch.",
+            "to have written them; start `kardia stream` or `kardia replay` with the same --tables, or wait for "
+            "its first batch.",
             headers={"Retry-After": "2"},
             tables=names,
         )

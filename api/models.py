@@ -152,6 +152,7 @@ class NextDeadline(Answer):
     member_id: str
     client_id: str | None
     status: str
+    timeout_ms: int | None
     deadline_at_ms: int
     deadline_at: str | None
     remaining_ms: int | None

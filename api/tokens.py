@@ -49,7 +49,7 @@ class Tokens:
                 digests.append(sha256(line.encode()).digest())
             else:
                 raise TokenFileError(
-                    f"token file: line {number} of {path.name} is no token; expected {TOKEN_CHARS_MIN} characters or more "
+                    f"token file: line {number} of {path.name} is none; expected {TOKEN_CHARS_MIN} or more characters "
                     "or sha256: and 64 hex digits; make one with `openssl rand -hex 32`."
                 )
         if not 1 <= len(digests) <= TOKENS_MAX:

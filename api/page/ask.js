@@ -1,0 +1,26 @@
+// Questions to the API. The token, where one is needed, lives in this tab only.
+
+const TOKEN = "kardia-token";
+
+/** What the API refused, with its stable code. */
+export class Refusal extends Error {
+  constructor(status, code, detail) {
+    super(detail);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export function setToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+/** JSON of an answer, or a Refusal. */
+export async function ask(path, signal) {
+  const token = sessionStorage.getItem(TOKEN);
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const reply = await fetch(path, { headers, signal, cache: "no-store", credentials: "omit" });
+  const body = await reply.json();
+  if (!reply.ok) throw new Refusal(reply.status, body.code ?? "unknown", body.detail ?? "The API gave no reason.");
+  return body;
+}

@@ -1,0 +1,64 @@
+// Countdowns that run between two answers: each shows a deadline against the clock of the server, as last heard.
+
+import { make, say } from "./dom.js";
+import { duration } from "./words.js";
+
+const running = new Set();
+let offsetMs = 0;
+let stale = true;
+
+/** Learn the server's clock and whether silence still means anything. */
+export function learn(freshness) {
+  offsetMs = freshness.answered_at_ms - Date.now();
+  stale = freshness.stale;
+}
+
+/** The server's present instant. */
+export function serverNow() {
+  return Date.now() + offsetMs;
+}
+
+/** A labelled countdown; `show` gives it a deadline. */
+export function countdown(label) {
+  const value = make("b");
+  const fill = make("i");
+  const element = make("div", "count", make("p", "", make("span", "", label), value), make("span", "bar", fill));
+  element.countdown = { value, fill, deadlineMs: null, timeoutMs: null, status: "unknown", ratio: null };
+  running.add(element);
+  return element;
+}
+
+/** Set what a countdown counts down to. */
+export function show(element, deadline, timeoutMs, status) {
+  Object.assign(element.countdown, {
+    deadlineMs: deadline?.deadline_at_ms ?? null,
+    ratio: deadline?.headroom_ratio ?? null,
+    timeoutMs,
+    status,
+  });
+  tick(element);
+}
+
+function tick(element) {
+  const { value, fill, deadlineMs, timeoutMs, status, ratio } = element.countdown;
+  const leftMs = deadlineMs === null ? null : deadlineMs - serverNow();
+  const over = leftMs !== null && leftMs <= 0 && !stale && status !== "ok";
+  const shown = status === "overdue" ? "ok" : status;
+  const className = `count ${leftMs === null ? "unknown" : over ? "overdue" : shown}`;
+  if (element.className !== className) element.className = className;
+  if (leftMs === null) say(value, "–");
+  else if (stale) say(value, ratio === null ? "feed is old" : `${Math.round(ratio * 100)} % was left`);
+  // One in good health is written every few seconds only: it has at least this long, and has been heard since.
+  else if (shown === "ok" && !over) say(value, leftMs > 0 ? `≥ ${duration(leftMs)}` : "renewed");
+  else say(value, over ? `overdue ${duration(-leftMs)}` : duration(leftMs));
+  const part = stale ? ratio ?? 0 : timeoutMs ? leftMs / timeoutMs : 0;
+  fill.style.transform = `scaleX(${Math.max(0, Math.min(1, part)).toFixed(4)})`;
+}
+
+setInterval(() => {
+  if (document.hidden) return;
+  for (const element of running) {
+    if (element.isConnected) tick(element);
+    else running.delete(element);
+  }
+}, 100);

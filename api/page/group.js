@@ -1,0 +1,163 @@
+// One group: its state over time, its members with both countdowns, what happened to it and why.
+
+import { band } from "./band.js";
+import { countdown, serverNow, show } from "./countdown.js";
+import { id, make, reconcile, say, visible } from "./dom.js";
+import { cause, clockTime, course, day, duration, plain, stateClass } from "./words.js";
+
+const ROWS = 50;
+const BAND_ROWS = 500;
+
+/** The view of the group at an API path. */
+export function group(path) {
+  const title = make("h1");
+  const facts = make("p", "facts");
+  const states = band();
+  const members = make("ul", "rows members");
+  const nobody = make("p", "empty", "No member is present.");
+  const rebalances = make("ol", "story");
+  const evictions = make("ol", "story");
+  const history = make("ol", "story");
+  const parts = { title, facts, states, members, nobody, rebalances, evictions, history };
+  return {
+    root: [
+      make("div", "", title, facts),
+      states.root,
+      make("section", "card", make("h2", "", "Members"), members, nobody),
+      make(
+        "div",
+        "two",
+        make("section", "card", make("h2", "", "Rebalances and their causes"), rebalances, make("p", "empty", "None so far.")),
+        make("section", "card", make("h2", "", "Evictions"), evictions, make("p", "empty", "Nobody was evicted.")),
+      ),
+      make("section", "card", make("h2", "", "State history"), history, make("p", "empty", "No change so far.")),
+    ],
+    questions: async (ask) => {
+      const first = await ask(path);
+      const links = first.group.links;
+      const [found, past, taken, changes, bandChanges] = await Promise.all([
+        ask(`${links.members}?limit=500`),
+        ask(`${links.rebalances}?limit=${ROWS}`),
+        ask(`${links.evictions}?limit=${ROWS}`),
+        ask(`${links.history}?limit=${ROWS}`),
+        ask(`${links.history}?entity=group&limit=${BAND_ROWS}`),
+      ]);
+      return {
+        freshness: first.freshness,
+        group: first.group,
+        members: found.members,
+        rebalances: past.rebalances,
+        evictions: taken.evictions,
+        history: changes.transitions,
+        band: bandChanges.transitions,
+      };
+    },
+    update: (answer) => update(parts, answer),
+  };
+}
+
+function update(parts, { freshness, group: found, members, rebalances, evictions, history, band: changes }) {
+  if (!parts.title.firstChild) parts.title.append(id(found.group_id));
+  updateFacts(parts.facts, found);
+  parts.states.update(changes, evictions, freshness.complete_as_of_ms ?? freshness.answered_at_ms);
+  const rank = { overdue: 0, imminent: 1, late: 2, unknown: 3, ok: 4 };
+  const ranked = [...members].sort((one, other) => rank[one.status] - rank[other.status] || (nameOf(one) < nameOf(other) ? -1 : 1));
+  reconcile(parts.members, ranked, (member) => member.href, createMember, updateMember);
+  parts.nobody.hidden = members.length > 0;
+  story(parts.rebalances, rebalances, (one) => one.started_at_ms, (one) => one.started_at_ms + "/" + one.generation_before, (one) => [
+    `${cause(one)}.`,
+    course(one, serverNow()),
+    one.reason ? `“${visible(one.reason, 200)}”` : "",
+  ]);
+  story(parts.evictions, evictions, (one) => one.ended_at_ms, (one) => `${one.href}/${one.joined_at_ms}`, (one) => [
+    `${visible(nameOf(one), 80)}: ${plain(one.end_cause)}.`,
+    `was a member for ${duration(one.lived_ms)} · ${one.certainty}${one.client_host ? ` · ${visible(one.client_host)}` : ""}`,
+    one.end_reason ? `“${visible(one.end_reason, 200)}”` : "",
+  ]);
+  story(parts.history, history, (one) => one.at_ms, (one) => String(one.seq), (one) => [
+    `${one.entity === "group" ? "Group" : visible(one.member_id ?? "a member", 80)}: ${plain(one.from_state)} → ${plain(one.to_state)}`,
+    `${plain(one.cause)} · ${one.certainty}${one.generation_id === null ? "" : ` · generation ${one.generation_id}`}`,
+    "",
+  ]);
+}
+
+function updateFacts(facts, found) {
+  if (!facts.firstChild) {
+    facts.append(make("span", "status"), make("span", "chip"), make("span"), make("span"), make("span"));
+  }
+  const [status, chip, since, generation, total] = facts.children;
+  status.className = `status ${found.status ?? "none"}`;
+  say(status, found.status ?? "nobody");
+  chip.className = `chip ${stateClass(found.state)}`;
+  say(chip, plain(found.state));
+  say(since, found.state_since_at_ms === null ? "" : `for ${duration(serverNow() - found.state_since_at_ms)}`);
+  say(generation, found.generation_id === null ? "" : `generation ${found.generation_id}`);
+  say(total, `${found.members.total} member${found.members.total === 1 ? "" : "s"}`);
+}
+
+function nameOf(member) {
+  return member.group_instance_id || member.client_id || member.member_id;
+}
+
+function createMember(member) {
+  const library = [member.client_software_name, member.client_software_version].filter(Boolean).join(" ");
+  const about = [member.group_instance_id ? "static" : "", library, member.client_host ?? ""].filter(Boolean).map((one) => visible(one, 60));
+  return make(
+    "li",
+    "",
+    make("div", "", make("p", "", id(nameOf(member), "", 80)), make("p", "soft mono", id(member.member_id, "", 60)), make("p", "soft wide", about.join(" · "))),
+    make("div", "verdict", make("span", "status"), make("p", "soft")),
+    countdown("session"),
+    countdown("poll"),
+    make("p", "wide soft"),
+  );
+}
+
+function updateMember(row, member) {
+  const [, verdict, session, poll, reasons] = row.children;
+  const [status, heard] = verdict.children;
+  status.className = `status ${member.status}`;
+  say(status, member.status);
+  say(heard, member.poll ? `polls seen by ${plain(member.poll.evidence)}` : "");
+  const trouble = troubled(member);
+  show(session, member.session, member.session?.timeout_ms ?? null, trouble.has("session") ? member.status : "ok");
+  show(poll, member.poll, pollTimeout(member.poll), trouble.has("poll") ? member.status : "ok");
+  say(reasons, member.reasons.map((one) => plain(one)).join(" · "));
+  reasons.hidden = member.reasons.length === 0;
+}
+
+/** The status is the member's; only the deadline that it is about raises the alarm: the predicted one, or the nearer. */
+function troubled(member) {
+  if (["ok", "unknown", "ended"].includes(member.status)) return new Set();
+  if (member.predictions.length) return new Set(member.predictions.map((one) => one.kind));
+  const left = (deadline) => deadline?.headroom_ratio ?? Infinity;
+  return new Set([left(member.poll) < left(member.session) ? "poll" : "session"]);
+}
+
+function pollTimeout(poll) {
+  if (!poll) return null;
+  if (poll.interval_ms !== null) return poll.interval_ms;
+  return poll.deadline_at_ms === null || poll.last_poll_at_ms === null ? null : poll.deadline_at_ms - poll.last_poll_at_ms;
+}
+
+function story(list, rows, atOf, keyOf, textOf) {
+  reconcile(
+    list,
+    rows,
+    keyOf,
+    () => make("li", "", make("time"), make("div", "", make("p"), make("p"), make("p"))),
+    (item, row) => {
+      const at = atOf(row);
+      const [time, text] = item.children;
+      if (!time.firstChild) {
+        time.dateTime = new Date(at).toISOString();
+        time.append(clockTime(at), make("small", "", day(at, serverNow())));
+      }
+      textOf(row).forEach((sentence, index) => {
+        say(text.children[index], sentence);
+        text.children[index].hidden = sentence === "";
+      });
+    },
+  );
+  list.nextElementSibling.hidden = rows.length > 0;
+}

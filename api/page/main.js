@@ -1,0 +1,121 @@
+// The page: which view, one question a second, and what is said when there is no answer. No data lives here.
+
+import { ask, Refusal, setToken } from "./ask.js";
+import { learn } from "./countdown.js";
+import { id, make, say } from "./dom.js";
+import { fleet } from "./fleet.js";
+import { group } from "./group.js";
+import { duration } from "./words.js";
+
+const EVERY_MS = 1000;
+const main = document.getElementById("main");
+const crumbs = document.getElementById("crumbs");
+const feed = document.getElementById("feed");
+
+let view = null;
+let turn = 0;
+
+/** `#/clusters/demo/groups/orders` is the API path without its prefix. */
+function route() {
+  const path = location.hash.slice(1);
+  view = /^\/clusters\/[^/]+\/groups\/[^/]+$/.test(path) ? group(`/api/v1${path}`) : fleet();
+  main.replaceChildren(...view.root);
+  crumbs.replaceChildren();
+  scrollTo(0, 0);
+  turn += 1;
+  follow(turn);
+}
+
+async function follow(mine) {
+  const current = view;
+  const gone = new AbortController();
+  while (mine === turn) {
+    const beganMs = performance.now();
+    if (!document.hidden) {
+      try {
+        const answer = await current.questions((path) => ask(path, AbortSignal.any([gone.signal, AbortSignal.timeout(15_000)])));
+        if (mine !== turn) return;
+        learn(answer.freshness);
+        notice(null);
+        current.update(answer);
+        sayFeed(answer.freshness);
+        sayCrumbs(answer);
+        document.body.dataset.batch = String(answer.freshness.batch_id);
+      } catch (error) {
+        if (mine !== turn) return;
+        refused(error);
+      }
+    }
+    await new Promise((resume) => setTimeout(resume, Math.max(200, EVERY_MS - (performance.now() - beganMs))));
+  }
+}
+
+function sayCrumbs(answer) {
+  if (crumbs.firstChild || !answer.group) return;
+  const all = make("a", "", id(answer.group.cluster_id));
+  all.href = "#/";
+  crumbs.append(all, " / ", id(answer.group.group_id, "", 60));
+  document.title = `${crumbs.lastChild.textContent} · Kardia`;
+}
+
+function sayFeed(freshness) {
+  feed.classList.toggle("stale", freshness.stale);
+  if (freshness.age_ms === null) say(feed, "nothing read yet");
+  else if (freshness.stale) say(feed, `feed is ${duration(freshness.age_ms)} old: countdowns stand still`);
+  else say(feed, `complete as of ${duration(freshness.age_ms)} ago`);
+}
+
+function notice(...children) {
+  const shown = main.querySelector(":scope > .notice");
+  if (children[0] === null) {
+    shown?.remove();
+    return;
+  }
+  if (shown?.dataset.code === children[0]) return;
+  shown?.remove();
+  const element = make("div", "notice", ...children.slice(1));
+  element.dataset.code = children[0];
+  element.setAttribute("role", "alert");
+  main.prepend(element);
+}
+
+function refused(error) {
+  feed.classList.add("stale");
+  if (error instanceof Refusal && error.status === 401) {
+    say(feed, "a token is needed");
+    notice("401", "This server wants a token. It stays in this tab.", tokenForm());
+  } else if (error instanceof Refusal) {
+    say(feed, error.status === 503 ? "waiting for the tables" : "no answer");
+    notice(error.code, error.message);
+  } else {
+    say(feed, "no answer");
+    notice("network", "The server does not answer. It is asked again every second.");
+    learn({ answered_at_ms: Date.now(), stale: true });
+  }
+}
+
+function tokenForm() {
+  const input = make("input");
+  input.type = "password";
+  input.autocomplete = "off";
+  input.setAttribute("aria-label", "Bearer token");
+  const form = make("form", "ask", input, make("button", "quiet", "Use it"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    setToken(input.value.trim());
+    route();
+  });
+  return form;
+}
+
+const theme = document.getElementById("theme");
+document.documentElement.dataset.theme = localStorage.getItem("kardia-theme") ?? "";
+theme.addEventListener("click", () => {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  const next = dark ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem("kardia-theme", next);
+});
+
+addEventListener("hashchange", route);
+route();

@@ -1,0 +1,212 @@
+"""The page in a real Chromium: what it shows, that countdowns run, that ids stay text, that it fits a phone.
+
+Without Chromium these tests are left out and the run says so.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from api.settings import ApiSettings
+from tests.api.conftest import Api, running
+from tests.api.written import Tables, health, member, prediction, progress, rebalance, transition
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+EVIL = "a/b <img src=x onerror=document.title='owned'> \u202e'\";\x00\n"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page is not tested"),
+]
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab in which any script error or breach of the content policy fails the test."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    troubles: list[str] = []
+    tab.on("pageerror", lambda error: troubles.append(str(error)))
+    tab.on("console", lambda line: troubles.append(line.text) if "Content Security Policy" in line.text else None)
+    yield tab
+    tab.close()
+    assert troubles == []
+
+
+@pytest.fixture
+def url(tables: Tables) -> Iterator[str]:
+    now = wall_ms()
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "PreparingRebalance", at_ms=now - 61_000, from_state="Empty"),
+        transition("orders", 2, "Stable", at_ms=now - 60_000, from_state="PreparingRebalance"),
+        transition("quiet", 1, "Stable", at_ms=now - 60_000),
+        member("orders", "m-well", client_id="well"),
+        member("orders", "m-weak", client_id="weak"),
+        member(
+            "orders",
+            "m-gone",
+            client_id="gone",
+            joined_at_ms=now - 50_000,
+            ended_at_ms=now - 30_000,
+            end_cause="session_expired",
+        ),
+        member("quiet", "q"),
+        member(EVIL, EVIL, client_id=EVIL),
+        health(
+            "orders",
+            "m-well",
+            at_ms=now,
+            client_id="well",
+            session_deadline_at_ms=now + 590_000,
+            session_timeout_ms=600_000,
+        ),
+        health(
+            "orders",
+            "m-weak",
+            at_ms=now,
+            client_id="weak",
+            session_timeout_ms=600_000,
+            session_deadline_at_ms=now + 200_000,
+            status="imminent",
+            reasons=["silent for a while"],
+        ),
+        health("quiet", "q", at_ms=now),
+        health(EVIL, EVIL, at_ms=now, client_id=EVIL),
+        prediction("orders", "m-weak", "session", predicted_at_ms=now, deadline_at_ms=now + 200_000),
+        rebalance(
+            "orders", now - 30_000, trigger="session_expired", trigger_client_id="gone", reason="heartbeat expired"
+        ),
+        progress(now),
+    )
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, stale_after_ms=600_000), wall_ms) as found:
+        api = Api(found)
+        api.wait_for_batch(0)
+        api.client.close()
+        yield found
+
+
+def has_text(page: Page, selector: str, text: str) -> None:
+    page.wait_for_function(
+        "([selector, text]) => [...document.querySelectorAll(selector)].some((one) => one.textContent.includes(text))",
+        arg=[selector, text],
+    )
+
+
+def test_the_fleet_shows_the_worst_group_first(page: Page, url: str) -> None:
+    page.goto(url)
+    has_text(page, ".groups > li", "imminent")
+    assert page.locator(".groups > li .name").first.inner_text() == "orders"
+    assert page.locator(".tile", has_text="members").locator("b").inner_text() == "4"
+    assert "session expired" in page.locator(".groups > li").first.inner_text()
+
+
+def test_a_countdown_runs_between_two_answers(page: Page, url: str) -> None:
+    page.goto(f"{url}/#/clusters/demo/groups/orders")
+    has_text(page, ".members > li", "imminent")
+    read: Callable[[], Any] = lambda: page.evaluate(  # noqa: E731
+        "document.querySelector('.members > li .count b').textContent"
+    )
+    page.route("**/api/**", lambda route: route.abort())  # no further answer
+    first = read()
+    assert first.startswith("3 min "), first
+    page.wait_for_function("(was) => document.querySelector('.members > li .count b').textContent !== was", arg=first)
+    seconds = [int(text.split()[2]) + 60 * int(text.split()[0]) for text in (first, read())]
+    assert seconds[1] < seconds[0]
+
+
+def test_a_group_tells_its_members_rebalances_evictions_and_history(page: Page, url: str) -> None:
+    page.goto(url)
+    page.locator(".groups .name a").first.click()
+    has_text(page, "h1", "orders")
+    has_text(page, ".members > li", "silent for a while")
+    has_text(page, ".story li", "gone fell silent and its session expired.")
+    has_text(page, ".story li", "“heartbeat expired”")
+    has_text(page, ".story li", "gone: session expired.")
+    has_text(page, ".story li", "Group: PreparingRebalance → Stable")
+    assert page.locator(".band svg .stable").count() == 1
+    assert page.locator(".band svg .eviction").count() == 1
+    assert page.title() == "orders · Kardia"
+
+
+def test_ids_are_text_and_nothing_else(page: Page, url: str) -> None:
+    page.goto(url)
+    link = page.locator(".groups .name a", has_text="onerror")
+    link.wait_for()
+    assert "\\u{202e}" in link.inner_text()
+    link.click()
+    has_text(page, ".members > li", "onerror")
+    assert page.locator("main img").count() == 0
+    assert page.title() != "owned"
+
+
+def test_new_facts_appear_by_themselves(page: Page, url: str, tables: Tables) -> None:
+    page.goto(f"{url}/#/clusters/demo/groups/quiet")
+    has_text(page, ".members > li", "app")
+    now = wall_ms()
+    tables.batch(
+        1,
+        member("quiet", "q", ended_at_ms=now, end_cause="left"),
+        transition("quiet", 2, "Empty", at_ms=now),
+        progress(now),
+    )
+    has_text(page, ".facts", "Empty")
+    page.wait_for_function("document.querySelectorAll('.members > li').length === 0")
+
+
+def test_it_fits_a_phone_and_is_used_by_keyboard_in_both_lights(page: Page, url: str) -> None:
+    page.set_viewport_size({"width": 360, "height": 780})
+    for light in ("light", "dark"):
+        page.emulate_media(color_scheme=light)  # type: ignore[arg-type]
+        for path in ("/", "/#/clusters/demo/groups/orders"):
+            page.goto(url + path)
+            page.wait_for_selector(".rows > li")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360, (light, path)
+    page.goto(url)
+    page.wait_for_selector(".groups > li")
+    page.locator(".groups .name a").first.focus()
+    for _ in range(2):  # the second answer has been shown when the third question is asked
+        with page.expect_response("**/groups?*"):
+            pass
+    assert page.evaluate("document.activeElement.closest('.groups') !== null"), "an answer took the focus away"
+    page.keyboard.press("Enter")
+    has_text(page, "h1", "orders")
+
+
+def test_the_page_asks_for_a_token_and_says_when_tables_are_missing(page: Page, tables: Tables) -> None:
+    token = "t" * 32
+    tables.root.mkdir()
+    secret = tables.root / "token"
+    secret.write_text(token)
+    with running(ApiSettings(tables=tables.root, token_file=secret, refresh_ms=20), wall_ms) as url:
+        page.goto(url)
+        page.locator("form.ask input").fill(token)
+        page.keyboard.press("Enter")
+        has_text(page, ".notice", "do not exist yet")
