@@ -75,10 +75,7 @@ class Actor:
 
     def said(self) -> list[dict[str, Any]]:
         """What it has said since it started."""
-        with self.log.open("rb") as file:
-            file.seek(self._from_byte)
-            lines = file.read().splitlines()
-        return [json.loads(line) for line in lines if line.startswith(b"{") and line.endswith(b"}")]
+        return words(self.log, self._from_byte)
 
     def has_assignment(self) -> bool:
         """Whether it holds partitions now, by its own account."""
@@ -124,6 +121,10 @@ class Cast:
         """Client ids whose process runs."""
         return {client for client, actor in self._actors.items() if actor.running}
 
+    def said(self) -> dict[str, list[dict[str, Any]]]:
+        """What each consumer has said, over all its lives."""
+        return {client: words(actor.log) for client, actor in self._actors.items()}
+
     def start(self, plan: MemberPlan) -> Actor:
         """Start a consumer."""
         actor = Actor(plan, self._bootstrap, self._directory / f"{plan.client_id}.log")
@@ -137,3 +138,11 @@ class Cast:
     def ended_early(self, expected: set[str]) -> list[Actor]:
         """Consumers that should be up and are not."""
         return [self._actors[client] for client in sorted(expected) if not self._actors[client].running]
+
+
+def words(log: Path, from_byte: int = 0) -> list[dict[str, Any]]:
+    """The complete JSON lines of a consumer's output."""
+    with log.open("rb") as file:
+        file.seek(from_byte)
+        lines = file.read().splitlines()
+    return [json.loads(line) for line in lines if line.startswith(b"{") and line.endswith(b"}")]

@@ -97,7 +97,9 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def until(condition: Callable[[], T | None], timeout_s: float, sentence: Callable[[], str]) -> T:
+def until(
+    condition: Callable[[], T | None], timeout_s: float, sentence: Callable[[], str], pause_s: float = POLL_S
+) -> T:
     """Value of `condition` as soon as it is true; after `timeout_s` a ProcessError with `sentence()`."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -106,7 +108,7 @@ def until(condition: Callable[[], T | None], timeout_s: float, sentence: Callabl
             return value
         if time.monotonic() >= deadline:
             raise ProcessError(sentence())
-        time.sleep(POLL_S)
+        time.sleep(pause_s)
 
 
 def tail(path: Path, lines: int = 12, limit: int = 64_000) -> str:

@@ -1,8 +1,8 @@
 """Starts the roles of a machine as processes, watches them, restarts what falls, and stops them in order.
 
 Used by `kardia up` and `kardia demo`. A role is ready when a condition of its own says so, never after a while. One
-that falls is started again; one that keeps falling stops the whole, with the end of its log in the message: rather stopped
-than unexplained. If the supervisor itself dies, however it dies, the kernel ends the roles (`process.spawn`).
+that falls is started again; one that keeps falling stops the whole, with the end of its log in the message. If the
+supervisor itself dies, however it dies, the kernel ends the roles (`process.spawn`).
 It knows nothing of what the roles do.
 """
 
@@ -62,7 +62,7 @@ class _Running:
         """A sentence with exit code and the end of the log."""
         return (
             f"{self.role.name} {what}, last with exit code {self.process.returncode}. Its log {self.role.log} ends:\n"
-            f"{process.tail(self.role.log)}\nRemove the cause named there and start again; nothing is lost by a restart."
+            f"{process.tail(self.role.log)}\nRemove the cause named there and start again; a restart loses nothing."
         )
 
 

@@ -1,0 +1,53 @@
+"""The verdict as a table: what was done to whom, what Kardia said, how early and how exactly. Only draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from demo.replayed import Comparison
+from demo.teller import clock
+from demo.verdict import Line, Verdict
+
+
+def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) -> None:
+    """Print the table and the sentences below it."""
+    table = Table(title="What the broker's own log says, and what Kardia said", title_justify="left", expand=False)
+    for heading in ("at (UTC)", "who", "what happened", "what Kardia said"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("said before", justify="right", no_wrap=True)
+    table.add_column("error", justify="right", no_wrap=True)
+    table.add_column("verdict")
+    for line in verdict.lines:
+        if not line.forming or line.fault:
+            table.add_row(*_cells(line))
+    console.print(table)
+    formed = [line for line in verdict.lines if line.forming]
+    if formed:
+        console.print(
+            f"Not shown: {len(formed)} joins and rebalances while the groups formed, "
+            f"{sum(1 for line in formed if not line.fault)} of them right."
+        )
+    leads = [line.lead_ms for line in verdict.lines if line.lead_ms is not None]
+    if leads:
+        console.print(
+            f"{len(leads)} timeouts struck; said before, the earliest {max(leads) / 1000:.1f} s ahead, the latest "
+            f"{min(leads) / 1000:.1f} s."
+        )
+    console.print(
+        f"{len(verdict.errors_ms)} instants against the broker's log: median {verdict.median_ms:.0f} ms, "
+        f"largest {verdict.max_ms} ms."
+    )
+    for comparison in comparisons:
+        console.print(comparison.sentence, style="" if comparison.equal else "bold red")
+
+
+def _cells(line: Line) -> tuple[Text, ...]:
+    lead = "" if line.lead_ms is None else f"{line.lead_ms / 1000:.1f} s"
+    error = "" if line.error_ms is None else f"{line.error_ms:+d} ms"
+    verdict = Text("right", style="green") if not line.fault else Text(line.fault, style="bold red")
+    # Ids come from clients and may hold anything: Text takes them literally, markup does not.
+    return (Text(clock(line.at_ms)), Text(line.who), Text(line.done), Text(line.said), Text(lead), Text(error), verdict)

@@ -1,0 +1,207 @@
+"""The whole demo in order: broker, pipeline, consumers, story, verdict, replay, and everything stopped again.
+
+Puts the parts together and decides nothing about the verdict. Everything it makes is below one directory, which the
+next run replaces; nothing outside it is touched but the cache of jars.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from demo import process, replayed, report, server_log
+from demo.broker import Broker, free_ports
+from demo.cast import Cast
+from demo.director import Director
+from demo.process import ProcessError
+from demo.roles import api_url, roles
+from demo.scenario import FAULTS, PARTITIONS, TOPIC
+from demo.supervisor import Supervisor
+from demo.tables import Tables
+from demo.teller import Teller
+from demo.up_config import CollectSection, ServeSection, UpConfig
+from demo.verdict import Evidence, Verdict, Witness, judge
+from spark_jobs.jvm import jars, java
+
+CLUSTER = "demo"
+MARKER = ".kardia-demo"
+"""A directory with this file was made by the demo and may be replaced by it."""
+
+ROOM_MB = 1_000
+"""Logs, topic and tables of a run of two minutes are about 100 MB; the rest is slack."""
+
+SETTLE_TIMEOUT_S = 90.0
+"""Until the tables have everything of the story: a second or two live, a minute on a busy machine."""
+
+_MAX_POLL = "_MAX_POLL_EXCEEDED"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line chose."""
+
+    faults: Sequence[str]
+    directory: Path
+    for_s: float = 0.0
+    stay: bool = False
+    port: int = 0
+
+
+def show(options: Options, console: Console) -> bool:
+    """Run the demo; whether everything was reconstructed. ProcessError and JvmError are for the caller to print."""
+    _prepare(options.directory)
+    runtime = java.find()
+    for name in ("broker-4.4.0", "spark"):
+        jars.ensure(name)
+    console.print(f"Java {runtime.version} from {runtime.origin}; everything of this run is in {options.directory}.")
+    with ExitStack() as stack:
+        broker = Broker(options.directory / "broker")
+        stack.callback(broker.stop)
+        broker.start()
+        broker.create_topic(TOPIC, PARTITIONS)
+        console.print(f"A Kafka {broker.settings.version} broker listens on {broker.bootstrap}.")
+        config = configuration(options, broker)
+        supervisor = stack.enter_context(Supervisor(roles(config), lambda told: console.print(told)))
+        console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/docs)", style="bold")
+        cast = stack.enter_context(Cast(broker.bootstrap, options.directory / "consumers"))
+        seen = _play(options, console, supervisor, cast, config)
+        # Nothing that happens from here on counts: both sides are cut at this instant.
+        until_ms = _now_ms()
+        tables = Tables(config.tables)
+        _await_tables(tables, until_ms)
+        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast))
+        console.print("Replaying the archived logs ...", style="dim")
+        offsets = replayed.capture(broker.bootstrap, options.directory / "offsets.jsonl")
+        again = replayed.replay(broker.request_log, offsets, CLUSTER, until_ms, options.directory / "replayed")
+        comparisons = replayed.compare(tables, again, until_ms)
+        report.show(console, verdict, comparisons)
+        faults = [*verdict.faults, *(c.sentence for c in comparisons if not c.equal)]
+        if not any(not line.forming for line in verdict.lines):
+            faults.append("The broker's log tells of no fault at all, so nothing has been shown.")
+        _conclude(console, faults)
+        if options.stay:
+            _stay(console, supervisor, api_url(config))
+    return not faults
+
+
+def configuration(options: Options, broker: Broker) -> UpConfig:
+    """What an operator would write into kardia.yaml for this broker; without server.log, which is the judge's."""
+    metrics_port, api_port = free_ports(2)
+    return UpConfig(
+        cluster=CLUSTER,
+        bootstrap_server=broker.bootstrap,
+        data=options.directory / "kardia",
+        collect=CollectSection(request_log=(broker.request_log,), metrics_port=metrics_port),
+        serve=ServeSection(port=options.port or api_port),
+    )
+
+
+def _prepare(directory: Path) -> None:
+    if directory.exists() and any(directory.iterdir()) and not (directory / MARKER).exists():
+        raise ProcessError(
+            f"The directory {directory} holds files that are not the demo's. Name an empty one with --directory."
+        )
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    (directory / MARKER).touch()
+    free_mb = shutil.disk_usage(directory).free // 1_000_000
+    if free_mb < ROOM_MB:
+        raise ProcessError(
+            f"The disk of {directory} has {free_mb} MB left and the demo needs {ROOM_MB} MB. Free some, or name a "
+            "directory on another disk with --directory."
+        )
+
+
+def _play(
+    options: Options, console: Console, supervisor: Supervisor, cast: Cast, config: UpConfig
+) -> dict[tuple[str, str, str], int]:
+    """Play the story and tell it; what was said when."""
+    director = Director(cast, list(options.faults), options.for_s)
+    with Teller(console, config.tables, _now_ms) as teller:
+
+        def meanwhile() -> None:
+            supervisor.watch()
+            teller.look()
+
+        director.raise_groups(teller.done)
+        teller.note("All groups are up. The story: " + "; ".join(FAULTS[name].title for name in options.faults) + ".")
+        director.play(lambda cue: teller.done(cue.step.told), meanwhile)
+        fallen = cast.ended_early(director.expected)
+        if fallen:
+            names = ", ".join(actor.plan.client_id for actor in fallen)
+            raise ProcessError(f"Consumers ended that nobody ended: {names}.\n{process.tail(fallen[0].log)}")
+        return dict(teller.seen_at_ms)
+
+
+def _await_tables(tables: Tables, until_ms: int) -> None:
+    def complete() -> bool:
+        events = tables.archived("events", ["logged_at_ms"])
+        archived = max((row["logged_at_ms"] for row in events), default=0.0)
+        return tables.complete_to_ms() >= until_ms and archived >= until_ms
+
+    process.until(
+        complete,
+        SETTLE_TIMEOUT_S,
+        lambda: (
+            f"The tables in {tables.directory} have the log only up to {tables.complete_to_ms()} ms after "
+            f"{SETTLE_TIMEOUT_S:.0f} s; {until_ms} ms was expected. Look into the logs of the roles beside them."
+        ),
+        pause_s=1.0,
+    )
+
+
+def _judge(
+    broker: Broker, tables: Tables, until_ms: int, seen: dict[tuple[str, str, str], int], witnesses: list[Witness]
+) -> Verdict:
+    commits = tables.archived("events", ["kind", "group_id", "member_id", "handled_at_ms", "error_code"])
+    return judge(
+        Evidence(
+            facts=[fact for fact in server_log.read(broker.server_log) if fact.at_ms <= until_ms],
+            members=tables.standing("members"),
+            rebalances=tables.standing("rebalances"),
+            transitions=tables.standing("transitions"),
+            predictions=tables.standing("predictions"),
+            commits=[row for row in commits if row["kind"] == "commit" and row["handled_at_ms"] <= until_ms],
+            witnesses=witnesses,
+            seen_at_ms=seen,
+        )
+    )
+
+
+def _witnesses(cast: Cast) -> list[Witness]:
+    """What the clients themselves said about poll intervals that they missed."""
+    return [
+        Witness(client_id, word["at_ms"])
+        for client_id, said in cast.said().items()
+        for word in said
+        if word["what"] == "error" and _MAX_POLL in word["error"]
+    ]
+
+
+def _conclude(console: Console, faults: Sequence[str]) -> None:
+    if faults:
+        console.print(f"{len(faults)} things are wrong:", style="bold red")
+        for fault in faults:
+            console.print(f"  {fault}", markup=False)
+    else:
+        console.print("Every fault was reconstructed, none was invented.", style="bold green")
+
+
+def _stay(console: Console, supervisor: Supervisor, url: str) -> None:
+    console.print(f"Everything stays up until Ctrl-C: {url}/")
+    try:
+        while True:
+            supervisor.watch()
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        console.print("Stopping.")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,366 @@
+"""Compares what the tables say with what the broker's own log says; the story's script is not known here.
+
+Every fact of the broker must be found in the tables, at the same instant within a bound; every end of a membership,
+every rebalance and every emptied group in the tables must be a fact of the broker; every timeout must have been
+predicted before it struck. The one thing no broker logs is *why* a librdkafka client left: there the witness is the
+client's own error.
+Pure functions over values.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from demo import server_log
+from demo.server_log import Fact
+from demo.tables import Record
+
+ERROR_MAX_MS = 10
+"""Largest accepted difference of one instant: both logs have whole milliseconds, and a timer may fire a few late."""
+
+ERROR_MEDIAN_MS = 2
+
+FORMING_ERROR_MAX_MS = 100
+"""For the first forming of a group: the demo's broker is seconds old then and still loads its classes between deciding,
+answering and logging. An operator's broker is older."""
+
+_STRAGGLER_FROM_MS = 2_000
+"""Rebalances that lasted longer are said to have waited for somebody, and it is checked for whom and how long."""
+
+_END_OF = {
+    server_log.MEMBER_FAILED: ("session_expired",),
+    server_log.MEMBER_LEFT: ("left", "poll_timeout", "removed_by_admin"),
+    server_log.STATIC_REPLACED: ("static_replaced",),
+}
+"""End causes that agree with a fact. The broker cannot tell a poll timeout of librdkafka from another leave."""
+
+_TRIGGERS = (
+    ("Adding new member", ("member_joined",)),
+    ("on heartbeat expiration", ("session_expired",)),
+    ("LeaveGroup", ("member_left", "poll_timeout", "removed_by_admin")),
+    ("Updating metadata", ("metadata_changed",)),
+    ("re-joining", ("leader_rejoined",)),
+)
+"""Words of the broker's reason, and the triggers that agree with them."""
+
+_DONE = {
+    server_log.MEMBER_FAILED: "was silent for its session timeout",
+    server_log.MEMBER_LEFT: "left the group",
+    server_log.STATIC_REPLACED: "came back under its static id",
+    server_log.MEMBER_ADDED: "joined the group",
+    server_log.GROUP_EMPTY: "became empty",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the verdict. `error_ms` is Kardia's instant minus the broker's; `lead_ms` before it happened."""
+
+    at_ms: int
+    group_id: str
+    who: str
+    done: str
+    said: str
+    lead_ms: int | None
+    error_ms: int | None
+    fault: str
+    """What is wrong, empty if nothing is."""
+    forming: bool = False
+    """Belongs to the first forming of a group."""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A client that says itself that it missed its poll interval; said when it polls again, after it has left."""
+
+    client_id: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the verdict is made of, up to one instant."""
+
+    facts: Sequence[Fact]
+    members: Sequence[Record]
+    rebalances: Sequence[Record]
+    transitions: Sequence[Record]
+    predictions: Sequence[Record]
+    commits: Sequence[Record] = ()
+    """Rows of `events` of kind commit."""
+    witnesses: Sequence[Witness] | None = None
+    """None where the clients' own words are not known."""
+    seen_at_ms: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    """(group, member, kind) to the wall-clock instant at which an open prediction was first readable in the tables."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The lines by instant, and what follows from them."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that is wrong, as sentences; empty when all is right."""
+        said = [f"{line.who} {line.done}: {line.fault}" for line in self.lines if line.fault]
+        if self.median_ms > ERROR_MEDIAN_MS:
+            said.append(f"the median error is {self.median_ms:.1f} ms, expected at most {ERROR_MEDIAN_MS}")
+        return tuple(said)
+
+    @property
+    def errors_ms(self) -> tuple[int, ...]:
+        """Sizes of all errors."""
+        return tuple(abs(line.error_ms) for line in self.lines if line.error_ms is not None)
+
+    @property
+    def median_ms(self) -> float:
+        """Median error."""
+        return statistics.median(self.errors_ms) if self.errors_ms else 0.0
+
+    @property
+    def max_ms(self) -> int:
+        """Largest error."""
+        return max(self.errors_ms, default=0)
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict on everything in `evidence`."""
+    names = {row["member_id"]: row["client_id"] or row["member_id"] for row in evidence.members}
+    lines = [
+        *_joins(evidence, names),
+        *_ends(evidence, names),
+        *_rebalances(evidence),
+        *_empties(evidence),
+        *_commits(evidence, names),
+        *_witnessed(evidence),
+    ]
+    return Verdict(tuple(sorted(lines, key=lambda line: line.at_ms)))
+
+
+def _joins(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
+    rows = {(row["group_id"], row["member_id"]): row for row in evidence.members}
+    for fact in _of(evidence, server_log.MEMBER_ADDED):
+        row = rows.get((fact.group_id, fact.member_id))
+        yield _line(
+            fact,
+            names.get(fact.member_id, fact.member_id),
+            said=f"joined as {row['member_id'][:24]}…" if row else "nothing",
+            instant=row["joined_at_ms"] if row else None,
+            forming=_forming(evidence, fact),
+        )
+
+
+def _ends(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
+    rows = {(row["group_id"], row["member_id"]): row for row in evidence.members if row["ended_at_ms"] is not None}
+    found = set()
+    for what, causes in _END_OF.items():
+        for fact in _of(evidence, what):
+            at = (fact.group_id, fact.member_id)
+            found.add(at)
+            row = rows.get(at)
+            cause = row["end_cause"] if row else "nothing"
+            fault = "" if row is None or cause in causes else f"Kardia says {cause}"
+            lead: int | None = None
+            kind = {"session_expired": "session", "poll_timeout": "poll"}.get(cause, "")
+            if kind:
+                lead, missing = _lead(evidence, fact, kind)
+                fault = fault or missing
+            who = names.get(fact.member_id, fact.member_id)
+            yield _line(fact, who, cause, row["ended_at_ms"] if row else None, lead, fault)
+    for at, row in rows.items():
+        if at not in found:
+            yield _invented(row["ended_at_ms"], row["group_id"], names[row["member_id"]], f"ended: {row['end_cause']}")
+
+
+def _lead(evidence: Evidence, fact: Fact, kind: str) -> tuple[int | None, str]:
+    """How long before the fact it was first said, and what is wrong with that."""
+    said = [
+        row
+        for row in evidence.predictions
+        if (row["group_id"], row["member_id"], row["kind"]) == (fact.group_id, fact.member_id, kind)
+        and row["outcome"] == "came_true"
+    ]
+    if not said:
+        return None, "was not predicted"
+    first = min(int(row["predicted_at_ms"]) for row in said)
+    seen = evidence.seen_at_ms.get((fact.group_id, fact.member_id, kind))
+    lead = fact.at_ms - (first if seen is None else max(first, seen))
+    return lead, "" if lead > 0 else f"was predicted {-lead} ms too late"
+
+
+def _rebalances(evidence: Evidence) -> Iterable[Line]:
+    rows = {(row["group_id"], row["generation_before"]): row for row in evidence.rebalances}
+    found = set()
+    for fact in _of(evidence, server_log.REBALANCE_STARTED):
+        at = (fact.group_id, fact.generation)
+        found.add(at)
+        row = rows.get(at)
+        forming = fact.generation == 0 or _forming(evidence, fact)
+        who = f"group {fact.group_id}"
+        if row is None:
+            yield _line(fact, who, "nothing", None, forming=forming, done="began to rebalance")
+            continue
+        yield _line(
+            fact, who, _why(row), row["started_at_ms"], None, _trigger_fault(fact, row), forming, "began to rebalance"
+        )
+        ended = _ended(evidence, fact)
+        if ended is not None:
+            fault = _straggler_fault(evidence, fact, row)
+            done = f"completed its rebalance after {(ended.at_ms - fact.at_ms) / 1000:.1f} s"
+            yield _line(ended, who, _waited(row), row["completed_at_ms"], None, fault, forming, done)
+    for at, row in rows.items():
+        if at not in found:
+            yield _invented(row["started_at_ms"], row["group_id"], f"group {row['group_id']}", "rebalance")
+
+
+def _ended(evidence: Evidence, start: Fact) -> Fact | None:
+    """The fact that ended a rebalance: the leader's assignment was received, or nobody was left."""
+    for fact in evidence.facts:
+        of_it = (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
+        if of_it and fact.what in (server_log.ASSIGNED, server_log.GROUP_EMPTY):
+            return fact
+    return None
+
+
+def _why(row: Record) -> str:
+    return f"{row['trigger']} ({row['trigger_client_id'] or row['trigger_member_id'] or 'nobody'})"
+
+
+def _waited(row: Record) -> str:
+    waits = row["stragglers"] or []
+    if not waits or waits[0]["waited_ms"] < _STRAGGLER_FROM_MS:
+        return "generation complete"
+    return f"waited {waits[0]['waited_ms'] / 1000:.1f} s for {waits[0]['client_id'] or waits[0]['member_id']}"
+
+
+def _trigger_fault(fact: Fact, row: Record) -> str:
+    for words, triggers in _TRIGGERS:
+        if words in fact.reason:
+            return "" if row["trigger"] in triggers else f"Kardia says {row['trigger']}, the broker: {fact.reason[:60]}"
+    return ""
+
+
+def _straggler_fault(evidence: Evidence, start: Fact, row: Record) -> str:
+    """What is wrong with the longest wait that Kardia names, for a rebalance that waited for its members."""
+    joined = [
+        fact.at_ms
+        for fact in evidence.facts
+        if fact.what == server_log.GENERATION_STARTED
+        and (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
+    ]
+    if start.generation == 0 or not joined or joined[0] - start.at_ms < _STRAGGLER_FROM_MS:
+        return ""
+    longest = max((wait["waited_ms"] for wait in row["stragglers"] or []), default=0)
+    off = longest - (joined[0] - start.at_ms)
+    return "" if abs(off) <= ERROR_MAX_MS else f"the longest wait named is {off:+d} ms off"
+
+
+def _empties(evidence: Evidence) -> Iterable[Line]:
+    rows = [row for row in evidence.transitions if row["entity"] == "group" and row["to_state"] == "Empty"]
+    facts = _of(evidence, server_log.GROUP_EMPTY)
+    for fact in facts:
+        row = _nearest(rows, "group_id", fact.group_id, fact.at_ms)
+        said = "state Empty" if row else "nothing"
+        yield _line(fact, f"group {fact.group_id}", said, row["at_ms"] if row else None)
+    for row in rows:
+        near = any(f.group_id == row["group_id"] and abs(f.at_ms - row["at_ms"]) <= ERROR_MAX_MS for f in facts)
+        if not near and row["from_state"] != "Unknown":
+            yield _invented(row["at_ms"], row["group_id"], f"group {row['group_id']}", "state Empty")
+
+
+def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
+    """Offsets committed while the broker says that the group rebalanced; the member must not be said to have ended."""
+    for start in _of(evidence, server_log.REBALANCE_STARTED):
+        joined = [
+            fact.at_ms
+            for fact in evidence.facts
+            if fact.what == server_log.GENERATION_STARTED
+            and (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
+        ]
+        inside = [
+            row
+            for row in evidence.commits
+            if joined and row["group_id"] == start.group_id and start.at_ms < row["handled_at_ms"] < joined[0]
+        ]
+        for member in dict.fromkeys(row["member_id"] for row in inside):
+            accepted = [row for row in inside if row["member_id"] == member and row["error_code"] == 0]
+            at_ms = round(inside[0]["handled_at_ms"])
+            ended = [
+                row
+                for row in evidence.members
+                if row["member_id"] == member and start.at_ms <= (row["ended_at_ms"] or -1) <= at_ms
+            ]
+            yield Line(
+                at_ms,
+                start.group_id,
+                names.get(member, member),
+                "committed offsets while its group rebalanced",
+                f"{len(accepted)} accepted, still a member",
+                None,
+                None,
+                "Kardia says that it had ended" if ended else "",
+                forming=start.generation == 0,
+            )
+
+
+def _witnessed(evidence: Evidence) -> Iterable[Line]:
+    """Poll timeouts and the clients' own words about them must be the same ones."""
+    if evidence.witnesses is None:
+        return
+    left = {(row["client_id"], row["ended_at_ms"]) for row in evidence.members if row["end_cause"] == "poll_timeout"}
+    for witness in evidence.witnesses:
+        before = [at for at in left if at[0] == witness.client_id and at[1] <= witness.at_ms]
+        if not before:
+            yield Line(
+                witness.at_ms,
+                "",
+                witness.client_id,
+                "says that it missed its poll interval",
+                "nothing",
+                None,
+                None,
+                "no poll timeout in the tables",
+            )
+        else:
+            left.discard(max(before, key=lambda at: int(at[1])))
+    for client, at_ms in left:
+        yield _invented(at_ms, "", client, "poll_timeout (the client says nothing of it)")
+
+
+def _forming(evidence: Evidence, fact: Fact) -> bool:
+    """Whether a fact is from before its group was first stable."""
+    first = [f.at_ms for f in evidence.facts if f.what == server_log.ASSIGNED and f.group_id == fact.group_id]
+    return not first or fact.at_ms <= min(first)
+
+
+def _of(evidence: Evidence, what: str) -> list[Fact]:
+    return [fact for fact in evidence.facts if fact.what == what]
+
+
+def _nearest(rows: Iterable[Record], column: str, value: str, at_ms: int) -> Record | None:
+    return min((r for r in rows if r[column] == value), key=lambda r: abs(int(r["at_ms"]) - at_ms), default=None)
+
+
+def _line(
+    fact: Fact,
+    who: str,
+    said: str,
+    instant: int | None,
+    lead_ms: int | None = None,
+    fault: str = "",
+    forming: bool = False,
+    done: str = "",
+) -> Line:
+    error = None if instant is None else instant - fact.at_ms
+    if error is None:
+        fault = fault or "not in the tables"
+    elif abs(error) > (FORMING_ERROR_MAX_MS if forming else ERROR_MAX_MS):
+        fault = fault or f"{error:+d} ms off"
+    return Line(fact.at_ms, fact.group_id, who, done or _DONE[fact.what], said, lead_ms, error, fault, forming)
+
+
+def _invented(at_ms: int, group_id: str, who: str, said: str) -> Line:
+    return Line(at_ms, group_id, who, "nothing, says the broker", said, None, None, "invented")

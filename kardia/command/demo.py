@@ -1,0 +1,50 @@
+"""`kardia demo`: a real broker, consumers with real faults, the whole pipeline, a verdict. Reads the options only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Play this fault only; may be repeated. One of join, leave, kill, poll-timeout, straggler, commit, "
+            "static-restart, static-expiry, empty. Without it: all of them, about two minutes."
+        ),
+    ] = None,
+    for_: Annotated[
+        float, typer.Option("--for", min=0, help="Repeat the story until so many seconds have passed.")
+    ] = 0.0,
+    stay: Annotated[bool, typer.Option("--stay", help="Keep everything up after the verdict, until Ctrl-C.")] = False,
+    directory: Annotated[Path, typer.Option(help="Where everything of the run goes.")] = Path("kardia-data/demo"),
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the API and the page; 0 takes a free one.")] = 0,
+) -> None:
+    """Show on a real broker, with real faults, what Kardia sees; exit 0 only if every fault was reconstructed."""
+    from rich.console import Console
+
+    from demo.process import ProcessError, stoppable
+    from demo.scenario import FAULTS
+    from demo.show import Options, show
+    from spark_jobs.jvm.errors import JvmError
+
+    console = Console(highlight=False)
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    unknown = [name for name in scenario or () if name not in FAULTS]
+    if unknown:
+        errors.print(f"kardia demo: there is no scenario {', '.join(unknown)}; there are {', '.join(FAULTS)}.")
+        raise typer.Exit(2)
+    options = Options(scenario or list(FAULTS), directory.resolve(), for_, stay, port)
+    try:
+        with stoppable():
+            right = show(options, console)
+    except (ProcessError, JvmError, OSError) as error:
+        errors.print(f"kardia demo: {error}")
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        errors.print("kardia demo: stopped before the verdict.")
+        raise typer.Exit(130) from None
+    raise typer.Exit(0 if right else 1)
