@@ -46,8 +46,6 @@ class Positions(msgspec.Struct):
     """Incarnations by path of the log."""
     offsets: dict[int, int] = {}
     """Next offset by partition of `__consumer_offsets`."""
-    offsets_topic: str = ""
-    """Id of `__consumer_offsets`: after the topic was made anew the offsets mean nothing."""
 
 
 class Clients(msgspec.Struct):

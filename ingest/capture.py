@@ -1,0 +1,109 @@
+"""Copy `__consumer_offsets` into a file, up to the end that it has when the copy begins.
+
+The file appears under its name only when it is complete: an interrupted capture leaves nothing that looks whole.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ingest.errors import SettingsError
+from ingest.offsets_records import captured_line
+from ingest.offsets_source import CONSUMER, TOPIC
+
+_SILENCE_S = 1.0
+_MAX_SILENCES = 60
+"""A capture that receives nothing for a minute gives up."""
+
+
+class Capture:
+    """One copy."""
+
+    def __init__(self, bootstrap: str, out: Path, settings: Mapping[str, Any] | None = None) -> None:
+        """`out` is written compressed when its name ends in .gz."""
+        self._bootstrap = bootstrap
+        self._out = out
+        self._consumer = Consumer({**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap})
+        self._ends: dict[int, int] = {}
+        self.total = 0
+        """Offsets to pass. Compacted records and markers are passed without being written."""
+        self.written = 0
+        """Records written."""
+
+    def __enter__(self) -> Capture:
+        """Ask where the partitions end now, and begin at their beginning."""
+        try:
+            partitions = self._consumer.list_topics(TOPIC, timeout=15).topics[TOPIC].partitions
+            begins: list[TopicPartition] = []
+            for partition in partitions:
+                low, high = self._consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=15)
+                if high > low:
+                    self._ends[partition] = high
+                    self.total += high - low
+                    begins.append(TopicPartition(TOPIC, partition, low))
+            self._begins = {begin.partition: begin.offset for begin in begins}
+            self._consumer.assign(begins)
+        except KafkaException as error:
+            self._consumer.close()
+            raise SettingsError(
+                f"the offsets topic cannot be read: {error.args[0].str()}",
+                f"{TOPIC} at {self._bootstrap}",
+                "brokers that answer and the right to DESCRIBE and READ the topic",
+                "check --bootstrap-server and the ACLs",
+            ) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the cluster."""
+        self._consumer.close()
+
+    def run(self) -> Iterator[int]:
+        """Copy; yields how many offsets have been passed."""
+        part = self._out.with_name(self._out.name + ".part")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with _created(part, packed=self._out.name.endswith(".gz")) as file:
+                yield from self._copy(file)
+            part.replace(self._out)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _copy(self, file: BinaryIO) -> Iterator[int]:
+        at = dict(self._begins)
+        silences = 0
+        while any(at[partition] < end for partition, end in self._ends.items()):
+            messages = self._consumer.consume(5_000, _SILENCE_S)
+            silences = 0 if messages else silences + 1
+            if silences > _MAX_SILENCES:
+                raise SettingsError(
+                    f"nothing came for {_MAX_SILENCES * _SILENCE_S:.0f} s",
+                    f"{TOPIC} at {self._bootstrap}",
+                    "records up to the end of every partition",
+                    "check that all brokers that lead its partitions are up",
+                )
+            for message in messages:
+                error = message.error()
+                partition, offset = message.partition(), message.offset()
+                if partition is None or offset is None:
+                    continue
+                if error is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:
+                        at[partition] = max(at[partition], self._ends[partition])
+                    continue
+                at[partition] = offset + 1
+                if offset < self._ends[partition]:
+                    file.write(captured_line(partition, offset, message.timestamp()[1], message.key(), message.value()))
+                    self.written += 1
+            yield sum(min(at[partition], end) - self._begins[partition] for partition, end in self._ends.items())
+
+
+def _created(path: Path, *, packed: bool) -> BinaryIO:
+    return gzip.open(path, "wb") if packed else path.open("wb")  # type: ignore[return-value]

@@ -1,0 +1,293 @@
+"""The loop of a collector: read, send, wait for the acknowledgement, then move the positions. In this order only.
+
+    1 read      lines of the logs, records of the offsets topic
+    2 parse     into events, by lane
+    3 send      a *flush*: the events of every lane, then a tick per source, one or more records per lane
+    4 acknowledged  by the topic, every record of the flush and of all flushes before it
+    5 positions in memory become those taken at the flush
+    6 save      temporary file, fsync, rename, fsync (see `ingest.positions`), at most once a second
+
+A crash between any two steps repeats lines, with the same ids, and loses none. Reading pauses while `MAX_IN_FLIGHT`
+records wait for the topic, so memory stays flat when it is away. Clock, topic and offsets come through `ingest.ports`;
+nothing here interprets an event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ingest.metrics import Metrics
+from ingest.offline import tick
+from ingest.ports import Clock, Records, Topic
+from ingest.positions import Clients, Positions, Store
+from ingest.router import Directory
+from ingest.stream import Covered, LogStream
+from ingest.wire import batches
+from kardia.events import DEFAULT_LANES, Event, Kind, lane_of
+
+FLUSH_MS = 100
+"""Events wait at most this long for company."""
+
+TICK_MS = 1_000
+"""A tick is due at least this often: the observer fires no deadline that no tick has passed."""
+
+SAVE_MS = 1_000
+"""Positions are saved at most this often; a crash repeats about so much."""
+
+CLIENTS_MS = 30_000
+"""The router's directory is saved at most this often."""
+
+FLUSH_EVENTS = 20_000
+"""Events that force a flush: some 5 MB."""
+
+MAX_IN_FLIGHT = 96
+"""Records unacknowledged at which reading pauses: 48 MB at the very most, a few seconds of traffic."""
+
+SLEPT_MS = 10_000
+"""A pause of the loop longer than this is reported: the process was stopped or starved. Nothing is lost by it, the
+lines are in the files; the ticks were late and say so by their instants."""
+
+OFFSETS_SOURCE = "offsets-topic/offsets/all"
+"""Source of the ticks that speak for all partitions of the offsets topic; positions are sums of offsets."""
+
+
+@dataclass(slots=True)
+class _Flush:
+    """Records on their way, and the positions that hold once they have all arrived."""
+
+    outstanding: int
+    files: dict[str, list]  # type: ignore[type-arg]
+    offsets: dict[int, int]
+    brokers: dict[str, str]
+
+
+@dataclass(slots=True)
+class Collector:
+    """One collector: some logs, perhaps the offsets topic, one topic of events."""
+
+    clock: Clock
+    topic: Topic
+    streams: Sequence[LogStream]
+    directory: Directory
+    store: Store
+    positions: Positions
+    metrics: Metrics
+    records: Records | None = None
+    lanes: int = DEFAULT_LANES
+    warn: Callable[[str], None] = lambda _: None
+    _flushes: deque[_Flush] = field(default_factory=deque)
+    _record_events: list[Event] = field(default_factory=list)
+    _gaps: list[Event] = field(default_factory=list)
+    _flushed_s: float = 0.0
+    _saved_s: float = 0.0
+    _clients_s: float = 0.0
+    _stepped_s: float | None = None
+    _dirty: bool = False
+    _offsets_ticked: int = 0
+
+    def step(self) -> bool:
+        """One round; True when something was read, False when the caller may sleep a little."""
+        self._notice_sleep()
+        self._settle(0.0)
+        if self.topic.in_flight >= MAX_IN_FLIGHT:
+            self.metrics.paused.inc()
+            self._settle(0.05)
+            return True
+        read = self._read()
+        now_s = self.clock.monotonic_s()
+        pending = len(self._record_events) + sum(stream.pending for stream in self.streams)
+        waited_ms = (now_s - self._flushed_s) * 1000
+        if (pending and waited_ms >= FLUSH_MS) or waited_ms >= TICK_MS or pending >= FLUSH_EVENTS or self._gaps:
+            self.flush()
+        self._save_when_due()
+        return read
+
+    def stop(self, timeout_s: float = 30.0) -> bool:
+        """Ordered end: no new reads, send what is pending, wait for the acknowledgements, save. True when complete."""
+        self.flush()
+        end_s = self.clock.monotonic_s() + timeout_s
+        while self._flushes and self.clock.monotonic_s() < end_s:
+            self._settle(0.1)
+        self._save_when_due(now=True)
+        for stream in self.streams:
+            stream.tail.close()
+        return not self._flushes
+
+    # --- 1, 2 --------------------------------------------------------------------------------------------------------
+
+    def _read(self) -> bool:
+        records_first = False
+        read = False
+        if self.records is not None:
+            wall_ms = self.clock.wall_ms()
+            events = self.records.poll(wall_ms)
+            for event in events:
+                self.directory.learn(event)
+            self._record_events += events
+            read = bool(events)
+            # The members of today's groups first: they tell whose FETCH the first lines of the log are.
+            records_first = not self.records.bootstrapped
+        if records_first:
+            return True
+        for stream in self.streams:
+            if stream.dialect.stream == "server" and not stream.broker:
+                stream.broker = self._broker_beside(stream)
+                if not stream.broker:
+                    continue
+            size = stream.pump(self.clock.wall_ms())
+            self.metrics.bytes_read.inc(size)
+            read = read or size > 0
+            self._gaps += stream.gaps(self.clock.wall_ms())
+        return read
+
+    def _broker_beside(self, server: LogStream) -> str:
+        """A server.log belongs to the request log in its folder, or to the only one there is."""
+        requests = [stream for stream in self.streams if stream.dialect.stream == "request"]
+        beside = [stream for stream in requests if stream.tail.path.parent == server.tail.path.parent]
+        chosen = beside if len(beside) == 1 else requests
+        return chosen[0].broker if len(chosen) == 1 else ""
+
+    def _notice_sleep(self) -> None:
+        now_s = self.clock.monotonic_s()
+        if self._stepped_s is not None and (now_s - self._stepped_s) * 1000 > SLEPT_MS:
+            self.metrics.slept.inc()
+            self.warn(
+                f"the collector was not run for {now_s - self._stepped_s:.1f} s; lines written meanwhile are read now, "
+                "ticks were late"
+            )
+        self._stepped_s = now_s
+
+    # --- 3 -----------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send everything that is pending, with ticks for all sources."""
+        wall_ms = self.clock.wall_ms()
+        lanes: list[list[Event]] = [[] for _ in range(self.lanes)]
+        for event in self._record_events:
+            if event.kind == Kind.REJECTED:
+                lanes[0].append(event)
+                self.metrics.rejected.labels((event.detail or {})["reason"]).inc()
+            else:
+                lanes[lane_of(event.shard, self.lanes)].append(event)
+        self._count(self._record_events)
+        records = len(self._record_events)
+        per_lane = [len(lane) for lane in lanes]
+        self._record_events = []
+        files = dict(self.positions.files) if not self._flushes else dict(self._flushes[-1].files)
+        brokers: dict[str, str] = {}
+        for stream in self.streams:
+            for covered in stream.take_covered():
+                self._send_covered(covered, lanes, wall_ms)
+            if not stream.holding:
+                files[str(stream.tail.path)] = stream.saved()
+            if stream.broker:
+                brokers[str(stream.tail.path)] = stream.broker
+        for gap in self._gaps:
+            self.metrics.gaps.labels((gap.detail or {})["reason"]).inc()
+            for lane in lanes:
+                lane.append(gap)
+        self._gaps = []
+        self._tick_offsets(lanes, per_lane, records, wall_ms)
+        offsets = self.records.positions() if self.records is not None else dict(self.positions.offsets)
+        self._send(lanes, _Flush(0, files, offsets, brokers))
+        self._flushed_s = self.clock.monotonic_s()
+
+    def _send_covered(self, covered: Covered, lanes: list[list[Event]], wall_ms: float) -> None:
+        """Events of one incarnation, routed, and its tick in every lane."""
+        sink = covered.sink
+        counts = [len(events) for events in sink.events]
+        for lane, events in enumerate(sink.events):
+            lanes[lane] += events
+            self._count(events)
+        for client, events in sink.unrouted.items():
+            shards = self.directory.shards_of(client)
+            if not shards:
+                sink.ignored["unattributed_fetch"] += len(events)
+            for shard in shards:
+                lane = lane_of(shard, self.lanes)
+                routed = [event._replace(shard=shard) for event in events]
+                lanes[lane] += routed
+                counts[lane] += len(routed)
+                self._count(routed)
+        self.metrics.lines.inc(sink.lines)
+        self.metrics.nul_bytes.inc(sink.nul_bytes)
+        for reason, number in sink.ignored.items():
+            self.metrics.ignored.labels(reason).inc(number)
+        for reason, number in sink.rejected.items():
+            self.metrics.rejected.labels(reason).inc(number)
+        if covered.complete_to_ms <= 0:
+            return  # no line with a stamp yet and not at the end: nothing can be said
+        for lane in range(self.lanes):
+            lanes[lane].append(
+                tick(
+                    covered.source,
+                    covered.start,
+                    covered.end,
+                    covered.complete_to_ms,
+                    counts[lane],
+                    sink.lines,
+                    sink.ignored,
+                    wall_ms,
+                )
+            )
+
+    def _tick_offsets(self, lanes: list[list[Event]], per_lane: list[int], records: int, wall_ms: float) -> None:
+        if self.records is None or not self.records.bootstrapped or self.records.complete_to_ms <= 0:
+            return
+        position = self.records.position
+        for lane in range(self.lanes):
+            lanes[lane].append(
+                tick(
+                    OFFSETS_SOURCE,
+                    self._offsets_ticked or position - records,
+                    position,
+                    self.records.complete_to_ms,
+                    per_lane[lane],
+                    records,
+                    {},
+                    wall_ms,
+                )
+            )
+        self._offsets_ticked = position
+
+    def _count(self, events: Iterable[Event]) -> None:
+        for kind, number in Counter(event[0] for event in events).items():
+            self.metrics.events.labels(Kind(kind).name.lower()).inc(number)
+
+    def _send(self, lanes: list[list[Event]], flush: _Flush) -> None:
+        records = [(lane, data) for lane, events in enumerate(lanes) for data, _ in batches(events)]
+        flush.outstanding = len(records)
+        self._flushes.append(flush)
+
+        def acknowledged() -> None:
+            flush.outstanding -= 1
+
+        for lane, data in records:
+            self.metrics.sent_bytes.inc(len(data))
+            self.metrics.sent.inc()
+            self.topic.send(lane, data, acknowledged)
+
+    # --- 4, 5, 6 -----------------------------------------------------------------------------------------------------
+
+    def _settle(self, timeout_s: float) -> None:
+        """Let acknowledgements in; positions follow the flushes in their order."""
+        self.topic.poll(timeout_s)
+        while self._flushes and self._flushes[0].outstanding == 0:
+            flush = self._flushes.popleft()
+            self.positions.files = flush.files
+            self.positions.offsets = flush.offsets
+            self.positions.brokers.update(flush.brokers)
+            self._dirty = True
+
+    def _save_when_due(self, *, now: bool = False) -> None:
+        now_s = self.clock.monotonic_s()
+        if self._dirty and (now or (now_s - self._saved_s) * 1000 >= SAVE_MS):
+            self.store.save(self.positions)
+            self._dirty, self._saved_s = False, now_s
+            for number, stream in enumerate(self.streams):
+                self.metrics.lag_bytes.labels(stream.dialect.stream, str(number)).set(stream.tail.lag_bytes)
+        if now or (now_s - self._clients_s) * 1000 >= CLIENTS_MS:
+            self._clients_s = now_s
+            self.store.save_clients(Clients(self.positions.number, list(self.directory.entries())))

@@ -1,0 +1,165 @@
+"""`__consumer_offsets` as a source: every partition from its beginning, then what comes.
+
+`assign()`, so no group is joined and nothing is committed; `read_uncommitted`, because an open transaction would hide
+a whole partition's news. From the beginning the topic gives the groups as they are now (it is compacted), which is how
+Kardia knows members that joined before the request log was switched on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ingest.errors import SettingsError
+from ingest.metrics import Metrics
+from ingest.offsets_records import record_event
+from kardia.events import Event
+
+TOPIC = "__consumer_offsets"
+
+BATCH = 2_000
+"""Records taken at once."""
+
+MARGIN_MS = 500.0
+"""A record is here at the latest so long after its append while the connection is well: fetches return within
+`fetch.wait.max.ms` (100 ms below). Complete-to stays so far behind the clock."""
+
+TROUBLE_MS = 10_000.0
+"""After an error of the connection nothing is said to be complete for so long."""
+
+CONSUMER: dict[str, Any] = {
+    "group.id": "kardia-collector",  # a word the library wants; assign() joins no group
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "isolation.level": "read_uncommitted",
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",
+    "allow.auto.create.topics": False,
+    "fetch.wait.max.ms": 100,
+    "queued.max.messages.kbytes": 16 * 1024,
+}
+
+
+class OffsetsSource:
+    """Reads the offsets topic."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        saved: Mapping[int, int],
+        metrics: Metrics,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`saved`: next offset by partition, from the positions; partitions without one are read from the beginning."""
+        self._bootstrap = bootstrap
+        self._metrics = metrics
+        self._next: dict[int, int] = dict(saved)
+        self._at_end: set[int] = set()
+        self._assigned: set[int] = set()
+        self._looked_ms = 0.0
+        self._trouble_until_ms = 0.0
+        self._wall_ms = 0.0
+        self._complete_to_ms = 0.0
+        self.bootstrapped = False
+        self._consumer = Consumer(
+            {**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap, "error_cb": self._troubled}
+        )
+
+    def poll(self, wall_ms: float) -> list[Event]:
+        """Events that have come since the last call."""
+        self._wall_ms = wall_ms
+        if not self._assigned:
+            self._assign(wall_ms)
+            return []
+        events: list[Event] = []
+        for message in self._consumer.consume(BATCH, 0.0 if self.bootstrapped else 0.05):
+            error = message.error()
+            partition, offset = message.partition(), message.offset()
+            if partition is None or offset is None:
+                self._troubled()
+            elif error is None:
+                self._at_end.discard(partition)
+                self._next[partition] = offset + 1
+                event = record_event(partition, offset, message.timestamp()[1], message.key(), message.value())
+                if event is None:
+                    self._metrics.unknown_records.inc()
+                else:
+                    events.append(event)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._at_end.add(partition)
+                self._next.setdefault(partition, offset)
+            else:
+                self._troubled()
+        if self._at_end >= self._assigned:
+            self.bootstrapped = True
+            if wall_ms >= self._trouble_until_ms:
+                self._complete_to_ms = max(self._complete_to_ms, wall_ms - MARGIN_MS)
+        return events
+
+    def _assign(self, wall_ms: float) -> None:
+        """Take all partitions. On a fresh cluster the topic appears with the first group: look again every second."""
+        if wall_ms - self._looked_ms < 1_000:
+            return
+        self._looked_ms = wall_ms
+        try:
+            found = self._consumer.list_topics(TOPIC, timeout=5).topics[TOPIC]
+        except KafkaException as error:
+            if error.args[0].code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION):
+                raise _no_right(error.args[0].str(), self._bootstrap) from None
+            return
+        if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise _no_right(found.error.str(), self._bootstrap)
+        if not found.partitions:
+            # No group has ever been there, so there is nothing to be known from before.
+            self.bootstrapped = True
+            return
+        self._assigned = set(found.partitions)
+        first = -2  # OFFSET_BEGINNING
+        self._consumer.assign([TopicPartition(TOPIC, one, self._next.get(one, first)) for one in self._assigned])
+
+    def _troubled(self, _: object = None) -> None:
+        self._trouble_until_ms = self._wall_ms + TROUBLE_MS
+
+    @property
+    def complete_to_ms(self) -> float:
+        """Instant up to which all records have been read, 0 while that is not known."""
+        return self._complete_to_ms
+
+    @property
+    def partitions(self) -> int:
+        """Partitions of the topic, 0 while it is not there."""
+        return len(self._assigned)
+
+    @property
+    def position(self) -> int:
+        """Sum of the next offsets."""
+        return sum(self._next.values())
+
+    def positions(self) -> dict[int, int]:
+        """Next offset by partition."""
+        return dict(self._next)
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+def _no_right(text: str, bootstrap: str) -> SettingsError:
+    return SettingsError(
+        f"the offsets topic may not be read: {text}",
+        f"{TOPIC} at {bootstrap}",
+        "DESCRIBE and READ on Topic:__consumer_offsets for this principal",
+        "grant them, or start with --no-offsets (groups that were there before are then learned from the log alone)",
+    )
+
+
+def partitions_of_offsets(bootstrap: str, settings: Mapping[str, Any] | None = None) -> int:
+    """Partitions of the offsets topic, 0 when it is not there or the brokers do not answer."""
+    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap})
+    try:
+        return len(admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions)
+    except KafkaException:
+        return 0

@@ -1,0 +1,169 @@
+"""The topic of events on a real Kafka: an idempotent producer, and the topic itself.
+
+Order and uniqueness within a lane while this process lives are the idempotent producer's; over restarts the ids of
+the events do it. A record is retried for ever when the brokers are away (reading pauses meanwhile), and refused for
+good only for reasons that waiting does not mend: then the collector ends with a sentence and its positions stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
+
+from ingest.errors import DeliveryError, TopicError
+from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, MAX_BYTES
+
+PRODUCER: dict[str, Any] = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "compression.type": "lz4",
+    "linger.ms": 5,
+    "message.timeout.ms": 0,  # never give up: the loop holds back, and positions wait
+    "message.max.bytes": 4 * 1024 * 1024,
+    "queue.buffering.max.kbytes": 128 * 1024,
+}
+"""Settings that the promises rest on; what the user configures is added, these win."""
+
+TOPIC_WAIT_S = 60.0
+"""How long a start waits for brokers that are not there yet."""
+
+
+class KafkaTopic:
+    """Sends records to `kardia.events`."""
+
+    def __init__(self, bootstrap: str, topic: str, cluster: str, settings: Mapping[str, Any] | None = None) -> None:
+        """Connect in the background; `ensure_topic` is the one that waits."""
+        self._topic = topic
+        self._headers: list[tuple[str, str | bytes | None]] = [
+            (FORMAT_HEADER, FORMAT.encode()),
+            (CLUSTER_HEADER, cluster.encode()),
+        ]
+        self._refused: list[str] = []
+        self._in_flight = 0
+        self._producer = Producer(
+            {**(settings or {}), "bootstrap.servers": bootstrap, **PRODUCER, "error_cb": self._error}
+        )
+
+    @property
+    def in_flight(self) -> int:
+        """Records sent and not acknowledged."""
+        return self._in_flight
+
+    def send(self, lane: int, data: bytes, acknowledged: Callable[[], None]) -> None:
+        """Send one record to the partition of its lane."""
+
+        def delivered(error: KafkaError | None, _: Any) -> None:
+            self._in_flight -= 1
+            if error is None:
+                acknowledged()
+            else:
+                self._refused.append(str(error))
+
+        self._in_flight += 1
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    value=data,
+                    key=str(lane).encode("ascii"),
+                    partition=lane,
+                    headers=self._headers,
+                    on_delivery=delivered,
+                )
+            except BufferError:
+                self._producer.poll(0.1)  # the library's queue is full: wait for acknowledgements
+            else:
+                return
+
+    def poll(self, timeout_s: float) -> None:
+        """Let acknowledgements in."""
+        self._producer.poll(timeout_s)
+        if self._refused:
+            raise DeliveryError(
+                f"the topic refused a record: {self._refused[0]}",
+                self._topic,
+                f"records of up to {MAX_BYTES} bytes and a little more to be written by this principal",
+                "check max.message.bytes of the topic, its ACLs and that it still exists; positions were not moved",
+            )
+
+    def _error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._refused.append(str(error))
+
+
+def ensure_topic(
+    bootstrap: str,
+    topic: str,
+    lanes: int,
+    settings: Mapping[str, Any] | None = None,
+    wait_s: float = TOPIC_WAIT_S,
+) -> None:
+    """Create the topic if it is missing, and refuse it when its number of partitions is not the number of lanes.
+
+    A lane keeps the order of its groups; with another number of partitions a group would change its lane in the
+    middle of its life.
+    """
+    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap})
+    partitions = _partitions(admin, topic, bootstrap, wait_s)
+    if partitions is None:
+        future = admin.create_topics([NewTopic(topic, num_partitions=lanes)])[topic]
+        try:
+            future.result(timeout=30)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise TopicError(
+                    f"the topic cannot be created: {error.args[0].str()}",
+                    f"{topic} at {bootstrap}",
+                    "the right to create it, or a topic that is there",
+                    f"create it by hand with {lanes} partitions, or allow this principal to",
+                ) from None
+        partitions = _partitions(admin, topic, bootstrap, wait_s, must_exist=True)
+    if partitions != lanes:
+        raise TopicError(
+            f"the topic has {partitions} partitions",
+            f"{topic} at {bootstrap}",
+            f"{lanes}, one per lane",
+            "use another topic, or drain this one, delete it and let it be made anew",
+        )
+
+
+class _NotYetError(Exception):
+    """The brokers do not answer, or the new topic is not known to all of them yet."""
+
+
+def _partitions(
+    admin: AdminClient, topic: str, bootstrap: str, wait_s: float, *, must_exist: bool = False
+) -> int | None:
+    """Partitions of the topic, None when it does not exist; waits for brokers that are away."""
+
+    def look() -> int | None:
+        try:
+            found = admin.list_topics(topic, timeout=5).topics.get(topic)
+        except KafkaException as error:
+            raise _NotYetError(str(error.args[0].str())) from None
+        if found is not None and found.error is None and found.partitions:
+            return len(found.partitions)
+        code = None if found is None or found.error is None else found.error.code()
+        if code in (None, KafkaError.UNKNOWN_TOPIC_OR_PART) and not must_exist:
+            return None
+        raise _NotYetError(str(found.error) if found is not None else "topic not there yet")
+
+    try:
+        return Retrying(
+            wait=wait_exponential(multiplier=0.1, max=2),
+            stop=stop_after_delay(wait_s),
+            retry=retry_if_exception_type(_NotYetError),
+            reraise=True,
+        )(look)
+    except _NotYetError as error:
+        raise TopicError(
+            f"the brokers do not tell about the topic: {error}",
+            f"{topic} at {bootstrap}",
+            f"an answer within {wait_s:.0f} s",
+            "check --events-bootstrap-server and that the brokers are up, then start the collector again",
+        ) from None

@@ -1,0 +1,117 @@
+"""Settings of a collector: read once, whole, strict and frozen. Environment: `KARDIA_COLLECT_<NAME>`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from ingest.errors import SettingsError
+from ingest.stamps import zone_named
+from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
+
+MAX_LOGS = 256
+"""Logs of one collector: each holds a descriptor and a look at its name 20 times a second."""
+
+
+class CollectSettings(BaseSettings):
+    """What a collector is told."""
+
+    model_config = SettingsConfigDict(env_prefix="KARDIA_COLLECT_", frozen=True, extra="forbid")
+
+    request_log: tuple[str, ...] = Field(
+        default=(), description="request logs, or patterns such as /logs/*/kafka-request.log"
+    )
+    server_log: tuple[str, ...] = Field(default=(), description="server.log files, or patterns")
+    bootstrap_server: str = Field(default="", description="brokers of the observed cluster, for __consumer_offsets")
+    offsets: bool = Field(default=True, description="read __consumer_offsets")
+    offsets_partitions: int = Field(
+        default=0, ge=0, le=10_000, description="partitions of __consumer_offsets, 0: ask the cluster, else 50"
+    )
+    events_bootstrap_server: str = Field(default="", description="brokers of the topic of events; empty: the same ones")
+    topic: str = Field(default="kardia.events", min_length=1, max_length=249)
+    lanes: int = Field(default=DEFAULT_LANES, ge=1, le=1_000, description="partitions of the topic of events")
+    cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
+    broker: str = Field(default="", description="name of the broker; empty: as the lines say")
+    positions: Path = Field(default=Path("kardia-positions"), description="directory of the positions")
+    log_timezone: str = Field(default="", description="zone of the brokers' JVM: IANA name, UTC or +05:30")
+    metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback, 0: none")
+    rotate_wait_s: float = Field(
+        default=5.0, ge=0, le=3_600, description="a rotated file is read so long after its end"
+    )
+
+    @property
+    def topic_brokers(self) -> str:
+        """Brokers of the topic of events."""
+        return self.events_bootstrap_server or self.bootstrap_server
+
+    def check(self) -> None:
+        """Rules between the fields; raises `SettingsError` with what to do."""
+        if not self.request_log and not self.server_log and not (self.offsets and self.bootstrap_server):
+            raise SettingsError(
+                "there is nothing to read",
+                "--request-log, --server-log, --bootstrap-server",
+                "at least one log or a cluster",
+                "name a request log, or give --bootstrap-server to read the offsets topic alone",
+            )
+        if not self.topic_brokers:
+            raise SettingsError(
+                "there is nowhere to send events",
+                "--events-bootstrap-server",
+                "brokers of the topic of events",
+                "give it, or --bootstrap-server if the topic is to live on the observed cluster",
+            )
+        if (self.request_log or self.server_log) and not self.log_timezone:
+            raise SettingsError(
+                "the time zone of the logs is not given",
+                "--log-timezone",
+                "the zone of the brokers' JVM, because their stamps carry none and a wrong one is wrong silently",
+                "give UTC, a name such as Europe/Berlin, or an offset such as +05:30",
+            )
+        if self.log_timezone:
+            zone_named(self.log_timezone)
+        if self.server_log and not self.request_log and not self.broker:
+            raise SettingsError(
+                "a server.log does not say which broker wrote it",
+                "--broker",
+                "a name, when there is no request log beside it",
+                "give --broker with the listener of the broker, for instance 10.0.0.1:9092",
+            )
+
+    def partitions(self) -> int:
+        """Partitions of the offsets topic when the cluster cannot be asked."""
+        return self.offsets_partitions or DEFAULT_OFFSETS_PARTITIONS
+
+
+def expanded(patterns: tuple[str, ...]) -> list[Path]:
+    """Files that these names and patterns stand for. A name without a wildcard need not exist yet.
+
+    A file whose name continues that of another one (`kafka-request.log.2026-11-20-10`) is its rotated part and read
+    by the same tail.
+    """
+    paths: list[Path] = []
+    for pattern in patterns:
+        path = Path(pattern).absolute()
+        if any(char in pattern for char in "*?["):
+            anchor = Path(path.anchor)
+            paths += sorted(anchor.glob(str(path.relative_to(anchor))))
+        else:
+            paths.append(path)
+    unique = list(dict.fromkeys(paths))
+    heads = [
+        path
+        for path in unique
+        if not any(
+            path != other and path.parent == other.parent and path.name.startswith((other.name + ".", other.name + "-"))
+            for other in unique
+        )
+    ]
+    if len(heads) > MAX_LOGS:
+        raise SettingsError(
+            f"{len(heads)} logs are named",
+            "--request-log, --server-log",
+            f"at most {MAX_LOGS} for one collector",
+            "run a collector beside each broker",
+        )
+    return heads
