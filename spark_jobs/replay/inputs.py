@@ -15,7 +15,10 @@ from ingest.router import Directory
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
 from spark_jobs.errors import InputFileError
 from spark_jobs.replay.pieces import Piece, spill
-from spark_jobs.replay.windows import REJECTED_LANE
+from spark_jobs.replay.windows import Entries
+
+REJECTED_LANE = 0
+"""Lane that takes the refused records, as in the live topic."""
 
 GROUP_BYTES = 128 << 20
 """Log bytes of one group: what one window holds."""
@@ -55,12 +58,12 @@ def groups_of(ranges: Sequence[FileRange]) -> list[list[int]]:
     return groups
 
 
-def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> list[Piece]:
+def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> tuple[list[Piece], Entries]:
     """Captured files as pieces that come before every line: the observer holds a record until its own instant."""
     pieces = []
+    directory = Directory()
     for number, path in enumerate(paths):
         events: list[list[Event]] = [[] for _ in range(lanes)]
-        directory = Directory()
         count = rejected = 0
         last_at_ms = 0.0
         try:
@@ -82,7 +85,7 @@ def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> 
         if not source:
             continue
         parsed = ParsedRange(
-            source, 0, count, events, [], list(directory.entries()), count, {}, {"bad_record": rejected}, 0.0, last_at_ms
+            source, 0, count, events, [], [], count, {}, {"bad_record": rejected}, 0.0, last_at_ms
         )
         pieces.append(spill(parsed, spill_directory / f"offsets-{number}"))
-    return pieces
+    return pieces, list(directory.entries())

@@ -1,14 +1,12 @@
 """Processes of a replay and what each of them does next: step a window of its lanes before parsing ahead.
 
-A lane belongs to one process. Parsing runs at most `AHEAD` ranges in front of stepping, so that the spill stays small. A
-process that dies takes the replay with it: a replay is repeated, not repaired.
+A lane belongs to one process. A process that dies takes the replay with it: a replay is repeated, not repaired.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +15,8 @@ from ingest.offline import FileRange
 from spark_jobs.errors import JobError, StoppedError
 from spark_jobs.model import ModelFactory
 from spark_jobs.replay import worker
-from spark_jobs.replay.worker import Parsed, Step, Stepped
+from spark_jobs.replay.windows import Window
+from spark_jobs.replay.worker import Parsed, Stepped
 
 STOP_PATIENCE_S = 5.0
 
@@ -25,8 +24,9 @@ STOP_PATIENCE_S = 5.0
 class Pool:
     """A fixed number of processes."""
 
-    def __init__(self, factory: ModelFactory, spill_directory: Path, size: int) -> None:
-        """Start the processes."""
+    def __init__(self, factory: ModelFactory, spill_directory: Path, size: int, lanes: int) -> None:
+        """Start the processes; lane i belongs to process i modulo their number."""
+        self.size = size
         # spawn: the parent has threads (Delta's, the progress bar's), and a fork of it may inherit a held lock.
         context = multiprocessing.get_context("spawn")
         self._pipes: list[Connection] = []
@@ -34,20 +34,22 @@ class Pool:
         for number in range(size):
             here, there = context.Pipe()
             process = context.Process(
-                target=worker.run, args=(there, factory, str(spill_directory), str(number)), daemon=True
+                target=worker.run,
+                args=(there, factory, str(spill_directory), str(number), list(range(number, lanes, size)), lanes),
+                daemon=True,
             )
             process.start()
             there.close()
             self._pipes.append(here)
             self._processes.append(process)
-        self._steps: list[deque[Step]] = [deque() for _ in range(size)]
+        self._steps: list[deque[Window]] = [deque() for _ in range(size)]
         self._ranges: deque[tuple[int, FileRange]] = deque()
         self._busy: dict[int, int | None] = {}
 
-    def step(self, steps: Sequence[Step]) -> None:
-        """Queue steps with the owners of their lanes."""
-        for step in steps:
-            self._steps[step.lane % len(self._pipes)].append(step)
+    def step(self, window: Window) -> None:
+        """Queue a window with every process."""
+        for queue in self._steps:
+            queue.append(window)
         self._feed()
 
     def parse(self, number: int, piece: FileRange) -> None:

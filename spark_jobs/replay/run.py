@@ -30,8 +30,8 @@ from spark_jobs.replay.inputs import check_files, groups_of, offsets_pieces, siz
 from spark_jobs.replay.pieces import Piece
 from spark_jobs.replay.pool import Pool
 from spark_jobs.replay.summary import Summary, count_tables
-from spark_jobs.replay.windows import Window, Windows
-from spark_jobs.replay.worker import Parsed, Step
+from spark_jobs.replay.windows import Entries, Window, Windows
+from spark_jobs.replay.worker import Parsed
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import highest_batch, path_of
@@ -71,6 +71,7 @@ class _Flight:
     window: Window
     outputs: list[tuple[int, str, bytes]] = field(default_factory=list)
     missing: int = 0
+    unattributed: int = 0
 
 
 def prepare_tables(tables: Path, *, append: bool, overwrite: bool) -> int:
@@ -118,9 +119,9 @@ def replay(
         # Beside the tables and not in a system directory that may be small or in memory.
         spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".kardia-spill-", dir=tables)))
         size = min(workers or os.cpu_count() or 1, inputs.lanes)
-        pool = stack.enter_context(Pool(factory, spill, size))
-        run = _Run(inputs, ranges, pool, writer, first_batch, told)
-        summary = run.run(offsets_pieces(inputs.offsets, inputs.lanes, spill))
+        pool = stack.enter_context(Pool(factory, spill, size, inputs.lanes))
+        run = _Run(ranges, pool, writer, first_batch, told)
+        summary = run.run(*offsets_pieces(inputs.offsets, inputs.lanes, spill))
     return count_tables(summary, tables, first_batch)
 
 
@@ -129,22 +130,20 @@ class _Run:
 
     def __init__(
         self,
-        inputs: Inputs,
         ranges: list[FileRange],
         pool: Pool,
         writer: DeltaRsWriter,
         first_batch: int,
         told: Told,
     ) -> None:
-        self._lanes = inputs.lanes
         self._ranges = ranges
         self._groups = groups_of(ranges)
         self._pool = pool
         self._writer = writer
         self._first_batch = first_batch
         self._told = told
-        self._windows = Windows(inputs.lanes)
-        self._parsed: dict[int, list[Piece]] = {}
+        self._windows = Windows()
+        self._parsed: dict[int, Parsed] = {}
         self._asked = 0
         self._formed = 0
         self._flights: deque[_Flight] = deque()
@@ -152,27 +151,28 @@ class _Run:
         self._lines: dict[str, tuple[int, float]] = {}
         self._summary = Summary()
 
-    def run(self, offsets: list[Piece]) -> Summary:
+    def run(self, offsets: list[Piece], learned: Entries) -> Summary:
         """Run to the last line."""
         self._told.total_bytes(sum(map(size_of, self._ranges)))
         for piece in offsets:
             self._count(piece, 0.0)
-        self._windows.add(offsets)
+        self._windows.add(offsets, learned)
         self._ask()
         if not self._ranges:
-            self._form(drain=True)
+            self._form()
         while self._flights or self._formed < len(self._groups):
             for number, answer in self._pool.take():
                 if isinstance(answer, Parsed) and number is not None:
                     self._take_parsed(number, answer)
                 elif not isinstance(answer, Parsed):
                     flight = self._by_number[answer.window]
-                    flight.outputs.extend((answer.lane, table, blob) for table, blob in answer.rows.items())
+                    flight.outputs.extend(answer.outputs)
                     flight.missing -= 1
+                    # Every process sees the whole directory and so counts the same.
+                    flight.unattributed = answer.unattributed
             while self._flights and not self._flights[0].missing:
                 self._commit(self._flights.popleft())
                 self._ask()
-        self._summary.unattributed = self._windows.unattributed
         return self._summary
 
     def _ask(self) -> None:
@@ -186,36 +186,35 @@ class _Run:
             self._asked += 1
 
     def _take_parsed(self, number: int, answer: Parsed) -> None:
-        self._parsed[number] = answer.pieces
+        self._parsed[number] = answer
         share = size_of(self._ranges[number]) / max(1, len(answer.pieces))
         for piece in answer.pieces:
             self._count(piece, share)
             self._told.advanced(share * PARSED_SHARE, 0)
         while self._formed < len(self._groups) and all(one in self._parsed for one in self._groups[self._formed]):
             for one in self._groups[self._formed]:
-                self._windows.add(self._parsed.pop(one))
+                parsed = self._parsed.pop(one)
+                self._windows.add(parsed.pieces, parsed.learned)
             self._formed += 1
-            self._form(drain=self._formed == len(self._groups))
+            self._form()
             self._ask()
 
     def _count(self, piece: Piece, share: float) -> None:
         self._lines[piece.path] = piece.lines, share
         self._summary.lines += piece.lines
-        self._summary.events += sum(segment.events for segment in piece.lanes)
-        self._summary.events += sum(client.segment.events for client in piece.unrouted)
+        self._summary.events += piece.events
         self._summary.ignored += sum(piece.ignored.values())
         self._summary.rejected += sum(piece.rejected.values())
 
-    def _form(self, *, drain: bool) -> None:
-        first = self._groups[self._formed][0] if not drain else len(self._ranges)
+    def _form(self) -> None:
+        """Make the windows that are ready now that a group is parsed."""
+        first = self._groups[self._formed][0] if self._formed < len(self._groups) else len(self._ranges)
         coming = [(piece.source, piece.first_at_ms) for piece in self._ranges[first:]]
-        for window in self._windows.ready(lambda: coming, drain=drain):
-            flight = _Flight(window, missing=self._lanes)
+        for window in self._windows.ready(coming):
+            flight = _Flight(window, missing=self._pool.size)
             self._flights.append(flight)
             self._by_number[window.number] = flight
-            self._pool.step(
-                [Step(window.number, lane, window.tasks[lane], window.readings, window.last) for lane in range(self._lanes)]
-            )
+            self._pool.step(window)
 
     def _commit(self, flight: _Flight) -> None:
         window = flight.window
@@ -223,7 +222,8 @@ class _Run:
         self._writer.write(batch_id, to_tables(merge(flight.outputs), batch_id))
         del self._by_number[window.number]
         self._summary.windows += 1
-        for path in window.paths:
-            Path(path).unlink()
-            lines, share = self._lines.pop(path)
+        self._summary.unattributed += flight.unattributed
+        for piece in window.pieces:
+            Path(piece.path).unlink()
+            lines, share = self._lines.pop(piece.path)
             self._told.advanced(share * (1 - PARSED_SHARE), lines)

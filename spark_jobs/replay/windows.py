@@ -12,32 +12,19 @@ The second line is what lets a quiet server.log keep pace with the request log b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from ingest.router import Directory
-from kardia.events import broker_of, lane_of, stream_of
-from spark_jobs.replay.pieces import Piece, Segment
+from kardia.events import broker_of, stream_of
+from spark_jobs.replay.pieces import Piece
 
 WINDOW_PIECES = 16
 """Pieces of one window: 8 MiB of log each, so some 130,000 lines, 200 MB as events over all lanes."""
 
-
-REJECTED_LANE = 0
-"""Lane that takes the refused lines."""
-
-
-class Task(msgspec.Struct, array_like=True, frozen=True):
-    """A segment to feed to one lane; `shards` is empty for events that carry their own."""
-
-    path: str
-    source: str
-    counted: int
-    """Events of it that the ticks of its source count (refused lines are not)."""
-    segment: Segment
-    shards: list[int]
+Entries = list[tuple[str, str, list[int]]]
+"""Part of a directory (`ingest.router`): client id, address, shards."""
 
 
 class Reading(msgspec.Struct, array_like=True, frozen=True):
@@ -55,13 +42,11 @@ class Window(msgspec.Struct, array_like=True):
     """Everything one step of all lanes needs."""
 
     number: int
-    horizon_ms: float
-    tasks: list[list[Task]]
-    """By lane."""
+    pieces: list[Piece]
+    learned: Entries
+    """Clients of FETCHs learned since the window before; known before the first event of this window is routed."""
     readings: list[Reading]
     last: bool
-    paths: list[str]
-    """Files that are not needed after this window."""
 
 
 @dataclass
@@ -76,19 +61,16 @@ class _Stream:
 class Windows:
     """Takes pieces as they are parsed, gives windows."""
 
-    def __init__(self, lanes: int, size: int = WINDOW_PIECES) -> None:
+    def __init__(self, size: int = WINDOW_PIECES) -> None:
         """Begin with nothing read."""
-        self._lanes = lanes
         self._size = size
         self._waiting: list[Piece] = []
-        self._directory = Directory()
+        self._learned: Entries = []
         self._streams: dict[str, _Stream] = {}
         self._broker_last_ms: dict[str, float] = {}
         self._number = 0
-        self.unattributed = 0
-        """Events that name no group and whose client is not known."""
 
-    def add(self, pieces: Iterable[Piece]) -> None:
+    def add(self, pieces: Iterable[Piece], learned: Entries) -> None:
         """Take parsed pieces. Those of one source must come in order of their positions."""
         latest: dict[str, float] = {}
         for piece in self._waiting:
@@ -98,53 +80,32 @@ class Windows:
             piece.first_at_ms = latest[piece.source] = max(piece.first_at_ms, latest.get(piece.source, 0.0))
             broker = broker_of(piece.source)
             self._broker_last_ms[broker] = max(piece.last_at_ms, self._broker_last_ms.get(broker, 0.0))
-            self._directory.merge(piece.directory)
-            piece.directory = []
             self._waiting.append(piece)
+        self._learned.extend(learned)
         self._waiting.sort(key=lambda piece: piece.first_at_ms)
 
-    def ready(self, coming: Callable[[], Iterable[tuple[str, float]]], *, drain: bool) -> Iterator[Window]:
-        """Windows that can be fed now.
-
-        `coming` gives source and first stamp of everything not parsed yet; `drain` says that there is nothing.
-        """
-        unparsed = list(coming())
-        horizon_ms = min((at_ms for _, at_ms in unparsed), default=math.inf)
-        while self._waiting and (drain or self._waiting[0].first_at_ms <= horizon_ms):
-            chosen = [piece for piece in self._waiting[: self._size] if drain or piece.first_at_ms <= horizon_ms]
+    def ready(self, coming: Sequence[tuple[str, float]]) -> Iterator[Window]:
+        """Windows that can be fed now; `coming` is source and first stamp of everything not parsed yet."""
+        drain = not coming
+        horizon_ms = min((at_ms for _, at_ms in coming), default=math.inf)
+        later = {broker_of(source) for source, _ in coming}
+        while self._waiting and self._waiting[0].first_at_ms <= horizon_ms:
+            chosen = [piece for piece in self._waiting[: self._size] if piece.first_at_ms <= horizon_ms]
             self._waiting = self._waiting[len(chosen) :]
             upto_ms = min(horizon_ms, self._waiting[0].first_at_ms if self._waiting else math.inf)
-            busy = {broker_of(piece.source) for piece in self._waiting} | {broker_of(source) for source, _ in unparsed}
+            busy = later | {broker_of(piece.source) for piece in self._waiting}
             yield self._window(chosen, upto_ms, busy, last=drain and not self._waiting)
         if drain and self._number == 0:
             yield self._window([], math.inf, set(), last=True)
 
     def _window(self, chosen: list[Piece], horizon_ms: float, busy: set[str], *, last: bool) -> Window:
-        tasks: list[list[Task]] = [[] for _ in range(self._lanes)]
         for piece in chosen:
             self._note(piece)
-            for lane, segment in enumerate(piece.lanes):
-                if segment.events:
-                    refused = sum(piece.rejected.values()) if lane == REJECTED_LANE else 0
-                    tasks[lane].append(Task(piece.path, piece.source, segment.events - refused, segment, []))
-            for client in piece.unrouted:
-                self._route(piece, client.client_id, client.client_host, client.segment, tasks)
         readings = [self._reading(stream, horizon_ms, busy) for stream in sorted(self._streams)]
-        window = Window(self._number, horizon_ms, tasks, readings, last, [piece.path for piece in chosen])
+        window = Window(self._number, chosen, self._learned, readings, last)
+        self._learned = []
         self._number += 1
         return window
-
-    def _route(self, piece: Piece, client_id: str, host: str, segment: Segment, tasks: list[list[Task]]) -> None:
-        shards = self._directory.shards_of((client_id, host))
-        if not shards:
-            self.unattributed += segment.events
-            ignored = self._streams[stream_of(piece.source)].ignored
-            ignored["unattributed_fetch"] = ignored.get("unattributed_fetch", 0) + segment.events
-        by_lane: dict[int, list[int]] = {}
-        for shard in shards:
-            by_lane.setdefault(lane_of(shard, self._lanes), []).append(shard)
-        for lane, its in by_lane.items():
-            tasks[lane].append(Task(piece.path, piece.source, segment.events * len(its), segment, its))
 
     def _note(self, piece: Piece) -> None:
         stream = self._streams.setdefault(stream_of(piece.source), _Stream())
