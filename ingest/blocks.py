@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
 from ingest.router import UNROUTED, Client, Directory
-from kardia.events import Event, Kind
+from kardia.events import SILENCE_MS, Event, Kind
 
 _BOM = b"\xef\xbb\xbf"
 _LONG_HEAD_BYTES = 64 * 1024
@@ -40,6 +40,8 @@ class Sink:
     """Stamp of the first line that has one."""
     last_at_ms: float | None = None
     """Highest stamp seen."""
+    silences: list[tuple[float, float]] = field(default_factory=list)
+    """Between two lines nothing was logged for `SILENCE_MS` or longer: from, to."""
 
     def __post_init__(self) -> None:
         """One list per lane."""
@@ -85,7 +87,8 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
     sink.lines += len(lines)
     read, add, ignored = dialect.read, sink.add, sink.ignored
     lanes, events, unrouted, learn = sink.lanes, sink.events, sink.unrouted, sink.directory.learn
-    highest = 0.0
+    before = highest = sink.last_at_ms or 0.0
+    quiet = False
     at = start
     for raw in lines:
         begin, at = at, at + len(raw) + 1
@@ -100,8 +103,10 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
             ignored[reading] += 1
         elif isinstance(reading, Event):
             kind = reading[0]
-            if reading[5] > highest:
-                highest = reading[5]
+            logged_at = reading[5]
+            if logged_at > highest:
+                quiet = quiet or logged_at - highest >= SILENCE_MS
+                highest = logged_at
             if kind == _FETCH:
                 client = (reading[12], reading[13])
                 waiting = unrouted.get(client)
@@ -118,6 +123,19 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
             for event in reading:
                 add(event)
     _note_stamps(dialect, lines, sink, highest)
+    if quiet or (sink.last_at_ms or 0.0) - highest >= SILENCE_MS:
+        _note_silences(dialect, lines, sink, before)
+
+
+def _note_silences(dialect: Dialect, lines: list[bytes], sink: Sink, before: float) -> None:
+    """Events were far apart: look at every line, because ignored ones show as well that the log was alive."""
+    last = before
+    for line in lines:
+        at_ms = dialect.stamp_ms(line)
+        if at_ms is not None and at_ms > last:
+            if last and at_ms - last >= SILENCE_MS:
+                sink.silences.append((last, at_ms))
+            last = at_ms
 
 
 def _note_stamps(dialect: Dialect, lines: list[bytes], sink: Sink, highest: float) -> None:

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -88,6 +88,7 @@ class ParsedRange(msgspec.Struct):
     first_at_ms: float
     last_at_ms: float
     """Highest stamp of the range, 0 when no line has one."""
+    silences: list[tuple[float, float]] = []
 
     def packed(self) -> bytes:
         """The range as bytes: several times faster between processes than pickle."""
@@ -107,8 +108,13 @@ class ParsedRange(msgspec.Struct):
         """
         at_ms = self.last_at_ms if complete_to_ms is None else complete_to_ms
         counts = sent or {}
+        signs = {
+            "first_line_at_ms": self.first_at_ms,
+            "last_line_at_ms": self.last_at_ms,
+            "silences": [list(pair) for pair in self.silences],
+        }
         return [
-            tick(self.source, self.start, self.end, at_ms, counts.get(lane, 0), self.lines, self.ignored, at_ms)
+            tick(self.source, self.start, self.end, at_ms, counts.get(lane, 0), self.lines, self.ignored, at_ms, signs)
             for lane in range(len(self.events))
         ]
 
@@ -126,8 +132,12 @@ def tick(
     lines: int,
     ignored: dict[str, int],
     wall_at_ms: float,
+    signs: dict[str, Any] | None = None,
 ) -> Event:
-    """TICK: everything this source logged up to `complete_to_ms` has been sent. `start` is where the last one ended."""
+    """TICK: everything this source logged up to `complete_to_ms` has been sent. `start` is where the last one ended.
+
+    `signs` say when the log was alive: `first_line_at_ms`, `last_line_at_ms`, `silences`; see `kardia.events.DETAILS`.
+    """
     at = float(complete_to_ms)
     detail = {
         "previous_end": start,
@@ -135,6 +145,7 @@ def tick(
         "lines": lines,
         "ignored": dict(ignored),
         "wall_at_ms": wall_at_ms,
+        **(signs or {}),
     }
     return Event(int(Kind.TICK), ALL_SHARDS, source, start, end, at, at, at, at, detail=detail)
 
@@ -369,6 +380,7 @@ def _parsed(source: str, start: int, end: int, sink: Sink) -> ParsedRange:
         dict(sink.rejected),
         sink.first_at_ms or 0.0,
         sink.last_at_ms or 0.0,
+        sink.silences,
     )
 
 

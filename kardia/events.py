@@ -150,6 +150,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "lines": "int, lines read between the two ticks",
         "ignored": "dict reason -> count",
         "wall_at_ms": "float, the collector's wall clock",
+        "first_line_at_ms": "float, stamp of the first line since the last tick",
         "last_line_at_ms": "float, stamp of the last line read, of whatever kind: the broker was alive then",
         "silences": "list of [from_ms, to_ms]: between two lines nothing at all was logged for SILENCE_MS or longer",
     },

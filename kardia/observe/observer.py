@@ -13,7 +13,7 @@ from heapq import heappop
 from operator import itemgetter
 from typing import Any
 
-from kardia.events import Event, Kind, broker_of, stream_of
+from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.model.sessions import Coordinator, coordinator_of_connection
 from kardia.model.states import GroupState
 from kardia.observe import expiry, rebalance, records, requests, rows
@@ -204,12 +204,21 @@ class Observer(Facts):
             source.since_tick = 0
         if event.logged_at_ms > stream.complete_to:
             stream.complete_to = event.logged_at_ms
+        if not repeated:
+            self._note_silences(broker_of(event.source), stream.alive_to, detail)
         alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
         if alive_to > stream.alive_to:
             stream.alive_to = alive_to
-        if detail.get("silences") and not repeated:
-            silences = self.silences.setdefault(broker_of(event.source), [])
-            silences.extend([float(begin), float(end)] for begin, end in detail["silences"])
+
+    def _note_silences(self, broker: str, alive_to: float, detail: dict[str, Any]) -> None:
+        """Remember when the whole log was silent, within what a tick covers and since the one before."""
+        found = [[float(begin), float(end)] for begin, end in detail.get("silences") or ()]
+        first_at = float(detail.get("first_line_at_ms", NEVER))
+        if 0 <= alive_to <= first_at - SILENCE_MS:
+            found.insert(0, [alive_to, first_at])
+        if found:
+            silences = self.silences.setdefault(broker, [])
+            silences += found
             del silences[:-MAX_SILENCES]
 
     def _on_rejected(self, event: Event) -> None:

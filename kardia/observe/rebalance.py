@@ -198,6 +198,10 @@ def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Memb
     if began >= 0 and longest > 0 and joined_at - began >= 0.5 * longest:
         near = abs(joined_at - began - longest) <= 4 * tolerance
         return joined_at, "rebalance_timeout", "exact" if near else "inferred"
+    if armed <= group.loaded_at and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
+        # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
+        # joined at this instant, so the phase ended because this member's session did.
+        return joined_at, "session_expired", "inferred"
     return joined_at, "unknown", "unknown"
 
 
