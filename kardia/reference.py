@@ -30,7 +30,7 @@ def tables_page() -> str:
         "# Tables\n\n",
         "Delta tables in one directory, a folder each. Durations end in `_ms`, instants in `_at_ms` (epoch "
         "milliseconds, UTC, on the broker's clock). Rows are never changed in place: of rows with the same key, the "
-        "one with the highest `known_at_ms` stands. A reader trusts rows whose `batch_id` is covered by `progress`.\n\n",
+        "one with the highest `known_at_ms` stands. A reader trusts rows whose `batch_id` `progress` covers.\n\n",
         f"`certainty` is one of {', '.join(f'`{name}`' for name in CERTAINTIES)}. "
         "`end_cause`: " + ", ".join(f"`{name}`" for name in END_CAUSES) + ". "
         "`trigger`: " + ", ".join(f"`{name}`" for name in TRIGGERS) + ". "

@@ -136,3 +136,16 @@ def test_without_the_offsets_topic_the_same_members_are_evicted() -> None:
         rows = standing("members", observe(lanes_of(name, offsets=False))["members"])
         said = {row["member_id"] for row in rows if row["end_cause"] == "session_expired"}
         assert said == {item["member_id"] for item in Story(name).expect["evictions"]}
+
+
+def test_a_group_goes_on_in_another_brokers_log_when_its_coordinator_is_killed() -> None:
+    """The killed broker evicts nobody; the id that librdkafka gave up is evicted one session after the load."""
+    name = "m01_coordinator_kill-4.1.2"
+    said = {
+        row["member_id"]: row["ended_at_ms"]
+        for row in members(name)
+        if row["end_cause"] == "session_expired" and row["protocol"] == "classic"
+    }
+    true = {item["member_id"]: item["t"] for item in Story(name).expect["evictions"] if item["why"] == "session timeout"}
+    assert said.keys() == true.keys()
+    assert all(abs(said[member] - at_ms) <= WITHIN_MS for member, at_ms in true.items())
