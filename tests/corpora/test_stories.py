@@ -146,6 +146,7 @@ def test_a_group_goes_on_in_another_brokers_log_when_its_coordinator_is_killed()
         for row in members(name)
         if row["end_cause"] == "session_expired" and row["protocol"] == "classic"
     }
-    true = {item["member_id"]: item["t"] for item in Story(name).expect["evictions"] if item["why"] == "session timeout"}
+    evictions = Story(name).expect["evictions"]
+    true = {item["member_id"]: item["t"] for item in evictions if item["why"] == "session timeout"}
     assert said.keys() == true.keys()
     assert all(abs(said[member] - at_ms) <= WITHIN_MS for member, at_ms in true.items())
