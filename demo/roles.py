@@ -44,9 +44,9 @@ def collect_command(config: UpConfig) -> list[str]:
     command += ["--topic", config.topic, "--positions", str(config.data / "positions")]
     command += ["--log-timezone", collect.log_timezone, "--metrics-port", str(collect.metrics_port)]
     for path in collect.request_log:
-        command += ["--request-log", str(path)]
+        command += ["--request-log", path]
     for path in collect.server_log:
-        command += ["--server-log", str(path)]
+        command += ["--server-log", path]
     return command
 
 

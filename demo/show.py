@@ -97,7 +97,7 @@ def configuration(options: Options, broker: Broker) -> UpConfig:
         cluster=CLUSTER,
         bootstrap_server=broker.bootstrap,
         data=options.directory / "kardia",
-        collect=CollectSection(request_log=(broker.request_log,), metrics_port=metrics_port),
+        collect=CollectSection(request_log=(str(broker.request_log),), log_timezone="UTC", metrics_port=metrics_port),
         serve=ServeSection(port=options.port or api_port),
     )
 

@@ -9,10 +9,12 @@ import difflib
 import socket
 from pathlib import Path
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from ingest.errors import IngestError
+from ingest.stamps import zone_named
 
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
@@ -28,18 +30,20 @@ class _Strict(BaseModel):
 class CollectSection(_Strict):
     """`collect`: the logs on this machine."""
 
-    request_log: tuple[Path, ...] = Field(min_length=1, description="kafka-request.log of the brokers on this machine")
-    server_log: tuple[Path, ...] = Field(default=(), description="server.log of the brokers, optional")
-    log_timezone: str = Field(default="UTC", description="time zone of the stamps, e.g. Europe/Berlin")
+    request_log: tuple[str, ...] = Field(min_length=1, description="kafka-request.log of each broker here, or patterns")
+    server_log: tuple[str, ...] = Field(default=(), description="server.log of each broker here, or patterns")
+    log_timezone: str = Field(description="time zone of the brokers' JVM: UTC, Europe/Berlin or +05:30")
     metrics_port: Port = Field(default=9464, description="port of the collector's own /metrics")
 
     @field_validator("log_timezone")
     @classmethod
     def _known_zone(cls, name: str) -> str:
         try:
-            ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError):
-            raise ValueError(f"{name!r} is no time zone; expected a name such as UTC or Europe/Berlin") from None
+            zone_named(name)
+        except IngestError:
+            raise ValueError(
+                f"{name!r} is no time zone; expected UTC, a name such as Europe/Berlin, or +05:30"
+            ) from None
         return name
 
 
@@ -119,19 +123,19 @@ def busy_ports(config: UpConfig) -> list[str]:
 
 
 _PATHS = {"data", "tables"}
-_PATH_LISTS = {"request_log", "server_log"}
+_LISTS = {"request_log", "server_log"}
 
 
 def _shaped(data: dict[Any, Any]) -> dict[Any, Any]:
+    """Texts that are meant as paths or as lists of one become that; everything else stays as it was written."""
     shaped: dict[Any, Any] = {}
     for key, value in data.items():
         if isinstance(value, dict):
             shaped[key] = _shaped(value)
         elif key in _PATHS and isinstance(value, str):
             shaped[key] = Path(value).expanduser()
-        elif key in _PATH_LISTS and isinstance(value, list | str):
-            items = [value] if isinstance(value, str) else value
-            shaped[key] = tuple(Path(item).expanduser() if isinstance(item, str) else item for item in items)
+        elif key in _LISTS and isinstance(value, list | str):
+            shaped[key] = tuple([value] if isinstance(value, str) else value)
         else:
             shaped[key] = value
     return shaped

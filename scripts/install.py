@@ -181,26 +181,26 @@ def run(command: Sequence[str], doing: str) -> None:
     environ.setdefault("UV_HTTP_TIMEOUT", "180")
     started = time.monotonic()
     free_before = shutil.disk_usage(ROOT).free
-    process = subprocess.Popen(
-        list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environ
-    )
-    said: queue.Queue[str | None] = queue.Queue()
-    threading.Thread(target=_listen, args=(process, said), daemon=True).start()
     lines: list[str] = []
-    while True:
-        try:
-            line = said.get(timeout=HEARTBEAT_S)
-        except queue.Empty:
-            written = max(0, free_before - shutil.disk_usage(ROOT).free) / 1e6
-            say(f"  ... still {doing}: {time.monotonic() - started:.0f} s, {written:.0f} MB written")
-            continue
-        if line is None:
-            break
-        lines.append(line)
-        # uv ends with one line per package; the lines about what is being fetched or built are the progress.
-        if not re.match(r"\s+[+~-] ", line):
-            say(f"  {line.rstrip()}")
-    if process.wait() != 0:
+    with subprocess.Popen(
+        list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environ
+    ) as process:
+        said: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=_listen, args=(process, said), daemon=True).start()
+        while True:
+            try:
+                line = said.get(timeout=HEARTBEAT_S)
+            except queue.Empty:
+                written = max(0, free_before - shutil.disk_usage(ROOT).free) / 1e6
+                say(f"  ... still {doing}: {time.monotonic() - started:.0f} s, {written:.0f} MB written")
+                continue
+            if line is None:
+                break
+            lines.append(line)
+            # uv ends with one line per package; the lines about what is being fetched or built are the progress.
+            if not re.match(r"\s+[+~-] ", line):
+                say(f"  {line.rstrip()}")
+    if process.returncode != 0:
         raise SetupError(explain(doing, "".join(lines)))
 
 

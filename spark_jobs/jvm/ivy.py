@@ -79,21 +79,22 @@ def retrieve(
     command += ["-cache", str(work / "cache")]
     command += ["-retrieve", f"{target}/[organisation]/[artifact]-[revision].[ext]"]
     before = _bytes_under(work / "cache")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     said: list[str] = []
-    reader = threading.Thread(target=lambda: said.extend(process.stdout or ()), daemon=True)
-    reader.start()
-    deadline = threading.Timer(FETCH_TIMEOUT_S, process.kill)
-    deadline.start()
-    try:
-        while _still_running(process):
-            on_bytes(max(0, _bytes_under(work / "cache") - before))
-    finally:
-        deadline.cancel()
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        reader.join()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        reader = threading.Thread(target=lambda: said.extend(process.stdout or ()), daemon=True)
+        reader.start()
+        deadline = threading.Timer(FETCH_TIMEOUT_S, process.kill)
+        deadline.start()
+        try:
+            while _still_running(process):
+                on_bytes(max(0, _bytes_under(work / "cache") - before))
+        finally:
+            deadline.cancel()
+            if process.poll() is None:
+                process.kill()
+            reader.join()
     on_bytes(max(0, _bytes_under(work / "cache") - before))
     if process.returncode != 0:
         raise JvmError(explain(said, work))

@@ -103,7 +103,7 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
     home = environ.get("JAVA_HOME", "")
     if home:
         found.append(("JAVA_HOME", Path(home) / "bin" / "java"))
-    on_path = shutil.which("java", path=environ.get("PATH"))
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
     if on_path:
         found.append(("PATH", Path(on_path)))
     return found

@@ -1,0 +1,64 @@
+"""What all tests share: what is left out is said loudly at the end, and one real broker for those that only need some.
+
+A test that needs a program from outside Python carries `needs_promtool` or `needs_chromium`. Without the program it is
+left out, never passed; with KARDIA_TEST_EVERYTHING set it fails instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from demo.broker import Broker
+
+PROGRAMS = {
+    "needs_promtool": ("promtool", "the Debian package prometheus"),
+    "needs_chromium": ("chromium", "the Debian package chromium"),
+}
+"""Marker, program, and where it comes from."""
+
+_LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the markers known."""
+    config.stash[_LEFT_OUT] = {}
+    for marker, (program, package) in PROGRAMS.items():
+        config.addinivalue_line("markers", f"{marker}: needs the program {program} ({package})")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out a test whose program is missing, and remember it."""
+    for marker, (program, package) in PROGRAMS.items():
+        if item.get_closest_marker(marker) is None or shutil.which(program) is not None:
+            continue
+        sentence = f"{program} is not on the path; install {package}, as .ci/run does"
+        if os.environ.get("KARDIA_TEST_EVERYTHING"):
+            pytest.fail(sentence, pytrace=False)
+        item.config.stash[_LEFT_OUT].setdefault(sentence, []).append(item.nodeid)
+        pytest.skip(sentence)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say at the end what was left out."""
+    left_out = config.stash[_LEFT_OUT]
+    if left_out:
+        terminalreporter.section("LEFT OUT, NOT TESTED", sep="!", red=True, bold=True)
+        for sentence, tests in left_out.items():
+            terminalreporter.write_line(f"{len(tests)} tests: {sentence}", red=True)
+            for name in tests:
+                terminalreporter.write_line(f"    {name}")
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One real broker for the whole run, for tests that take topics and groups of their own and do not stop it."""
+    from demo.broker import Broker
+
+    with Broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker

@@ -1,0 +1,65 @@
+"""The judge's own reading of server.log, against what is known of the recorded stories."""
+
+from __future__ import annotations
+
+import gzip
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from demo import server_log
+from demo.server_log import Fact
+from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, Story
+
+
+def read(story: Story) -> list[Fact]:
+    """Facts of a story within its scored time."""
+    expect = story.expect
+    with gzip.open(story.folder / "server.log.gz", "rt", encoding="utf-8", errors="replace") as lines:
+        return [
+            fact
+            for fact in server_log.facts(lines, ZoneInfo(story.zone))
+            if expect["start_ms"] <= fact.at_ms <= expect["end_ms"] and fact.group_id not in NOISE_GROUPS
+        ]
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_the_facts_are_those_of_the_recording(name: str) -> None:
+    story = Story(name)
+    facts, expect = read(story), story.expect
+    assert {(f.group_id, f.member_id, f.at_ms) for f in facts if f.what == server_log.MEMBER_FAILED} == {
+        (e["group"], e["member_id"], e["t"]) for e in expect["evictions"]
+    }
+    assert {(f.group_id, f.member_id, f.at_ms) for f in facts if f.what == server_log.MEMBER_LEFT} == {
+        (e["group"], e["member_id"], e["t"]) for e in expect["leaves"]
+    }
+    assert {(f.group_id, f.generation, f.at_ms) for f in facts if f.what == server_log.REBALANCE_STARTED} == {
+        (r["group"], r["from_gen"], r["t_start"]) for r in expect["rebalances"]
+    }
+    assert {(f.group_id, f.generation, f.at_ms) for f in facts if f.what == server_log.ASSIGNED} >= {
+        (r["group"], r["to_gen"], r["t_done"]) for r in expect["rebalances"] if r.get("t_done") and r["members"]
+    }
+    assert len([f for f in facts if f.what == server_log.GROUP_EMPTY]) == len(expect["empties"])
+
+
+def test_lines_of_others_are_no_facts() -> None:
+    lines = [
+        "",
+        "no stamp: Group g with generation 1 is now empty",
+        "[2026-01-02 03:04:05,006] INFO [BrokerServer id=1] Group g with generation 1 is now empty (kafka.Server)",
+        "[2026-01-02 03:04:05,006] INFO [GroupCoordinator id=1] Scheduling loading of metadata (kafka.Other)",
+    ]
+    assert list(server_log.facts(lines)) == []
+
+
+def test_a_new_static_member_is_known_from_the_rebalance_it_starts() -> None:
+    line = (
+        "[2026-01-02 03:04:05,006] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] Preparing to "
+        "rebalance group g in state PreparingRebalance with old generation 4 (reason: Adding new member shelf-1 with "
+        "group instance id shelf; client reason: not provided). (org.apache.kafka.GroupMetadataManager)"
+    )
+    started, added = server_log.facts([line])
+    assert (started.what, started.group_id, started.generation) == (server_log.REBALANCE_STARTED, "g", 4)
+    assert (added.what, added.member_id, added.at_ms) == (server_log.MEMBER_ADDED, "shelf-1", 1767323045006)
+    [dynamic] = server_log.facts([line.replace("id shelf;", "id null;")])
+    assert dynamic.what == server_log.REBALANCE_STARTED

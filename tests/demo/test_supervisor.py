@@ -1,0 +1,116 @@
+"""The supervisor: ready by condition, restarts what falls, gives up with the reason, stops in order, no orphan."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from demo import process, supervisor
+from demo.process import ProcessError
+from demo.supervisor import Role, Supervisor
+
+WAIT_S = 20.0
+
+
+def _role(tmp_path: Path, name: str, program: str) -> Role:
+    log = tmp_path / f"{name}.log"
+    return Role(name, [sys.executable, "-c", program], log, lambda: log.exists() and "ready" in log.read_text())
+
+
+def _waits(name: str, stopped: Path) -> str:
+    """A program that says when it is ready, and when it was asked to stop appends its name to a file."""
+    return (
+        "import signal, sys, pathlib\n"
+        "def stop(*_):\n"
+        f"    with pathlib.Path({str(stopped)!r}).open('a') as file: file.write({name!r} + '\\n')\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "print('ready', flush=True)\n"
+        "while True: signal.pause()\n"
+    )
+
+
+def test_roles_are_stopped_in_the_order_of_the_flow(tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
+    roles = [_role(tmp_path, name, _waits(name, stopped)) for name in ("collect", "stream", "serve")]
+    told: list[str] = []
+    with Supervisor(roles, told.append) as running:
+        assert list(running.pids) == ["collect", "stream", "serve"]
+        running.watch()
+    assert stopped.read_text().split() == ["collect", "stream", "serve"]
+    assert [sentence.split()[0] for sentence in told] == ["collect", "stream", "serve"]
+
+
+def test_a_role_that_falls_is_started_again(tmp_path: Path) -> None:
+    told: list[str] = []
+    role = _role(tmp_path, "stream", _waits("stream", tmp_path / "stopped"))
+    with Supervisor([role], told.append) as running:
+        first = running.pids["stream"]
+        psutil.Process(first).kill()
+
+        def other() -> bool:
+            running.watch()
+            return running.pids["stream"] != first
+
+        process.until(other, WAIT_S, lambda: "it was not started again")
+    assert any("stream ended with exit code -9 and was started again" in sentence for sentence in told)
+
+
+def test_a_role_that_keeps_falling_stops_the_whole_with_its_last_words(tmp_path: Path) -> None:
+    program = "import sys; print('ready', flush=True); print('the topic is gone', flush=True); sys.exit(3)"
+    role = _role(tmp_path, "collect", program)
+
+    def run_until_given_up() -> None:
+        with Supervisor([role], lambda _: None) as running:
+            while True:
+                running.watch()
+
+    with pytest.raises(ProcessError, match=r"(?s)collect (ended before|fell).*exit code 3.*the topic is gone"):
+        run_until_given_up()
+
+
+def test_a_role_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path: Path) -> None:
+    role = _role(tmp_path, "serve", "raise SystemExit('port 80 is taken')")
+    with pytest.raises(ProcessError, match=r"(?s)serve ended before it was ready.*port 80 is taken"):
+        Supervisor([role], lambda _: None).__enter__()
+
+
+def test_a_role_that_is_never_ready_stops_the_others_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "READY_TIMEOUT_S", 0.2)
+    stopped = tmp_path / "stopped"
+    log = tmp_path / "mute.log"
+    roles = [
+        Role("mute", [sys.executable, "-c", _waits("mute", stopped)], log, lambda: False),
+        _role(tmp_path, "other", _waits("other", stopped)),
+    ]
+    subject = Supervisor(roles, lambda _: None)
+    with pytest.raises(ProcessError, match="mute was not ready"):
+        subject.__enter__()
+    assert subject.pids == {}
+
+
+def test_a_killed_supervisor_leaves_no_orphan(tmp_path: Path) -> None:
+    program = _waits("role", tmp_path / "stopped")
+    parent = (
+        "import pathlib, signal, sys\n"
+        "from demo.supervisor import Role, Supervisor\n"
+        f"log = pathlib.Path({str(tmp_path / 'role.log')!r})\n"
+        f"role = Role('role', [sys.executable, '-c', {program!r}], log, lambda: 'ready' in log.read_text())\n"
+        "with Supervisor([role], lambda _: None) as running:\n"
+        "    print(running.pids['role'], flush=True)\n"
+        "    signal.pause()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, env=process.environ()
+    ) as running:
+        assert running.stdout is not None
+        pid = int(running.stdout.readline())
+        assert psutil.pid_exists(pid)
+        running.send_signal(signal.SIGKILL)
+    process.until(lambda: not psutil.pid_exists(pid), WAIT_S, lambda: "an orphan")
+    assert not (tmp_path / "stopped").exists()

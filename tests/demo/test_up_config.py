@@ -1,0 +1,108 @@
+"""The one file of `kardia up`: every mistake is a sentence, all of them at once, and nothing is started."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from demo import process
+from demo.up_config import ConfigError, busy_ports, load
+
+GOOD = """
+cluster: prod-eu
+bootstrap_server: 127.0.0.1:9092
+data: {data}
+collect:
+  request_log: [/var/log/kafka/kafka-request.log]
+  log_timezone: Europe/Berlin
+serve:
+  port: 18080
+"""
+
+
+def _write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "kardia.yaml"
+    path.write_text(text.format(data=tmp_path))
+    return path
+
+
+def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
+    config = load(_write(tmp_path, GOOD))
+    assert config.tables == tmp_path / "tables"
+    assert config.topic == "kardia.events"
+    assert config.collect.request_log == ("/var/log/kafka/kafka-request.log",)
+    assert config.collect.metrics_port == 9464
+    assert config.serve.host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentences"),
+    [
+        (("cluster:", "clustr:"), ["clustr is not a known key; did you mean cluster?", "cluster is missing"]),
+        (("request_log", "reqest_log"), ["collect.reqest_log is not a known key; did you mean request_log?"]),
+        (("  port: 18080", "  zzz: 1"), ["serve.zzz is not a known key; known are host, port."]),
+        (("port: 18080", "port: '18080'"), ["serve.port: Input should be a valid integer, not '18080'."]),
+        (("port: 18080", "port: 70000"), ["serve.port: Input should be less than or equal to 65535, not 70000."]),
+        (("port: 18080", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
+        (("Europe/Berlin", "Berlin"), ["'Berlin' is no time zone; expected UTC"]),
+        (("  log_timezone: Europe/Berlin\n", ""), ["collect.log_timezone is missing; expected the time zone"]),
+        (("data: {data}\n", ""), ["data is missing; expected the directory"]),
+        (("[/var/log/kafka/kafka-request.log]", "[]"), ["collect.request_log"]),
+        (("collect:", "collect: ["), ["is not YAML"]),
+    ],
+)
+def test_each_mistake_is_a_sentence(tmp_path: Path, change: tuple[str, str], sentences: list[str]) -> None:
+    assert change[0] in GOOD
+    path = _write(tmp_path, GOOD.replace(*change))
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    for sentence in sentences:
+        assert f"{path}" in str(refused.value)
+        assert sentence in str(refused.value)
+
+
+def test_all_mistakes_come_together(tmp_path: Path) -> None:
+    text = GOOD.replace("cluster:", "clustr:").replace("18080", "0").replace("Europe/Berlin", "Nowhere")
+    with pytest.raises(ConfigError) as refused:
+        load(_write(tmp_path, text))
+    assert len(str(refused.value).splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [(None, "cannot be read"), ("", "holds no settings"), ("- a", "holds")]
+)
+def test_a_file_without_settings(tmp_path: Path, content: str | None, expected: str) -> None:
+    path = tmp_path / "kardia.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=expected):
+        load(path)
+
+
+def test_a_taken_port_is_named_with_its_key(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        config = load(_write(tmp_path, GOOD.replace("18080", str(port))))
+        assert [
+            sentence for sentence in busy_ports(config) if f"serve.port: 127.0.0.1:{port} cannot be had" in sentence
+        ]
+
+
+def test_check_shows_the_roles_and_starts_nothing(tmp_path: Path) -> None:
+    path = _write(tmp_path, GOOD)
+    command = [sys.executable, "-m", "kardia.command.main", "up", "--check", "--config", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=process.environ())
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["collect", "stream", "serve"]
+    assert "--log-timezone Europe/Berlin" in done.stdout
+    assert list(tmp_path.iterdir()) == [path]
+    path.write_text("clustr: x\n")
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, env=process.environ())
+    assert refused.returncode == 2
+    assert "did you mean cluster?" in refused.stderr
