@@ -8,39 +8,11 @@ until the join phase ends and shows who was there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import polls, rebalance
+from kardia.observe import deadlines, rebalance
+from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
-
-if TYPE_CHECKING:
-    from kardia.observe.facts import Facts
-
-GRACE_MS = 10.0
-"""A heartbeat within that of the deadline is taken to have come before it, as its own answer says."""
-
-
-def next_due(observer: Facts, member: Member) -> float:
-    """Instant of the next thing to look at for a member; NEVER when there is none."""
-    due = NEVER
-    deadline = member.deadline
-    if deadline >= 0 and not member.overdue:
-        due = deadline + GRACE_MS
-        if member.session_prediction_at < 0:
-            due = min(due, predict_session_at(observer, member))
-    poll_at = polls.predict_at(observer, member)
-    if poll_at >= 0 and (due < 0 or poll_at < due):
-        due = poll_at
-    return due
-
-
-def predict_session_at(observer: Facts, member: Member) -> float:
-    """When silence is long enough to predict a session timeout: half of it, and longer than the member's habit."""
-    settings = observer.settings
-    silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.habit_ms)
-    return member.armed_at + min(silence, settings.predict_by_share * member.session_ms)
 
 
 def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -> None:
@@ -48,32 +20,27 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
     member.timer_at = NEVER
     deadline = member.deadline
     if deadline >= 0 and not member.overdue:
-        if now >= deadline + GRACE_MS:
+        if now >= deadline + deadlines.GRACE_MS:
             on_session_expired(observer, group, member, deadline)
             if member.member_id not in group.members:
                 return
-        elif member.session_prediction_at < 0 and now >= predict_session_at(observer, member):
-            if believed_silent(group, member):
+        elif member.session_prediction_at < 0 and now >= deadlines.predict_session_at(observer.settings, member):
+            if deadlines.believed_silent(group, member):
                 member.session_prediction_at = now
                 member.session_prediction_deadline = deadline
                 observer.emit_prediction(group, member, "session", "open", NEVER)
             else:
-                observer.watch(group, member, not_before=deadline + GRACE_MS)
+                observer.watch(group, member, not_before=deadline + deadlines.GRACE_MS)
                 return
-    poll_at = polls.predict_at(observer, member)
+    poll_at = deadlines.predict_poll_at(observer.settings, member)
     if poll_at >= 0 and now >= poll_at:
-        if polls.may_be_waiting(group, member, now):
+        if deadlines.may_be_waiting(group, member, now):
             observer.watch(group, member, not_before=now + 0.1 * member.rebalance_ms)
             return
         member.poll_prediction_at = now
         member.poll_prediction_deadline = member.polled_at + member.rebalance_ms
         observer.emit_prediction(group, member, "poll", "open", NEVER)
     observer.watch(group, member)
-
-
-def believed_silent(group: Group, member: Member) -> bool:
-    """Whether silence is unusual: not for a member that was told of a rebalance and is now waiting to be let in."""
-    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and len(group.members) > 1)
 
 
 def on_session_expired(observer: Facts, group: Group, member: Member, deadline: float) -> None:
@@ -83,7 +50,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     waits_for_nobody = alone or (group.state == GroupState.COMPLETING and member.member_id == group.leader)
     seen = not observer.silent_at(group.broker, deadline)
     if seen and (group.state in (GroupState.STABLE, GroupState.UNKNOWN) or waits_for_nobody):
-        observer.end_member(group, member, deadline, "session_expired", "", "inferred")
+        rebalance.end_member(observer, group, member, deadline, "session_expired", "", "inferred")
     else:
         member.overdue = True
 

@@ -11,14 +11,11 @@ from typing import Any
 
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
-from kardia.model.states import COORDINATOR_MOVED
-from kardia.observe import expiry, rebalance, records, rows
+from kardia.model.states import COORDINATOR_MOVED, GroupState
+from kardia.observe import deadlines, rows
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.settings import ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
-
-MAX_ENDED = 64
-"""Lives that are over and still held per group, for evidence that confirms or corrects them; the oldest goes first."""
 
 Timer = tuple[float, str, str, str]
 """(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
@@ -65,7 +62,21 @@ class Facts:
             for member in group.members.values():
                 self.watch(group, member)
         else:
-            records.on_loaded(self, group, event.handled_at_ms, "inferred")
+            self.reload(group, event.handled_at_ms, "inferred")
+
+    def reload(self, group: Group, at: float, certainty: str) -> None:
+        """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
+        group.loaded_at = at
+        if group.rebalance is not None and not group.rebalance.settled:
+            group.rebalance = None
+        if group.members and group.state != GroupState.STABLE:
+            self.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+        group.pending.clear()
+        for member in group.members.values():
+            member.armed_at = max(member.armed_at, at)
+            member.overdue = False
+            member.told_at = NEVER
+            self.watch(group, member)
 
     def moved(self, group: Group, at: float) -> None:
         """This broker does not lead the group: nothing about the member follows; what it said last stands."""
@@ -82,7 +93,8 @@ class Facts:
             key = (group.shard, member.client_id, member.client_host)
             self.clients.setdefault(key, {})[member.member_id] = (group, member)
 
-    def _forget(self, group: Group, member: Member) -> None:
+    def forget(self, group: Group, member: Member) -> None:
+        """The opposite of `index`."""
         key = (group.shard, member.client_id, member.client_host)
         found = self.clients.get(key)
         if found is not None:
@@ -100,7 +112,7 @@ class Facts:
         """Have the member looked at when something about it may become due. One timer per member is outstanding."""
         if not group.broker:
             return
-        due = expiry.next_due(self, member)
+        due = deadlines.next_due(self.settings, member)
         if due < 0:
             return
         due = max(due, not_before)
@@ -110,7 +122,8 @@ class Facts:
 
     # --- what is said
 
-    def _known(self, group: Group, last: int = -1) -> int:
+    def known_at(self, group: Group, last: int = -1) -> int:
+        """`known_at_ms` of what is said now: never earlier than before in this group, and later than `last`."""
         if self.known > group.known_at:
             group.known_at = self.known
         known_at = rows.instant(group.known_at)
@@ -133,7 +146,7 @@ class Facts:
                 self.settings.cluster_id,
                 group,
                 at,
-                self._known(group),
+                self.known_at(group),
                 certainty,
                 None,
                 str(from_state),
@@ -153,7 +166,7 @@ class Facts:
                 self.settings.cluster_id,
                 group,
                 at,
-                self._known(group),
+                self.known_at(group),
                 certainty,
                 member_id,
                 from_state,
@@ -165,7 +178,7 @@ class Facts:
 
     def emit_member(self, group: Group, member: Member, at: float, certainty: str, over: Ended | None = None) -> None:
         """What is known about a life."""
-        member.row_known = self._known(group, member.row_known)
+        member.row_known = self.known_at(group, member.row_known)
         self.rows["members"].append(
             rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, certainty)
         )
@@ -174,7 +187,7 @@ class Facts:
         self, group: Group, current: Rebalance, stragglers: list[dict[str, Any]], certainty: str
     ) -> None:
         """What is known about a rebalance."""
-        current.row_known = self._known(group, current.row_known)
+        current.row_known = self.known_at(group, current.row_known)
         self.rows["rebalances"].append(
             rows.rebalance_row(self.settings.cluster_id, group, current, stragglers, current.row_known, certainty)
         )
@@ -183,7 +196,7 @@ class Facts:
         """A prediction is made, or comes to its outcome."""
         predicted_at = getattr(member, f"{kind}_prediction_at")
         deadline = getattr(member, f"{kind}_prediction_deadline")
-        known_at = self._known(group)
+        known_at = self.known_at(group)
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
         certainty = "inferred" if kind == "session" else "provisional"
@@ -207,59 +220,3 @@ class Facts:
         self.emit_prediction(group, member, kind, outcome, at)
         setattr(member, f"{kind}_prediction_at", NEVER)
         setattr(member, f"{kind}_prediction_deadline", NEVER)
-
-    # --- lives
-
-    def end_member(
-        self, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str, *, quiet: bool = False
-    ) -> None:
-        """A life is over. `quiet`: without asking what that does to the group."""
-        group.members.pop(member.member_id, None)
-        if group.instances.get(member.instance_id) == member.member_id:
-            del group.instances[member.instance_id]
-        self._forget(group, member)
-        at = max(at, member.joined_at)
-        over = Ended(member, at, cause, reason, certainty)
-        group.ended.pop(member.member_id, None)
-        group.ended[member.member_id] = over
-        if len(group.ended) > MAX_ENDED:
-            del group.ended[next(iter(group.ended))]
-        self.emit_member(group, member, at, certainty, over)
-        self.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty)
-        self._score(group, member, cause, at)
-        if member.health_at >= 0:
-            self.rows["health"].append(
-                rows.health_row(
-                    self.settings.cluster_id, group, member, at, self._known(group), certainty, "ended", [cause]
-                )
-            )
-        if not quiet:
-            rebalance.on_member_ended(self, group, member, at, cause, reason, certainty)
-
-    def _score(self, group: Group, member: Member, cause: str, at: float) -> None:
-        """What became of the predictions about a life that is over."""
-        struck = {"session_expired": "session", "poll_timeout": "poll", "rebalance_timeout": "rebalance"}.get(cause)
-        for kind in ("session", "poll", "rebalance"):
-            if getattr(member, f"{kind}_prediction_at") < 0:
-                continue
-            if kind == struck:
-                outcome = "came_true"
-            else:
-                outcome = "unknown" if cause in ("unknown", "session_expired") else "averted"
-            self.close_prediction(group, member, kind, outcome, at)
-
-    def reinstate(self, group: Group, over: Ended, at: float) -> Member:
-        """A life that was taken for ended goes on: later evidence shows it."""
-        member = over.member
-        group.ended.pop(member.member_id, None)
-        group.members[member.member_id] = member
-        if member.instance_id:
-            group.instances[member.instance_id] = member.member_id
-        member.armed_at = max(member.armed_at, at)
-        member.timer_at = NEVER
-        member.overdue = False
-        self.index(group, member)
-        self.emit_member(group, member, at, "inferred")
-        self.emit_transition(group, at, member.member_id, "Absent", "Member", "still a member", "inferred")
-        self.watch(group, member)
-        return member

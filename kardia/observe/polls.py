@@ -7,15 +7,10 @@ advanced offsets proves consumption a little earlier. Everything else proves not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.events import Event
 from kardia.model.libraries import LIBRARIES
-from kardia.model.states import GroupState
+from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
-
-if TYPE_CHECKING:
-    from kardia.observe.facts import Facts
 
 
 def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived_at: float) -> None:
@@ -76,28 +71,3 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
         observer.close_prediction(group, member, "poll", "averted", at)
     if member.timer_at < 0:
         observer.watch(group, member)
-
-
-def predict_at(observer: Facts, member: Member) -> float:
-    """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told.
-
-    For a library whose commits trail, silence means something only while there is data that it does not commit.
-    """
-    library = LIBRARIES[member.library]
-    if not library.poll_interval or member.rebalance_ms <= 0 or member.polled_at < 0 or member.poll_prediction_at >= 0:
-        return NEVER
-    at = member.polled_at + observer.settings.prediction_share * member.rebalance_ms
-    if "fetch" not in library.polled_by:
-        if member.data_since_commit_at < 0:
-            return NEVER
-        # The next commit is due one interval after the last; only when it fails to come the silence says something.
-        at = max(at, member.polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
-    return at
-
-
-def may_be_waiting(group: Group, member: Member, now: float) -> bool:
-    """Whether a member may sit in a JoinGroup that is not answered yet, which hides its polls and its heartbeats."""
-    if group.state == GroupState.STABLE:
-        return False
-    heard_lately = now - member.armed_at <= 2.0 * max(member.habit_ms, 500.0)
-    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and heard_lately)

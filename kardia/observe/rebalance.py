@@ -8,13 +8,12 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kardia.model.states import GroupState
+from kardia.observe import lives
+from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
-
-if TYPE_CHECKING:
-    from kardia.observe.facts import Facts
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
@@ -29,10 +28,11 @@ _CAUSE_TO_TRIGGER = {
 }
 
 
-def on_member_ended(
+def end_member(
     observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str
 ) -> None:
     """A member is gone: a Stable or Completing group begins to prepare a rebalance in the same instant."""
+    lives.end(observer, group, member, at, cause, reason, certainty)
     if cause == "static_replaced":
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
@@ -83,7 +83,7 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
     ]
     if silent:
         first = min(silent, key=lambda other: (other.deadline, other.member_id))
-        observer.end_member(group, first, min(first.deadline, at), "session_expired", "", "inferred")
+        end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
     else:
         begin(observer, group, None, at, len(group.members))
 
@@ -101,7 +101,7 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
     observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", "inferred")
     group.steady_at = at
     if over is not None and over.certainty != "exact":
-        observer.reinstate(group, over, at)
+        lives.reinstate(observer, group, over, at)
 
 
 def on_join_phase_completed(observer: Facts, group: Group, generation: int, at: float) -> None:
@@ -158,7 +158,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     if first_time:
         _tell_phases(observer, group, current, joins)
     for member, at, cause, certainty in dropped:
-        observer.end_member(group, member, at, cause, "", certainty, quiet=True)
+        lives.end(observer, group, member, at, cause, "", certainty)
         if cause == "rebalance_timeout":
             current.removed.append([member.member_id, member.client_id, int(joined_at - current.started_at)])
     if first_time:
@@ -173,7 +173,7 @@ def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str,
     over = group.ended.get(member_id)
     if over is not None:
         observer.divergences += 1
-        observer.reinstate(group, over, joined_at)
+        lives.reinstate(observer, group, over, joined_at)
         return
     member = Member(member_id, joined_at, instance_id=instance_id, armed_at=joined_at)
     group.members[member_id] = member
@@ -289,9 +289,7 @@ def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
     if current.listed is None:
         return
     for over in group.ended.values():
-        if over.certainty == "inferred" and over.cause == "session_expired":
-            over.certainty = "exact"
-            observer.emit_member(group, over.member, over.ended_at, "exact", over)
+        lives.confirm(observer, group, over)
 
 
 def on_assigned(observer: Facts, group: Group, assigned_at: float, at: float) -> None:
@@ -334,9 +332,7 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     """The coordinator answers that it does not know a member."""
     over = group.ended.get(member_id)
     if over is not None:
-        if over.certainty == "inferred" and over.cause == "session_expired":
-            over.certainty = "exact"
-            observer.emit_member(group, over.member, over.ended_at, "exact", over)
+        lives.confirm(observer, group, over)
         return
     group.pending.pop(member_id, None)
     member = group.members.get(member_id)
@@ -344,23 +340,23 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
         return
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
-        observer.end_member(group, member, min(deadline, at), "session_expired", "", "exact")
+        end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
     else:
         observer.divergences += 1
-        observer.end_member(group, member, at, "unknown", "", "unknown")
+        end_member(observer, group, member, at, "unknown", "", "unknown")
 
 
 def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
     """Another member took the instance id."""
     member = group.members.get(member_id)
     if member is not None:
-        observer.end_member(group, member, at, "fenced", "", "exact")
+        end_member(observer, group, member, at, "fenced", "", "exact")
 
 
 def on_deleted(observer: Facts, group: Group, at: float) -> None:
     """The group was deleted or expired: a later group of that name starts again at generation 0."""
     for member in list(group.members.values()):
-        observer.end_member(group, member, at, "group_deleted", "", "inferred", quiet=True)
+        lives.end(observer, group, member, at, "group_deleted", "", "inferred")
     if group.state != GroupState.DEAD:
         observer.move(group, at, GroupState.DEAD, "deleted", "exact")
     group.generation = 0

@@ -8,16 +8,12 @@ from requests and timers, a little less certain.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import rebalance
-from kardia.observe.group import NEVER, Group, Member
-
-if TYPE_CHECKING:
-    from kardia.observe.facts import Facts
+from kardia.observe import lives, rebalance
+from kardia.observe.facts import Facts
+from kardia.observe.group import Group, Member
 
 
 def on_group_record(observer: Facts, event: Event, at: float) -> None:
@@ -99,9 +95,9 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
         deadline = member.deadline
         if 0 <= deadline <= at + tolerance:
-            observer.end_member(group, member, min(deadline, at), "session_expired", "", "exact")
+            rebalance.end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
         else:
-            observer.end_member(group, member, at, "unknown", "", "unknown")
+            rebalance.end_member(observer, group, member, at, "unknown", "", "unknown")
     if group.state != GroupState.EMPTY:
         rebalance.becomes_empty(observer, group, at)
     group.generation = generation
@@ -109,9 +105,7 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
 
 def _confirm_last(observer: Facts, group: Group) -> None:
     for over in group.ended.values():
-        if over.certainty == "inferred" and over.cause == "session_expired":
-            over.certainty = "exact"
-            observer.emit_member(group, over.member, over.ended_at, "exact", over)
+        lives.confirm(observer, group, over)
 
 
 def on_other_record(observer: Facts, event: Event, _at: float) -> None:
@@ -134,7 +128,7 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         if what == "partition_loaded":
             for loaded in list(observer.groups.values()):
                 if loaded.shard == event.shard:
-                    on_loaded(observer, loaded, at, "exact")
+                    observer.reload(loaded, at, "exact")
         return
     group = observer.groups.get(event.group_id)
     if group is None:
@@ -147,30 +141,15 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
             group.prepared_at = at
             group.prepared_reason = str(detail.get("reason", ""))
     elif what == "group_loaded":
-        on_loaded(observer, group, at, "exact")
+        observer.reload(group, at, "exact")
 
 
 def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
     member = group.members.get(member_id)
     if member is not None:
-        observer.end_member(group, member, at, "session_expired", "", "exact")
+        rebalance.end_member(observer, group, member, at, "session_expired", "", "exact")
         return
     over = group.ended.get(member_id)
     if over is not None and over.cause in ("session_expired", "unknown") and over.certainty != "exact":
         over.ended_at, over.cause, over.certainty = at, "session_expired", "exact"
         observer.emit_member(group, over.member, at, "exact", over)
-
-
-def on_loaded(observer: Facts, group: Group, at: float, certainty: str) -> None:
-    """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
-    group.loaded_at = at
-    if group.rebalance is not None and not group.rebalance.settled:
-        group.rebalance = None
-    if group.members and group.state != GroupState.STABLE:
-        observer.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
-    group.pending.clear()
-    for member in group.members.values():
-        member.armed_at = max(member.armed_at, at)
-        member.overdue = False
-        member.told_at = NEVER
-        observer.watch(group, member)

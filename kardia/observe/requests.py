@@ -7,17 +7,13 @@ divergence and what is held is mended.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.libraries import recognise
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import leaves, polls, rebalance
+from kardia.observe import leaves, lives, polls, rebalance
+from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
-
-if TYPE_CHECKING:
-    from kardia.observe.facts import Facts
 
 NONE, TOLD = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
 
@@ -96,7 +92,7 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
     over = group.ended.get(event.member_id)
     if over is not None:
         observer.divergences += 1
-        return observer.reinstate(group, over, at)
+        return lives.reinstate(observer, group, over, at)
     member = Member(event.member_id, at, instance_id=event.group_instance_id, armed_at=at)
     identify(member, event, "")
     member.generation_first = event.generation_id
@@ -206,7 +202,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         over = group.ended.get(member_id)
         if over is not None and over.ended_at > event.handled_at_ms:
             observer.divergences += 1
-            member = observer.reinstate(group, over, open_rebalance.joined_at)
+            member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
             is_new = False
         else:
             instance_id = event.group_instance_id
@@ -227,7 +223,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None and replaces != member_id:
-        observer.end_member(group, old, event.handled_at_ms, "static_replaced", "", "exact")
+        rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", "exact")
     if member.instance_id:
         group.instances[member.instance_id] = member_id
     open_rebalance.joins.append(
@@ -267,7 +263,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         group.members[member_id] = member
     if old is not None and old.member_id != member_id:
         member.session_ms = old.session_ms
-        observer.end_member(group, old, handled_at, "static_replaced", "", "exact")
+        rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", "exact")
         if group.leader == old.member_id:
             group.leader = member_id
     identify(member, event, str(detail.get("protocol_type", "")))
@@ -337,7 +333,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         if member is None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
-        observer.end_member(group, member, at, verdict.cause, reason or "", verdict.certainty)
+        rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
 
 
 def on_fetch(observer: Facts, event: Event, _at: float) -> None:
@@ -365,7 +361,7 @@ def on_modern(observer: Facts, event: Event, at: float) -> None:
         observer.index(group, member)
         observer.emit_member(group, member, at, "unknown")
     elif member is not None and epoch == -1:
-        observer.end_member(group, member, event.handled_at_ms, "left", "", "inferred")
+        rebalance.end_member(observer, group, member, event.handled_at_ms, "left", "", "inferred")
 
 
 def on_telemetry(observer: Facts, _event: Event, _at: float) -> None:

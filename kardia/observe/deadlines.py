@@ -1,0 +1,65 @@
+"""When something about a member becomes due: its session, a prediction. Arithmetic only; decides and remembers nothing.
+
+A session ends one session timeout after its last renewal. A timeout is predicted when half of it has passed in a
+silence that is longer than the member's own habit.
+"""
+
+from __future__ import annotations
+
+from kardia.model.libraries import LIBRARIES
+from kardia.model.states import GroupState
+from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.settings import ObserverSettings
+
+GRACE_MS = 10.0
+"""A heartbeat within that of the deadline is taken to have come before it, as its own answer says."""
+
+
+def next_due(settings: ObserverSettings, member: Member) -> float:
+    """Instant of the next thing to look at for a member; NEVER when there is none."""
+    due = NEVER
+    deadline = member.deadline
+    if deadline >= 0 and not member.overdue:
+        due = deadline + GRACE_MS
+        if member.session_prediction_at < 0:
+            due = min(due, predict_session_at(settings, member))
+    poll_at = predict_poll_at(settings, member)
+    if poll_at >= 0 and (due < 0 or poll_at < due):
+        due = poll_at
+    return due
+
+
+def predict_session_at(settings: ObserverSettings, member: Member) -> float:
+    """When silence is long enough to predict a session timeout: half of it, and longer than the member's habit."""
+    silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.habit_ms)
+    return member.armed_at + min(silence, settings.predict_by_share * member.session_ms)
+
+
+def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
+    """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told.
+
+    For a library whose commits trail, silence means something only while there is data that it does not commit.
+    """
+    library = LIBRARIES[member.library]
+    if not library.poll_interval or member.rebalance_ms <= 0 or member.polled_at < 0 or member.poll_prediction_at >= 0:
+        return NEVER
+    at = member.polled_at + settings.prediction_share * member.rebalance_ms
+    if "fetch" not in library.polled_by:
+        if member.data_since_commit_at < 0:
+            return NEVER
+        # The next commit is due one interval after the last; only when it fails to come the silence says something.
+        at = max(at, member.polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
+    return at
+
+
+def believed_silent(group: Group, member: Member) -> bool:
+    """Whether silence is unusual: not for a member that was told of a rebalance and is now waiting to be let in."""
+    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and len(group.members) > 1)
+
+
+def may_be_waiting(group: Group, member: Member, now: float) -> bool:
+    """Whether a member may sit in a JoinGroup that is not answered yet, which hides its polls and its heartbeats."""
+    if group.state == GroupState.STABLE:
+        return False
+    heard_lately = now - member.armed_at <= 2.0 * max(member.habit_ms, 500.0)
+    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and heard_lately)

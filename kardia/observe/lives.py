@@ -1,0 +1,74 @@
+"""The end of a life, and its return when later evidence shows that it goes on. Keeps books, decides nothing.
+
+What an end does to the group is `rebalance.end_member`'s business.
+"""
+
+from __future__ import annotations
+
+from kardia.observe import rows
+from kardia.observe.facts import Facts
+from kardia.observe.group import NEVER, Ended, Group, Member
+
+MAX_ENDED = 64
+"""Lives that are over and still held per group, for evidence that confirms or corrects them; the oldest goes first."""
+
+_STRUCK = {"session_expired": "session", "poll_timeout": "poll", "rebalance_timeout": "rebalance"}
+"""End cause -> kind of the prediction that it makes come true."""
+
+
+def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str) -> None:
+    """A life is over: out of the indexes, into the tables, its predictions scored."""
+    group.members.pop(member.member_id, None)
+    if group.instances.get(member.instance_id) == member.member_id:
+        del group.instances[member.instance_id]
+    facts.forget(group, member)
+    at = max(at, member.joined_at)
+    over = Ended(member, at, cause, reason, certainty)
+    group.ended.pop(member.member_id, None)
+    group.ended[member.member_id] = over
+    if len(group.ended) > MAX_ENDED:
+        del group.ended[next(iter(group.ended))]
+    facts.emit_member(group, member, at, certainty, over)
+    facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty)
+    _score(facts, group, member, cause, at)
+    if member.health_at >= 0:
+        known_at = facts.known_at(group)
+        facts.rows["health"].append(
+            rows.health_row(facts.settings.cluster_id, group, member, at, known_at, certainty, "ended", [cause])
+        )
+
+
+def _score(facts: Facts, group: Group, member: Member, cause: str, at: float) -> None:
+    """What became of the predictions about a life that is over."""
+    for kind in ("session", "poll", "rebalance"):
+        if getattr(member, f"{kind}_prediction_at") < 0:
+            continue
+        if kind == _STRUCK.get(cause):
+            outcome = "came_true"
+        else:
+            outcome = "unknown" if cause in ("unknown", "session_expired") else "averted"
+        facts.close_prediction(group, member, kind, outcome, at)
+
+
+def confirm(facts: Facts, group: Group, over: Ended) -> None:
+    """Later evidence shows that an eviction inferred from silence was one."""
+    if over.certainty == "inferred" and over.cause == "session_expired":
+        over.certainty = "exact"
+        facts.emit_member(group, over.member, over.ended_at, "exact", over)
+
+
+def reinstate(facts: Facts, group: Group, over: Ended, at: float) -> Member:
+    """A life that was taken for ended goes on: later evidence shows it."""
+    member = over.member
+    group.ended.pop(member.member_id, None)
+    group.members[member.member_id] = member
+    if member.instance_id:
+        group.instances[member.instance_id] = member.member_id
+    member.armed_at = max(member.armed_at, at)
+    member.timer_at = NEVER
+    member.overdue = False
+    facts.index(group, member)
+    facts.emit_member(group, member, at, "inferred")
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "still a member", "inferred")
+    facts.watch(group, member)
+    return member
