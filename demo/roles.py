@@ -30,6 +30,8 @@ def roles(config: UpConfig) -> list[Role]:
             collect_command(config),
             logs / "collect.log",
             lambda: answers(f"http://127.0.0.1:{config.collect.metrics_port}/metrics"),
+            # It makes the topic with the right number of partitions; a broker that makes topics itself would not.
+            before_others=True,
         ),
         Role("stream", stream_command(config), logs / "stream.log", lambda: has_table(config.tables, "progress")),
         Role("serve", serve_command(config), logs / "serve.log", lambda: answers(f"{api_url(config)}/readyz")),

@@ -37,6 +37,8 @@ class Role:
     command: Sequence[str]
     log: Path
     ready: Callable[[], bool]
+    before_others: bool = False
+    """Must be ready before any later role is started, because those need what it makes."""
 
 
 class _Running:
@@ -78,8 +80,11 @@ class Supervisor:
         try:
             for role in self._roles:
                 self._running.append(_Running(role))
+                if role.before_others:
+                    self._await_ready(self._running[-1])
             for running in self._running:
-                self._await_ready(running)
+                if not running.role.before_others:
+                    self._await_ready(running)
         except BaseException:
             self.stop()
             raise
