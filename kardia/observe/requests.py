@@ -16,6 +16,7 @@ from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 
 NONE, TOLD = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
+CLASSIC = "classic"
 
 
 def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
@@ -144,6 +145,8 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
     if not event.member_id:
         return  # a simple consumer: commits without being a member
     member = group.members.get(event.member_id)
+    if group.protocol != CLASSIC:
+        return  # there a commit does not renew anything, and what does is not modelled
     if member is None:
         if event.generation_id < 0:
             return
@@ -171,6 +174,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
         observer.late += 1
         return
+    group.protocol = CLASSIC
     if begins:
         rebalance.on_join_phase_completed(observer, group, generation, at)
     open_rebalance = group.rebalance
