@@ -22,7 +22,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from kardia.tables import EVENTS
+from kardia.tables import EVENTS, Row
 from spark_jobs.archive_rows import Mark, Marks, lane_of_row, rows_of
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.errors import CheckpointError
@@ -33,11 +33,14 @@ from spark_jobs.writers.tables import open_table, path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "archive"
 TRIGGER_MS = 10_000
 """A commit of delta-spark costs a second of CPU whatever its size; nobody waits for this table."""
+
+MAX_RECORDS = 300
+"""Records of one batch: a task of it must not hold a core for much longer than a live batch takes."""
 
 KEEP_MARKS = 20
 """Marks of so many batches stay, as many as Spark keeps of its own log."""
@@ -46,7 +49,8 @@ UPKEEP_EVERY = 360
 """Batches between two passes of upkeep, an hour at the usual trigger."""
 
 RETENTION_MS = 7 * 86_400_000
-"""How long events are kept, by the newest event's own clock: they name clients, and they are for audit, not for history."""
+"""How long events are kept, by the newest event's own clock: they name clients, and they are for audit, not for
+history."""
 
 ROWS_PER_BLOCK = 20_000
 
@@ -57,7 +61,9 @@ LaneMarks = dict[int, Marks]
 class Archive:
     """The sink of the query and its marks."""
 
-    def __init__(self, spark: SparkSession, tables: Path, checkpoint: Checkpoint, reached: Reached = nothing_happens) -> None:
+    def __init__(
+        self, spark: SparkSession, tables: Path, checkpoint: Checkpoint, reached: Reached = nothing_happens
+    ) -> None:
         """Prepare the table; `reached` is the fault port."""
         self._spark = spark
         self._tables = tables
@@ -126,7 +132,7 @@ def decoder(
     """Make the function that runs in the workers: records of one or more whole lanes to rows of `events`."""
 
     def decode(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = []
+        rows: list[Row] = []
         for block in blocks:
             names = ("lane", "offset", "at_ms", "format", "value")
             for lane, *record in zip(*(block.column(name).to_pylist() for name in names), strict=True):

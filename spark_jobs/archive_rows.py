@@ -4,8 +4,8 @@ A collector that died between sending and saving sends lines again. Positions of
 order, so one mark per (lane, source) recognises every repeat, within a batch and across batches: the highest start and
 the shards that had an event there (a FETCH is one line and may be one event for each of several shards).
 
-Not archived: REJECTED (they are in `rejected`), TICK (they carry no position of their own: an idle source ticks where it
-stands), and a GAP in any lane but 0 (it is sent to all of them, and it is one event).
+Not archived: REJECTED (they are in `rejected`), TICK (they carry no position of their own: an idle source ticks where
+it stands), and a GAP in any lane but 0 (it is sent to all of them, and it is one event).
 """
 
 from __future__ import annotations

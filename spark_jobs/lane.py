@@ -8,12 +8,12 @@ chain needs records without holes, which a topic has that is neither compacted n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ingest.errors import BatchError
 from ingest.wire import check_format, decode_batch
-from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, lane_of
+from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
 from spark_jobs import state_codec
 from spark_jobs.model import LaneModel, ModelFactory, Rows
 
@@ -46,6 +46,7 @@ class Lane:
         self.finishing = finishing
         self.next_offset = -1
         self.last_logged_at_ms = -1.0
+        self.sources: dict[str, str] = {}
         self.model: LaneModel = factory.new(lane)
 
     def load(self, factory: ModelFactory, blob: bytes) -> None:
@@ -53,12 +54,13 @@ class Lane:
         state = state_codec.decode(blob, f"lane {self.lane}")
         self.next_offset = state.next_offset
         self.last_logged_at_ms = state.last_logged_at_ms
+        self.sources = state.sources
         self.model = factory.restore(self.lane, state.observer)
 
     def save(self) -> bytes:
         """Bytes of everything the lane remembers."""
         return state_codec.encode(
-            state_codec.LaneState(self.next_offset, self.last_logged_at_ms, self.model.snapshot())
+            state_codec.LaneState(self.next_offset, self.last_logged_at_ms, self.sources, self.model.snapshot())
         )
 
     def step(self, records: Iterable[Record]) -> Rows:
@@ -70,15 +72,16 @@ class Lane:
                 continue  # read in an earlier batch: a restarted source may repeat, the chain makes it harmless
             found = self._events_of(record)
             if self.next_offset not in (-1, record.offset):
-                events.append(self._gap(record, found))
+                events.extend(self._gaps(record, found))
             self.next_offset = record.offset + 1
             if found is None:
                 finished = True
                 continue
             events.extend(found)
-            self.last_logged_at_ms = max(
-                self.last_logged_at_ms, max((event.logged_at_ms for event in found), default=-1.0)
-            )
+            for event in found:
+                self.last_logged_at_ms = max(self.last_logged_at_ms, event.logged_at_ms)
+                if event.kind == Kind.TICK:
+                    self._note_source(event.source)
         rows = self.model.step(events)
         if finished:
             last = self.model.finish()
@@ -113,27 +116,33 @@ class Lane:
         excerpt = "" if record.value is None else repr(record.value[:EXCERPT_BYTES])[:200]
         return self._own(
             Kind.REJECTED,
+            self.source,
             record.offset,
             record.offset + 1,
             self._now(record),
             {"reason": reason, "excerpt": excerpt, "expected": why[:400]},
         )
 
-    def _gap(self, record: Record, found: list[Event] | None) -> Event:
+    def _gaps(self, record: Record, found: list[Event] | None) -> list[Event]:
+        """One GAP for each broker this lane has heard of: what is lost may have been any of theirs."""
         known_ms = [event.logged_at_ms for event in found or () if event.logged_at_ms >= 0]
         to_ms = min(known_ms, default=float(record.at_ms))
         from_ms = self.last_logged_at_ms if self.last_logged_at_ms >= 0 else to_ms
-        return self._own(
-            Kind.GAP,
-            self.next_offset,
-            record.offset,
-            from_ms,
-            {"from_ms": from_ms, "to_ms": max(from_ms, to_ms), "reason": "topic_lost"},
-        )
+        detail = {"from_ms": from_ms, "to_ms": max(from_ms, to_ms), "reason": "topic_lost"}
+        return [
+            self._own(Kind.GAP, source, self.next_offset, record.offset, from_ms, detail)
+            for source in self.sources.values() or (self.source,)
+        ]
+
+    def _note_source(self, source: str) -> None:
+        """Keep one source per broker, of its request log if there is one: a GAP is counted there."""
+        broker = broker_of(source)
+        if source != self.sources.get(broker) and (broker not in self.sources or "/request/" in source):
+            self.sources[broker] = source
 
     def _now(self, record: Record) -> float:
         """Instant for an event of the topic's own: it must not move the clock of the brokers' logs forward."""
         return self.last_logged_at_ms if self.last_logged_at_ms >= 0 else float(record.at_ms)
 
-    def _own(self, kind: Kind, start: int, end: int, at_ms: float, detail: dict[str, object]) -> Event:
-        return Event(kind, ALL_SHARDS, self.source, start, end, at_ms, at_ms, at_ms, at_ms, detail=detail)
+    def _own(self, kind: Kind, source: str, start: int, end: int, at_ms: float, detail: Mapping[str, object]) -> Event:
+        return Event(int(kind), ALL_SHARDS, source, start, end, at_ms, at_ms, at_ms, at_ms, detail=dict(detail))

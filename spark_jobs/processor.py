@@ -3,9 +3,10 @@
 The key of the state is the lane (partition of `kardia.events`), not the shard: a lane costs Spark about a
 millisecond per batch, so 6 keys are 50 ms faster than 50, and a record already is a batch of events of one lane.
 
-State of a lane is two values: `mark` (version, token) and `blob` (the encoded lane). The decoded lane stays in the worker,
-and the token says whether it is the one the state store means: every update draws a new token, so after a failed task, a
-restart or a move to another worker the tokens differ and the blob is read. The blob is written in every batch.
+State of a lane is two values: `mark` (version, token) and `blob` (the encoded lane). The decoded lane stays in the
+worker, and the token says whether it is the one the state store means: every update draws a new token, so after a
+failed task, a restart or a move to another worker the tokens differ and the blob is read. The blob is written in every
+batch.
 
 Truth for the interface: pyspark 4.2 `StatefulProcessor`; output mode update, time mode None (no Spark timers: time is
 data).
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pyspark.sql.streaming import StatefulProcessor
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from spark_jobs.lane import Lane, Record
 from spark_jobs.model import ModelFactory
@@ -33,14 +34,14 @@ INPUT_COLUMNS = ("lane", "offset", "at_ms", "format", "value")
 
 TOKEN_BYTES = 16
 COLLECT_EVERY = 128
-"""Steps between two runs of Python's garbage collector, which is off otherwise: it looks at every living event of a batch
-again and again (doubles the cost of decoding) and what the model builds has no cycles."""
+"""Steps between two runs of Python's garbage collector, which is off otherwise: it looks at every living event of a
+batch again and again (doubles the cost of decoding) and what the model builds has no cycles."""
 
 _cache: dict[tuple[str, int], tuple[bytes, Lane]] = {}
 _steps = 0
 
 
-class LaneProcessor(StatefulProcessor):  # type: ignore[misc]
+class LaneProcessor(StatefulProcessor):
     """Runs the lanes of one task."""
 
     def __init__(self, factory: ModelFactory, topic: str, lanes: int, run: str, *, finishing: bool = False) -> None:
@@ -57,7 +58,10 @@ class LaneProcessor(StatefulProcessor):  # type: ignore[misc]
         self._blob = handle.getValueState("blob", "blob binary")
 
     def handleInputRows(  # noqa: N802  the name is Spark's
-        self, key: Any, rows: Iterator[pd.DataFrame], timer_values: Any  # noqa: ARG002
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timer_values: Any,  # noqa: ARG002
     ) -> Iterator[pd.DataFrame]:
         """Step one lane with the records of one batch."""
         lane_number = int(key[0])

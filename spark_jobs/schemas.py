@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kardia.tables import BATCH, STRAGGLER_FIELDS, TABLES, Column, Row, Table
+from kardia.tables import BATCH, STRAGGLER_FIELDS, TABLES, Column, Table
 from spark_jobs.errors import RowsError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def to_arrow(table: Table, rows: Sequence[Sequence[Any]], batch_id: int) -> pa.T
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def to_tables(rows: Mapping[str, Sequence[Row]], batch_id: int) -> dict[str, pa.Table]:
+def to_tables(rows: Mapping[str, Sequence[Sequence[Any]]], batch_id: int) -> dict[str, pa.Table]:
     """Arrow tables of everything one batch says; tables without rows are left out."""
     return {name: to_arrow(TABLES[name], rows[name], batch_id) for name in TABLES if rows.get(name)}
 

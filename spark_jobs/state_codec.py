@@ -23,6 +23,8 @@ class LaneState(NamedTuple):
     """Offset after the last record read, -1 before the first: a jump is a loss in the topic."""
     last_logged_at_ms: float
     """Latest instant any event of the lane was logged at: where a loss begins."""
+    sources: dict[str, str]
+    """The source of each broker that ticks last named, by broker: whom a loss concerns."""
     observer: Any
     """`Observer.snapshot()`: a tree of plain values."""
 

@@ -2,10 +2,10 @@
 
     Kafka source -> coalesce -> groupBy(lane) -> LaneProcessor -> foreachBatch: toArrow once -> TableWriter
 
-Steps of a batch: (1) Spark writes the planned offsets, (2) the lanes are stepped and the state is written, (3) the writer's
-steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch. A repeat after any crash starts at (1) with the
-same offsets and the state before them. The action on the frame runs in every repeat, also when all tables have the
-batch already, because the state of the batch is written by it.
+Steps of a batch: (1) Spark writes the planned offsets, (2) the lanes are stepped and the state is written, (3) the
+writer's steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch. A repeat after any crash starts at
+(1) with the same offsets and the state before them. The action on the frame runs in every repeat, also when all tables
+have the batch already, because the state of the batch is written by it.
 
 It must not know what an event means.
 """
@@ -13,6 +13,7 @@ It must not know what an event means.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from spark_jobs.writers import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "live"
 """Name of the query, part of the app_id of its transactions."""
@@ -43,12 +44,15 @@ class Committed:
 
     batch_id: int
     rows: int
+    seconds: float
 
 
 class Sink:
     """The end of the query: one call per batch, in the driver."""
 
-    def __init__(self, writer: TableWriter, first_batch: int, committed: Callable[[Committed], None] | None = None) -> None:
+    def __init__(
+        self, writer: TableWriter, first_batch: int, committed: Callable[[Committed], None] | None = None
+    ) -> None:
         """Write with `writer`; `first_batch` is what the generation adds to Spark's numbers."""
         self._writer = writer
         self._first_batch = first_batch
@@ -59,6 +63,7 @@ class Sink:
     def __call__(self, outputs: DataFrame, spark_batch_id: int) -> None:
         """Write one batch."""
         batch_id = self._first_batch + spark_batch_id
+        started = time.monotonic()
         try:
             found = outputs.toArrow()  # the one action: steps the lanes and writes their state
             rows = merge(zip(*(found.column(name).to_pylist() for name in ("lane", "table", "blob")), strict=True))
@@ -67,7 +72,7 @@ class Sink:
             self.failure = error
             raise
         if self._committed is not None:
-            self._committed(Committed(batch_id, sum(map(len, rows.values()))))
+            self._committed(Committed(batch_id, sum(map(len, rows.values())), time.monotonic() - started))
 
 
 def start_query(
@@ -114,7 +119,10 @@ def explain(failure: BaseException | None, error: BaseException, where: str) -> 
     ours = _OURS.search(text)
     if ours:
         return StateError(
-            f"a lane's saved state was refused: {ours['sentence']}", where, "state of this version", "follow the sentence"
+            f"a lane's saved state was refused: {ours['sentence']}",
+            where,
+            "state of this version",
+            "follow the sentence",
         )
     if any(mark in text for mark in LOSS_MARKS):
         return TopicLossError(
@@ -124,7 +132,9 @@ def explain(failure: BaseException | None, error: BaseException, where: str) -> 
             "raise retention.ms of the topic; then pass --accept-loss once: it reads on from the first record there is "
             "and marks every group of the lane unknown across the gap",
         )
-    reason = next((line.strip() for line in reversed(text.splitlines()) if "Error" in line or "Exception" in line), text)
+    reason = next(
+        (line.strip() for line in reversed(text.splitlines()) if "Error" in line or "Exception" in line), text
+    )
     return StoppedError(
         f"the query ended by an error: {reason[:500]}",
         where,

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MAX_RECORDS_PER_BATCH = 1_500
-"""Records of one micro-batch, so at most 1.5 million events (a record holds 1,000 at most): enough to amortise the fixed
-0.3 s of a batch, and few enough for two lanes of it to be decoded in 1.5 GB."""
+"""Records of one micro-batch, so at most 1.5 million events (a record holds 1,000 at most): enough to amortise the
+fixed 0.3 s of a batch, and few enough for two lanes of it to be decoded in 1.5 GB."""
 
 METADATA_TIMEOUT_S = 30.0
 
 CONSUMER = {
-    # After each poll Spark asks the broker for two offsets, and they queue behind the consumer's next fetch, which waits
-    # for data up to this long: at Kafka's default of 500 it costs 85 ms per partition and batch. No idle traffic comes
-    # of it, because Spark polls only inside a batch.
+    # After each poll Spark asks the broker for two offsets, and they queue behind the consumer's next fetch, which
+    # waits for data up to this long: at Kafka's default of 500 it costs 85 ms per partition and batch. No idle traffic
+    # comes of it, because Spark polls only inside a batch.
     "kafka.fetch.max.wait.ms": "5",
     "kafka.max.poll.records": "10000",
     "kafka.max.partition.fetch.bytes": str(8 << 20),

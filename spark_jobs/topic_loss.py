@@ -1,9 +1,9 @@
 """Has the topic lost records that were not read? Compared at start, before Spark asks for them.
 
 Retention or a deletion may remove records that the job has not read yet. By default the job refuses with partition and
-range; with `--accept-loss` it reads on from what there is, for this one run, and each lane finds the jump in its chain of
-offsets by itself and turns it into a GAP event (`lane`): so the gap is in the tables exactly once, however often the batch
-is repeated. Spark's `failOnDataLoss=false` alone would be silent.
+range; with `--accept-loss` it reads on from what there is, for this one run, and each lane finds the jump in its chain
+of offsets by itself and turns it into a GAP event (`lane`): so the gap is in the tables exactly once, however often
+the batch is repeated. Spark's `failOnDataLoss=false` alone would be silent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class Loss(NamedTuple):
     end: int
 
 
-def find_losses(bootstrap: str, topic: str, unread: Mapping[int, int], more: Mapping[str, str] | None = None) -> list[Loss]:
+def find_losses(
+    bootstrap: str, topic: str, unread: Mapping[int, int], more: Mapping[str, str] | None = None
+) -> list[Loss]:
     """Unread offsets the broker no longer has. `unread` is the next offset to read per partition."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kardia-topic-check", **(more or {})})
     try:
@@ -61,6 +63,6 @@ def refuse(topic: str, losses: list[Loss]) -> TopicLossError:
         f"{topic} has lost records that were not read yet ({ranges}): retention or a deletion removed them",
         topic,
         "every record from the last committed offset on",
-        "raise retention.ms of the topic or run the job more often; pass --accept-loss to read on from the first record "
-        "there is: every group of these lanes is then marked unknown across the gap",
+        "raise retention.ms of the topic or run the job more often; pass --accept-loss to read on from the first "
+        "record there is: every group of these lanes is then marked unknown across the gap",
     )

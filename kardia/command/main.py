@@ -1,4 +1,4 @@
-"""`kardia`: one command with a verb for each role. Imports only the verbs' signatures; the rest is loaded when called."""
+"""`kardia`: one command, a verb for each role. Imports only the verbs' signatures; the rest is loaded when called."""
 
 from __future__ import annotations
 

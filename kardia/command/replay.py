@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import typer
 from kardia.command.options import SeveralValues
 
 
-class Engine(str, Enum):
+class Engine(StrEnum):
     """What does the work."""
 
     POOL = "pool"
@@ -21,7 +21,7 @@ class Engine(str, Enum):
 _FILES = "may be given several times, and followed by several files"
 
 
-class COMMAND(SeveralValues):  # noqa: N801  a name that `main` looks for
+class COMMAND(SeveralValues):
     """Lets a shell pattern stand after the options that take files."""
 
     several = frozenset(("--request-log", "--server-log", "--offsets"))
@@ -30,12 +30,18 @@ class COMMAND(SeveralValues):  # noqa: N801  a name that `main` looks for
 def replay(
     tables: Annotated[Path, typer.Option(help="Directory of the tables; must not hold any yet.")],
     request_log: Annotated[list[Path] | None, typer.Option(help=f"kafka-request.log, plain or .gz; {_FILES}.")] = None,
-    server_log: Annotated[list[Path] | None, typer.Option(help=f"server.log with the coordinator's lines; {_FILES}.")] = None,
+    server_log: Annotated[
+        list[Path] | None, typer.Option(help=f"server.log with the coordinator's lines; {_FILES}.")
+    ] = None,
     offsets: Annotated[list[Path] | None, typer.Option(help=f"File of `kardia capture`; {_FILES}.")] = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster, the first column of every row.")] = "kafka",
-    kafka_version: Annotated[str, typer.Option(help="Release of the brokers, e.g. 3.9.2; recognised if not given.")] = "",
+    kafka_version: Annotated[
+        str, typer.Option(help="Release of the brokers, e.g. 3.9.2; recognised if not given.")
+    ] = "",
     log_timezone: Annotated[str, typer.Option(help="Time zone of the brokers' JVMs: IANA name or offset.")] = "UTC",
-    engine: Annotated[Engine, typer.Option(help="pool: processes of this machine; spark: the live query.")] = Engine.POOL,
+    engine: Annotated[
+        Engine, typer.Option(help="pool: processes of this machine; spark: the live query.")
+    ] = Engine.POOL,
     append: Annotated[bool, typer.Option("--append", help="Add to tables that hold rows.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace tables that hold rows.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Processes of the pool; 0: one per core.")] = 0,

@@ -62,9 +62,7 @@ def run_replay(
                 inputs, tables, factory, master=master, append=append, overwrite=overwrite, told=told
             )
         else:
-            summary = replay(
-                inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told
-            )
+            summary = replay(inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told)
         bar.update(task, completed=bar.tasks[0].total or 1)
     _show(Console(), summary, tables, time.monotonic() - started)
 

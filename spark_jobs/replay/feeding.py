@@ -87,7 +87,6 @@ def _with_shards(events: list[Event], segments: list[tuple[Segment, int]]) -> li
     given: list[Event] = []
     at = 0
     for segment, shard in segments:
-        for event in events[at : at + segment.events]:
-            given.append(new(Event, (event[0], shard, *event[2:])))
+        given.extend([new(Event, (event[0], shard, *event[2:])) for event in events[at : at + segment.events]])
         at += segment.events
     return given

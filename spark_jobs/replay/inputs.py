@@ -84,8 +84,6 @@ def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> 
         source = next((event.source for lane in events for event in lane), "")
         if not source:
             continue
-        parsed = ParsedRange(
-            source, 0, count, events, [], [], count, {}, {"bad_record": rejected}, 0.0, last_at_ms
-        )
+        parsed = ParsedRange(source, 0, count, events, [], [], count, {}, {"bad_record": rejected}, 0.0, last_at_ms)
         pieces.append(spill(parsed, spill_directory / f"offsets-{number}"))
     return pieces, list(directory.entries())

@@ -1,7 +1,7 @@
 """A parsed piece of a log on disk: events by lane, and events that name no group by client.
 
-A piece is written by the process that parsed it and read by the processes that step its lanes. The file is scratch of one
-run: it has no version and is deleted after its window. Layout: the segments one after the other, then the index.
+A piece is written by the process that parsed it and read by the processes that step its lanes. The file is scratch of
+one run: it has no version and is deleted after its window. Layout: the segments one after the other, then the index.
 """
 
 from __future__ import annotations

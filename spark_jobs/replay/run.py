@@ -91,8 +91,8 @@ def prepare_tables(tables: Path, *, append: bool, overwrite: bool) -> int:
             f"the tables already hold batches up to {highest}",
             str(tables),
             "an empty directory, so that one replay is one truth",
-            "give another directory, or --overwrite to replace them, or --append to add to them (what is there of the same "
-            "logs is then there twice; later rows supersede)",
+            "give another directory, or --overwrite to replace them, or --append to add to them (what is there of the "
+            "same logs is then there twice; later rows supersede)",
         )
     return highest + 1
 

@@ -51,7 +51,8 @@ def count_tables(summary: Summary, directory: Path, first_batch: int) -> Summary
             connection.execute(f"CREATE TABLE standing_{name} AS {standing_sql(name)}")
         summary.ends = dict(
             connection.execute(
-                "SELECT end_cause, count(*) FROM standing_members WHERE ended_at_ms IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+                "SELECT end_cause, count(*) FROM standing_members WHERE ended_at_ms IS NOT NULL "
+                "GROUP BY 1 ORDER BY 2 DESC, 1"
             ).fetchall()
         )
         summary.members = _one(connection, "SELECT count(*) FROM standing_members")

@@ -1,7 +1,7 @@
 """A process of the pool: parses pieces for everybody, and steps the lanes it owns. It imports neither Arrow nor Spark.
 
-Commands and answers go over one pipe, in order. A lane lives in one process from its first event to its last, so nothing of
-its state ever travels.
+Commands and answers go over one pipe, in order. A lane lives in one process from its first event to its last, so
+nothing of its state ever travels.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class Stepped(msgspec.Struct, array_like=True, frozen=True):
     unattributed: int
 
 
-def run(
-    pipe: Connection, factory: ModelFactory, spill_directory: str, name: str, own: list[int], lanes: int
-) -> None:
+def run(pipe: Connection, factory: ModelFactory, spill_directory: str, name: str, own: list[int], lanes: int) -> None:
     """Serve commands until the pipe is closed or None comes."""
     gc.disable()
     worker = Worker(factory, Path(spill_directory), name, own, lanes)

@@ -1,7 +1,7 @@
 """The writer of the live tables on a cluster with object storage: delta-spark inside foreachBatch.
 
-Steps and promises: `spark_jobs.writers`; the transaction is Delta's `txnAppId`/`txnVersion`. On one machine it costs 110
-times the CPU of delta-rs per batch, so use it with a trigger of 5 s or more; what it gives is Spark's catalog,
+Steps and promises: `spark_jobs.writers`; the transaction is Delta's `txnAppId`/`txnVersion`. On one machine it costs
+110 times the CPU of delta-rs per batch, so use it with a trigger of 5 s or more; what it gives is Spark's catalog,
 permissions and storage drivers. Never mix both bodies on one directory: on a local disk this engine's log store is not
 safe against a second writing process.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -30,9 +30,7 @@ THREADS = 4
 class DeltaSparkWriter:
     """Body of `TableWriter` on delta-spark."""
 
-    def __init__(
-        self, spark: SparkSession, directory: Path, app_id: str, reached: Reached = nothing_happens
-    ) -> None:
+    def __init__(self, spark: SparkSession, directory: Path, app_id: str, reached: Reached = nothing_happens) -> None:
         """Remember where and as whom to write; `prepare` creates."""
         self.directory = directory
         self.app_id = app_id
@@ -80,7 +78,7 @@ class DeltaSparkWriter:
         self._reached(f"{name}:written", batch_id)
 
     def _version(self, name: str) -> int | None:
-        jvm = self._spark._jvm
+        jvm: Any = self._spark._jvm
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
             self._spark._jsparkSession, str(path_of(self.directory, name))
         )

@@ -1,0 +1,103 @@
+"""`kardia stream`: the topic of events through the observer into the Delta tables, each batch once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Writer(StrEnum):
+    """Who writes the live tables."""
+
+    DELTA_RS = "delta-rs"
+    DELTA_SPARK = "delta-spark"
+
+
+def stream(
+    bootstrap_server: Annotated[
+        str | None, typer.Option("--bootstrap-server", help="Brokers of the topic of events: HOST:PORT,…")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. [default: kardia.events]")] = None,
+    tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the Delta tables.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Directory of the checkpoint, on a local or mounted disk.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
+    kafka_version: Annotated[
+        str | None, typer.Option("--kafka-version", help="Release of the brokers; recognised if not given.")
+    ] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark master. [default: local[2]]")] = None,
+    writer: Annotated[
+        Writer | None,
+        typer.Option("--writer", help="delta-rs on one machine; delta-spark on a cluster, with --trigger-ms 5000."),
+    ] = None,
+    archive: Annotated[
+        bool | None, typer.Option("--archive/--no-archive", help="Write every event into the table events as well.")
+    ] = None,
+    trigger_ms: Annotated[
+        int | None, typer.Option("--trigger-ms", help="Time between two batches; 0, the default: back to back.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
+    ] = None,
+    new_generation: Annotated[
+        bool | None,
+        typer.Option(
+            "--new-generation", help="Begin a new checkpoint at the topic's beginning, into the tables there are."
+        ),
+    ] = None,
+    accept_loss: Annotated[
+        bool | None,
+        typer.Option("--accept-loss", help="Read on over records the topic has lost, and mark the gap; for one run."),
+    ] = None,
+    once: Annotated[
+        bool | None, typer.Option("--once", help="Stop when everything there was at the start is in the tables.")
+    ] = None,
+) -> None:
+    """Read the topic of events into the Delta tables.
+
+    Ends in order at SIGTERM or SIGINT: the batch in hand is finished or repeated at the next start, nothing is lost or
+    written twice. A second signal ends it at once.
+    """
+    import signal
+
+    given: dict[str, Any] = {name: value for name, value in locals().items() if value is not None and name != "signal"}
+    if writer is not None:
+        given["writer"] = writer.value
+
+    from pydantic import ValidationError
+
+    from spark_jobs.errors import JobError
+    from spark_jobs.job import run
+    from spark_jobs.jvm.errors import JvmError
+    from spark_jobs.settings import StreamSettings
+
+    def say(text: str) -> None:
+        # Names and texts of errors may hold anything: nothing of them is to act on a terminal.
+        typer.echo(
+            "stream: " + "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text), err=True
+        )
+
+    signals = 0
+
+    def stop(number: int, _: object) -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 1:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    try:
+        run(StreamSettings(**given), lambda: signals > 0, say)
+    except ValidationError as error:
+        for problem in error.errors():
+            say(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+        raise typer.Exit(2) from None
+    except (JobError, JvmError) as error:
+        say(str(error))
+        raise typer.Exit(2) from None

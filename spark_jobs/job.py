@@ -1,0 +1,220 @@
+"""The running job: leases, checks, session, the two queries, upkeep; until it is asked to stop or something ends it.
+
+Order at start: leases (nobody else uses checkpoint or tables), topic (there, how many lanes), checkpoint and tables
+(belong together), losses (nothing unread is gone), tables (right shape); only then Spark's queries. Each refusal is a
+sentence, and nothing has been written when it is made. It knows no rule of the coordinator.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from kardia.observe import ObserverSettings
+from kardia.tables import EVENTS, LIVE_TABLES
+from spark_jobs import archive, session, stream, topic, topic_loss
+from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
+from spark_jobs.errors import TopicError
+from spark_jobs.jvm import jars, java
+from spark_jobs.lease import Lease
+from spark_jobs.maintenance import Maintenance
+from spark_jobs.metrics import Metrics
+from spark_jobs.model import ModelFactory, ObserverFactory
+from spark_jobs.settings import StreamSettings
+from spark_jobs.writers import faults
+from spark_jobs.writers.delta_rs import DeltaRsWriter
+from spark_jobs.writers.delta_spark import DeltaSparkWriter, create_or_check
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK_S = 0.2
+"""How often the driver looks whether it is to stop or a query has ended."""
+
+ASK_AGAIN_S = 0.5
+
+FAIR = {"spark.scheduler.mode": "FAIR"}
+"""Two queries share the cores; without it a batch of the archive would hold up every live batch behind it."""
+
+
+def run(
+    settings: StreamSettings,
+    stop: Callable[[], bool],
+    say: Callable[[str], None],
+    factory: ModelFactory | None = None,
+) -> None:
+    """Run until `stop` says so; raises a `JobError` for everything that prevents it from going on."""
+    factory = factory or ObserverFactory(
+        ObserverSettings(cluster_id=settings.cluster, kafka_version=settings.kafka_version)
+    )
+    with ExitStack() as stack:
+        stack.enter_context(Lease(settings.checkpoint, "run on this checkpoint"))
+        stack.enter_context(Lease(settings.tables, "writer of these tables"))
+        lanes = _await_lanes(settings, stop, say)
+        if lanes is None:
+            return
+        checkpoints = _checkpoints(settings, lanes)
+        _check_losses(settings, checkpoints, say)
+        spark = session.start_session("kardia-stream", settings.master, jars.ensure("spark"), java.find().home, FAIR)
+        stack.callback(spark.stop)
+        _Job(settings, spark, checkpoints, factory, stop, say, stack).run()
+
+
+def _await_lanes(settings: StreamSettings, stop: Callable[[], bool], say: Callable[[str], None]) -> int | None:
+    """Lanes of the topic; waits for a collector that is just creating it. None if asked to stop meanwhile."""
+    deadline = time.monotonic() + settings.wait_s
+    said = False
+    while not stop():
+        try:
+            return topic.lanes_of(settings.bootstrap_server, settings.topic)
+        except TopicError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not said:
+                say(f"waiting up to {settings.wait_s:.0f} s: {error.what} ({error.where})")
+                said = True
+        time.sleep(ASK_AGAIN_S)
+    return None
+
+
+def _checkpoints(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint]:
+    """Checkpoints of the queries that are wanted, by name."""
+    wanted = {stream.NAME: LIVE_TABLES} | ({archive.NAME: (EVENTS.name,)} if settings.archive else {})
+    return {
+        name: open_checkpoint(
+            settings.checkpoint / name,
+            settings.tables,
+            Agreement(name, settings.cluster, settings.topic, lanes),
+            tables,
+            new_generation=settings.new_generation,
+        )
+        for name, tables in wanted.items()
+    }
+
+
+def _check_losses(settings: StreamSettings, checkpoints: dict[str, Checkpoint], say: Callable[[str], None]) -> None:
+    for name, checkpoint in checkpoints.items():
+        losses = topic_loss.find_losses(settings.bootstrap_server, settings.topic, checkpoint.read_offsets())
+        if losses and not settings.accept_loss:
+            raise topic_loss.refuse(settings.topic, losses)
+        for loss in losses:
+            say(
+                f"{name}: partition {loss.partition} has lost offsets {loss.start}–{loss.end - 1}; "
+                f"read on from {loss.end}, the groups of this lane are unknown across the gap"
+            )
+
+
+class _Job:
+    """The queries of one run."""
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        spark: SparkSession,
+        checkpoints: dict[str, Checkpoint],
+        factory: ModelFactory,
+        stop: Callable[[], bool],
+        say: Callable[[str], None],
+        stack: ExitStack,
+    ) -> None:
+        self._settings = settings
+        self._spark = spark
+        self._checkpoints = checkpoints
+        self._factory = factory
+        self._stop = stop
+        self._say = say
+        self._stack = stack
+        self._reached = faults.from_environment(os.environ)
+        self._metrics = Metrics()
+        self._first_commit = threading.Event()
+
+    def run(self) -> None:
+        """Start everything, watch it, stop it."""
+        settings, live = self._settings, self._checkpoints[stream.NAME]
+        app_id = live.generation.app_id
+        writer: DeltaRsWriter | DeltaSparkWriter
+        if settings.writer == "delta-rs":
+            writer = DeltaRsWriter(settings.tables, app_id, self._reached)
+            maintenance = Maintenance(settings.tables, said=self._say)
+            maintenance.start()
+            self._stack.callback(maintenance.stop)
+        else:
+            writer = DeltaSparkWriter(self._spark, settings.tables, app_id, self._reached)
+        self._stack.callback(writer.close)
+        writer.prepare()
+        if settings.metrics_port:
+            self._metrics.serve(settings.metrics_port)
+        sink = stream.Sink(writer, live.generation.first_batch, self._committed)
+        queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
+        self._stack.callback(lambda: stream.stop_all(self._spark))
+        queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
+        if settings.archive:
+            queries[archive.NAME] = self._start_archive()
+        self._say(
+            f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
+            f"next batch {describe(live)['next_batch']}"
+        )
+        tolerant = settings.accept_loss and not settings.once
+        while not self._stop():
+            for name, (query, end) in list(queries.items()):
+                if self._ended(query, end.failure):
+                    del queries[name]
+            if not queries:
+                return
+            if tolerant and self._first_commit.is_set():
+                # Over the loss: from here on another one must stop the job again.
+                queries[stream.NAME][0].stop()
+                queries[stream.NAME] = self._start_live(sink, fail_on_loss=True), sink
+                tolerant = False
+        for query, _ in queries.values():
+            query.stop()
+        self._say("stopped; the next start goes on after the last batch in the tables")
+
+    def _committed(self, batch: stream.Committed) -> None:
+        self._metrics.committed(batch)
+        self._first_commit.set()
+
+    def _start_live(self, sink: stream.Sink, *, fail_on_loss: bool) -> StreamingQuery:
+        settings = self._settings
+        return stream.start_query(
+            topic.records(
+                self._spark,
+                settings.bootstrap_server,
+                settings.topic,
+                max_records=settings.max_records,
+                fail_on_loss=fail_on_loss,
+            ),
+            self._factory,
+            self._checkpoints[stream.NAME],
+            sink,
+            trigger_ms=settings.trigger_ms,
+            until_available=settings.once,
+        )
+
+    def _start_archive(self) -> tuple[StreamingQuery, archive.Archive]:
+        settings, checkpoint = self._settings, self._checkpoints[archive.NAME]
+        create_or_check(self._spark, settings.tables, EVENTS.name)
+        sink = archive.Archive(self._spark, settings.tables, checkpoint, self._reached)
+        records = topic.records(
+            self._spark,
+            settings.bootstrap_server,
+            settings.topic,
+            max_records=archive.MAX_RECORDS,
+            fail_on_loss=not settings.accept_loss,
+        )
+        return archive.start_archive(records, checkpoint, sink, once=settings.once), sink
+
+    def _ended(self, query: StreamingQuery, failure: BaseException | None) -> bool:
+        from pyspark.errors import StreamingQueryException
+
+        try:
+            return bool(query.awaitTermination(LOOK_S))  # type: ignore[arg-type]  # takes a fraction as well
+        except StreamingQueryException as error:
+            raise stream.explain(
+                failure, error, f"query {query.name}, checkpoint {self._settings.checkpoint}"
+            ) from error

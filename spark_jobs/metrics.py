@@ -1,0 +1,34 @@
+"""Counters of the job for Prometheus. No labels: a batch has no closed set worth one, and ids are never labels."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+
+from spark_jobs.stream import Committed
+
+LOOPBACK = "127.0.0.1"
+
+
+class Metrics:
+    """All counters of one job, in a registry of its own."""
+
+    def __init__(self) -> None:
+        """Register them."""
+        self.registry = CollectorRegistry()
+        self.batches = Counter("kardia_stream_batches", "batches in the tables", registry=self.registry)
+        self.rows = Counter("kardia_stream_rows", "rows written to the live tables", registry=self.registry)
+        self.last_batch = Gauge("kardia_stream_last_batch", "highest batch in the tables", registry=self.registry)
+        self.write_seconds = Gauge(
+            "kardia_stream_write_seconds", "time the last batch took in the sink", registry=self.registry
+        )
+
+    def committed(self, batch: Committed) -> None:
+        """Take note of a batch."""
+        self.batches.inc()
+        self.rows.inc(batch.rows)
+        self.last_batch.set(batch.batch_id)
+        self.write_seconds.set(batch.seconds)
+
+    def serve(self, port: int) -> None:
+        """Serve them on loopback from a thread."""
+        start_http_server(port, LOOPBACK, registry=self.registry)

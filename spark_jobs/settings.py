@@ -1,0 +1,34 @@
+"""Settings of the job: read once, whole, strict and frozen. Environment: `KARDIA_STREAM_<NAME>`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from spark_jobs.topic import MAX_RECORDS_PER_BATCH
+
+
+class StreamSettings(BaseSettings):
+    """What `kardia stream` is told."""
+
+    model_config = SettingsConfigDict(env_prefix="KARDIA_STREAM_", frozen=True, extra="forbid")
+
+    bootstrap_server: str = Field(min_length=1, description="brokers of the topic of events")
+    topic: str = Field(default="kardia.events", min_length=1, max_length=249)
+    tables: Path = Field(description="directory of the Delta tables")
+    checkpoint: Path = Field(description="directory of the checkpoint, on a local or mounted disk")
+    cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
+    kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
+    master: str = Field(default="local[2]", min_length=1, description="Spark master")
+    writer: Literal["delta-rs", "delta-spark"] = Field(default="delta-rs", description="who writes the live tables")
+    archive: bool = Field(default=True, description="write the table events as well")
+    trigger_ms: int = Field(default=0, ge=0, le=3_600_000, description="time between two batches; 0: back to back")
+    max_records: int = Field(default=MAX_RECORDS_PER_BATCH, ge=1, description="records of one batch at most")
+    metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback; 0: none")
+    new_generation: bool = Field(default=False, description="begin anew at the topic's beginning")
+    accept_loss: bool = Field(default=False, description="read on over records the topic has lost")
+    once: bool = Field(default=False, description="stop when everything there was at the start is in the tables")
+    wait_s: float = Field(default=60.0, ge=0, le=3_600, description="how long to wait for broker and topic")
