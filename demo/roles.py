@@ -33,7 +33,7 @@ def roles(config: UpConfig) -> list[Role]:
             # It makes the topic with the right number of partitions; a broker that makes topics itself would not.
             before_others=True,
         ),
-        Role("stream", stream_command(config), logs / "stream.log", lambda: has_table(config.tables, "progress")),
+        Role("stream", stream_command(config), logs / "stream.log", lambda: has_rows(config.tables, "progress")),
         Role("serve", serve_command(config), logs / "serve.log", lambda: answers(f"{api_url(config)}/readyz")),
     ]
 
@@ -82,6 +82,6 @@ def answers(url: str) -> bool:
         return False
 
 
-def has_table(tables: Path, name: str) -> bool:
-    """Whether a Delta table has at least one commit."""
-    return any((tables / name / "_delta_log").glob("*.json"))
+def has_rows(tables: Path, name: str) -> bool:
+    """Whether a Delta table has data: the job has not only made it but brought a first batch through."""
+    return any((tables / name).glob("*.parquet")) and any((tables / name / "_delta_log").glob("*.json"))

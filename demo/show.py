@@ -67,7 +67,9 @@ def show(options: Options, console: Console) -> bool:
         broker.create_topic(TOPIC, PARTITIONS)
         console.print(f"A Kafka {broker.settings.version} broker listens on {broker.bootstrap}.")
         config = configuration(options, broker)
-        supervisor = stack.enter_context(Supervisor(roles(config), lambda told: console.print(told)))
+        supervisor = stack.enter_context(
+            Supervisor(roles(config), lambda told: console.print(told, soft_wrap=True, markup=False))
+        )
         console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/docs)", style="bold")
         cast = stack.enter_context(Cast(broker.bootstrap, options.directory / "consumers"))
         seen = _play(options, console, supervisor, cast, config)

@@ -25,8 +25,8 @@ STOP_PATIENCE_S = 30.0
 """A batch of the stream may take a few seconds to finish."""
 
 RESTARTS_MAX = 5
-RESTARTS_WINDOW_S = 120.0
-"""More than five falls in two minutes is not bad luck: stop and show why."""
+RESTARTS_WINDOW_S = 300.0
+"""More than five falls in five minutes is not bad luck: stop and show why."""
 
 
 @dataclass(frozen=True)

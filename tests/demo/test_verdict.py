@@ -1,0 +1,164 @@
+"""The verdict: right on recorded stories, and wrong as soon as the tables are wrong in any way it must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from demo import server_log
+from demo.server_log import Fact
+from demo.tables import Record
+from demo.verdict import ERROR_MAX_MS, Evidence, Witness, judge
+from tests.demo.test_server_log import read
+from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, Story, lanes_of, observe, standing
+
+
+@cache
+def evidence_of(name: str) -> Evidence:
+    """What is known of a recorded story: the broker's facts, and what Kardia makes of request log and offsets."""
+    story = Story(name)
+    start_ms, end_ms = story.expect["start_ms"], story.expect["end_ms"]
+    rows = observe(lanes_of(name))
+
+    def within(table: str, column: str) -> list[Record]:
+        return [
+            row
+            for row in standing(table, rows.get(table, []))
+            if row["group_id"] not in NOISE_GROUPS and start_ms <= (row[column] or start_ms) <= end_ms
+        ]
+
+    return Evidence(
+        facts=read(story),
+        members=within("members", "ended_at_ms"),
+        rebalances=within("rebalances", "started_at_ms"),
+        transitions=within("transitions", "at_ms"),
+        predictions=within("predictions", "predicted_at_ms"),
+    )
+
+
+KNOWN = {
+    # A story of 20 instants on a broker that is seconds old.
+    "c01_kill-3.9.2": ("the median error is 2.5 ms, expected at most 2",),
+    # librdkafka shows no poll without new commits, so its poll timeout is explained afterwards and not predicted. In
+    # the first recording a stalled process wrote the line of a rebalance late.
+    "c04_mpi-3.9.2": (
+        "c04-b left the group: was not predicted",
+        "group g04 completed its rebalance after 0.3 s: -26 ms off",
+    ),
+    "c04_mpi-4.1.2": ("c04-b left the group: was not predicted",),
+}
+"""What the judge holds against the reconstruction of single recordings, and why."""
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_recorded_stories_are_right(name: str) -> None:
+    verdict = judge(evidence_of(name))
+    assert set(verdict.faults) <= set(KNOWN.get(name, ()))
+    assert len(verdict.errors_ms) >= 6
+
+
+def _first(facts: Sequence[Fact], what: str) -> Fact:
+    return next(fact for fact in facts if fact.what == what)
+
+
+KILL = "c01_kill-4.1.2"
+
+
+def _without_member(evidence: Evidence, fact: Fact) -> Evidence:
+    return replace(evidence, members=[row for row in evidence.members if row["member_id"] != fact.member_id])
+
+
+def _member(evidence: Evidence, fact: Fact, **changes: Any) -> Evidence:
+    rows = [{**row, **changes} if row["member_id"] == fact.member_id else row for row in evidence.members]
+    return replace(evidence, members=rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda e, f: _without_member(e, f), "not in the tables"),
+        (lambda e, f: _member(e, f, ended_at_ms=None, end_cause=None), "not in the tables"),
+        (lambda e, f: _member(e, f, ended_at_ms=f.at_ms + ERROR_MAX_MS + 1), "+11 ms off"),
+        (lambda e, f: _member(e, f, ended_at_ms=f.at_ms - ERROR_MAX_MS - 1), "-11 ms off"),
+        (lambda e, f: _member(e, f, end_cause="left"), "Kardia says left"),
+        (lambda e, _: replace(e, predictions=()), "was not predicted"),
+        (
+            lambda e, f: replace(e, predictions=[{**row, "predicted_at_ms": f.at_ms + 5} for row in e.predictions]),
+            "was predicted 5 ms too late",
+        ),
+        (
+            lambda e, f: replace(e, seen_at_ms={(f.group_id, f.member_id, "session"): f.at_ms + 40}),
+            "was predicted 40 ms too late",
+        ),
+        (lambda e, f: replace(e, facts=[fact for fact in e.facts if fact != f]), "invented"),
+        (lambda e, _: replace(e, rebalances=()), "not in the tables"),
+        (
+            lambda e, _: replace(e, rebalances=[{**row, "trigger": "metadata_changed"} for row in e.rebalances]),
+            "Kardia says metadata_changed, the broker: Adding new member",
+        ),
+        (
+            lambda e, _: replace(e, rebalances=[*e.rebalances, {**e.rebalances[0], "generation_before": 99}]),
+            "invented",
+        ),
+        (
+            lambda e, _: replace(
+                e, transitions=[*e.transitions, {**e.transitions[0], "entity": "group", "to_state": "Empty"}]
+            ),
+            "invented",
+        ),
+    ],
+)
+def test_whatever_is_wrong_is_noticed(change: Callable[[Evidence, Fact], Evidence], expected: str) -> None:
+    evidence = evidence_of(KILL)
+    fact = _first(evidence.facts, server_log.MEMBER_FAILED)
+    if expected == "invented" and not evidence.transitions[0]["from_state"]:
+        pytest.fail("the first transition has no state before it")
+    changed = change(replace(evidence, transitions=[{**t, "from_state": "Stable"} for t in evidence.transitions]), fact)
+    assert any(expected in fault for fault in judge(changed).faults)
+
+
+def test_an_instant_at_the_bound_is_still_right() -> None:
+    evidence = evidence_of(KILL)
+    fact = _first(evidence.facts, server_log.MEMBER_FAILED)
+    assert judge(_member(evidence, fact, ended_at_ms=fact.at_ms + ERROR_MAX_MS)).faults == ()
+
+
+def test_a_straggler_that_is_named_wrongly_is_noticed() -> None:
+    evidence = evidence_of("c10_slow-3.9.2")
+    assert any("waited" in line.said for line in judge(evidence).lines)
+    rows = [{**row, "stragglers": (row["stragglers"] or [])[1:]} for row in evidence.rebalances]
+    assert any("longest wait" in fault for fault in judge(replace(evidence, rebalances=rows)).faults)
+
+
+def test_a_poll_timeout_needs_the_client_as_witness() -> None:
+    evidence = evidence_of("c04_mpi-4.1.2")
+    timeouts = [row for row in evidence.members if row["end_cause"] == "poll_timeout"]
+    witnesses = [Witness(row["client_id"], row["ended_at_ms"] + 3_000) for row in timeouts]
+    assert timeouts
+    without = judge(evidence).faults
+    assert judge(replace(evidence, witnesses=witnesses)).faults == without
+    missing = set(judge(replace(evidence, witnesses=witnesses[1:])).faults) - set(without)
+    assert [fault.rsplit(" ", 1)[-1] for fault in missing] == ["invented"]
+    extra = set(judge(replace(evidence, witnesses=[*witnesses, Witness("nobody", 1)])).faults) - set(without)
+    assert [fault for fault in extra if fault.startswith("nobody") and "no poll timeout in the tables" in fault]
+
+
+def test_commits_while_the_group_rebalances_are_lines_of_their_own() -> None:
+    evidence = evidence_of("c10_slow-3.9.2")
+    start = [fact for fact in evidence.facts if fact.what == server_log.REBALANCE_STARTED][-1]
+    member = evidence.members[0]
+    commit = {
+        "kind": "commit",
+        "group_id": start.group_id,
+        "member_id": member["member_id"],
+        "handled_at_ms": start.at_ms + 1.0,
+        "error_code": 0,
+    }
+    [line] = [line for line in judge(replace(evidence, commits=[commit])).lines if "committed" in line.done]
+    assert (line.who, line.said, line.fault) == (member["client_id"], "1 accepted, still a member", "")
+    outside = {**commit, "handled_at_ms": start.at_ms - 1.0}
+    assert not [line for line in judge(replace(evidence, commits=[outside])).lines if "committed" in line.done]
