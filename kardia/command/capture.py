@@ -14,8 +14,8 @@ def capture(
 ) -> None:
     """Write every record of `__consumer_offsets`, up to its end at this moment, as JSON lines.
 
-    Key and value are in hex. Control records of transactions are not shown; a value of null is a tombstone. The file holds group, member and
-    client ids: treat it as personal data.
+    Key and value are in hex, a value of null is a tombstone, control records of transactions are not shown. The file
+    holds group, member and client ids: treat it as personal data.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
