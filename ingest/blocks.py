@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
 from ingest.router import UNROUTED, Client, Directory
@@ -68,6 +68,15 @@ class Sink:
         else:
             self.events[event[1] % self.lanes].append(event)
             self.directory.learn(event)
+
+    def signs(self, alive_to_ms: float = 0.0) -> dict[str, Any]:
+        """When the log was alive, for a TICK; `alive_to_ms` is the last line before what this sink holds."""
+        signs: dict[str, Any] = {"last_line_at_ms": max(alive_to_ms, self.last_at_ms or 0.0)}
+        if self.first_at_ms is not None:
+            signs["first_line_at_ms"] = self.first_at_ms
+        if self.silences:
+            signs["silences"] = [list(pair) for pair in self.silences]
+        return signs
 
     def seen_at(self, at_ms: float) -> None:
         """A line with this stamp has been read."""

@@ -25,7 +25,7 @@ from ingest.positions import Clients, Positions, Store
 from ingest.router import Directory
 from ingest.stream import Covered, LogStream
 from ingest.wire import batches
-from kardia.events import DEFAULT_LANES, Event, Kind, lane_of
+from kardia.events import DEFAULT_LANES, Event, Kind, lane_of, stream_of
 
 FLUSH_MS = 100
 """Events wait at most this long for company."""
@@ -86,6 +86,8 @@ class Collector:
     _stepped_s: float | None = None
     _dirty: bool = False
     _offsets_ticked: int = 0
+    _alive_to_ms: dict[str, float] = field(default_factory=dict)
+    """BROKER/STREAM -> stamp of its last line."""
 
     def step(self) -> bool:
         """One round; True when something was read, False when the caller may sleep a little."""
@@ -217,6 +219,9 @@ class Collector:
             self.metrics.ignored.labels(reason).inc(number)
         for reason, number in sink.rejected.items():
             self.metrics.rejected.labels(reason).inc(number)
+        stream = stream_of(covered.source)
+        signs = sink.signs(self._alive_to_ms.get(stream, 0.0))
+        self._alive_to_ms[stream] = signs["last_line_at_ms"]
         if covered.complete_to_ms <= 0:
             return  # no line with a stamp yet and not at the end: nothing can be said
         for lane in range(self.lanes):
@@ -230,6 +235,7 @@ class Collector:
                     sink.lines,
                     sink.ignored,
                     wall_ms,
+                    signs,
                 )
             )
 

@@ -57,11 +57,23 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
 class _Stream:
     """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
 
-    __slots__ = ("alive_to", "complete_to", "duplicates", "events", "gaps", "ignored", "lines", "rejected", "touched")
+    __slots__ = (
+        "alive_to",
+        "complete_to",
+        "duplicates",
+        "events",
+        "gaps",
+        "ignored",
+        "lines",
+        "rejected",
+        "since_tick",
+        "touched",
+    )
 
-    def __init__(self, complete_to: float = NEVER, alive_to: float = NEVER) -> None:
+    def __init__(self, complete_to: float = NEVER, alive_to: float = NEVER, since_tick: int = 0) -> None:
         self.complete_to = complete_to
         self.alive_to = alive_to
+        self.since_tick = since_tick
         self.clear()
 
     def clear(self) -> None:
@@ -72,21 +84,13 @@ class _Stream:
 class _Source:
     """How far one source has been accepted: now, and before this step. `queue` and `stream` are its broker's."""
 
-    __slots__ = ("base", "end", "queue", "since_tick", "stream", "tick_end")
+    __slots__ = ("base", "end", "queue", "stream", "tick_end")
 
-    def __init__(
-        self,
-        stream: _Stream,
-        queue: list[tuple[float, Event]],
-        end: int = -1,
-        tick_end: int = -1,
-        since_tick: int = 0,
-    ) -> None:
+    def __init__(self, stream: _Stream, queue: list[tuple[float, Event]], end: int = -1, tick_end: int = -1) -> None:
         self.stream = stream
         self.queue = queue
         self.base = self.end = end
         self.tick_end = tick_end
-        self.since_tick = since_tick
 
 
 class Observer(Facts):
@@ -142,7 +146,7 @@ class Observer(Facts):
         elif event.start < source.base or self._seen_in_step(event):
             source.stream.duplicates += 1
             return
-        source.since_tick += 1
+        source.stream.since_tick += 1
         source.stream.events += 1
         source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
         if self._seen is not None:
@@ -150,10 +154,10 @@ class Observer(Facts):
         if not self.coordinator_known and event.connection:
             self._recognise(event.connection)
 
-    def _new_source(self, name: str, end: int = -1, tick_end: int = -1, since_tick: int = 0) -> _Source:
+    def _new_source(self, name: str, end: int = -1, tick_end: int = -1) -> _Source:
         stream = self._streams.setdefault(stream_of(name), _Stream())
         queue = self._queues.setdefault(broker_of(name), [])
-        source = self._sources[name] = _Source(stream, queue, end, tick_end, since_tick)
+        source = self._sources[name] = _Source(stream, queue, end, tick_end)
         return source
 
     def _accept_sign(self, event: Event, source: _Source) -> None:
@@ -195,13 +199,14 @@ class Observer(Facts):
         repeated = event.end < source.tick_end
         sent = detail.get("events")
         follows = not repeated and int(detail.get("previous_end", 0)) == source.tick_end
-        if follows and sent is not None and source.since_tick < int(sent):
-            stream.gaps += 1
-            lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
-            source.queue.append((stream.complete_to, event._replace(kind=_GAP, detail=lost)))
+        if not repeated and sent is not None:
+            if follows and stream.since_tick < int(sent):
+                stream.gaps += 1
+                lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
+                source.queue.append((stream.complete_to, event._replace(kind=_GAP, detail=lost)))
+            stream.since_tick = max(0, stream.since_tick - int(sent))
         if not repeated:
             source.tick_end = event.end
-            source.since_tick = 0
         if event.logged_at_ms > stream.complete_to:
             stream.complete_to = event.logged_at_ms
         if not repeated:
@@ -398,10 +403,10 @@ class Observer(Facts):
             "coordinator_known": self.coordinator_known,
             "groups": [dump_group(group) for group in self.groups.values()],
             "timers": {broker: [list(timer) for timer in timers] for broker, timers in self.timers.items()},
-            "sources": {
-                name: [source.end, source.tick_end, source.since_tick] for name, source in self._sources.items()
+            "sources": {name: [source.end, source.tick_end] for name, source in self._sources.items()},
+            "streams": {
+                name: [stream.complete_to, stream.alive_to, stream.since_tick] for name, stream in self._streams.items()
             },
-            "streams": {name: [stream.complete_to, stream.alive_to] for name, stream in self._streams.items()},
             "silences": self.silences,
             "queues": {broker: [[at, list(event)] for at, event in queue] for broker, queue in self._queues.items()},
             "now": dict(self._now),
@@ -422,10 +427,10 @@ class Observer(Facts):
             observer.timers[broker] = [(float(due), group_id, kind, key) for due, group_id, kind, key in timers]
         for broker, queue in state["queues"].items():
             observer._queues[broker] = [(float(at), Event(*event)) for at, event in queue]
-        for name, (complete_to, alive_to) in state["streams"].items():
-            observer._streams[name] = _Stream(float(complete_to), float(alive_to))
-        for name, (end, tick_end, since_tick) in state["sources"].items():
-            observer._new_source(name, int(end), int(tick_end), int(since_tick))
+        for name, (complete_to, alive_to, since_tick) in state["streams"].items():
+            observer._streams[name] = _Stream(float(complete_to), float(alive_to), int(since_tick))
+        for name, (end, tick_end) in state["sources"].items():
+            observer._new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         observer._now = {broker: float(at) for broker, at in state["now"].items()}
         return observer

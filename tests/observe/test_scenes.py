@@ -395,3 +395,15 @@ def test_what_is_not_modelled_is_shown_and_unknown() -> None:
     assert (row["protocol"], row["certainty"]) == ("consumer", "unknown")
     (health,) = named("health", known.rows["health"])
     assert (health["status"], health["reasons"]) == ("unknown", ["not modelled: consumer protocol"])
+
+
+def test_events_that_were_sent_and_did_not_arrive_are_a_gap() -> None:
+    """A tick counts what was sent to the lane since the one before; fewer arrived: nobody expires in between."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 7_000, "a", "b")
+    scene.tick(7_000, sent=6)
+    scene.heartbeats(9_000, 20_000, "a")
+    scene.tick(20_000, sent=9)
+    known = scene.known()
+    assert known.ended() == {}
+    assert sum(row["gaps"] for row in named("progress", known.rows["progress"])) == 1

@@ -31,6 +31,7 @@ class Scene:
         self.events: list[Event] = []
         self.position = 0
         self.generation = 0
+        self.ticked = 0
 
     def _event(self, kind: Kind, at: float, **values: Any) -> Event:
         waited_from = values.pop("since", None)
@@ -204,9 +205,19 @@ class Scene:
 
     # --- what the collector says
 
-    def tick(self, at: float, *, last_line: float | None = None, silences: list[list[float]] | None = None) -> None:
-        """Everything up to `at` has been read."""
+    def tick(
+        self,
+        at: float,
+        *,
+        last_line: float | None = None,
+        silences: list[list[float]] | None = None,
+        sent: int | None = None,
+    ) -> None:
+        """Everything up to `at` has been read; `sent`: events that the collector sent since the last tick."""
         detail: dict[str, Any] = {}
+        if sent is not None:
+            detail |= {"events": sent, "previous_end": self.ticked}
+            self.ticked = self.position
         if last_line is not None:
             detail["last_line_at_ms"] = START + last_line
         if silences:
