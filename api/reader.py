@@ -56,7 +56,7 @@ class TableReader:
         self._columns = (*TABLES[name].names, BATCH.name)
         self._row_type = ROW_TYPES[name]
         self._table: DeltaTable | None = None
-        self._inode = -1
+        self._mark: tuple[int, int] | None = None
         self._lock = Lock()
         self.identity = ""
         """Id that the table got when it was created; another one means another table under the old name."""
@@ -65,13 +65,12 @@ class TableReader:
         """Look for commits; return the version. TablesMissing or TableUnreadable if there is nothing to read."""
         with self._lock:
             try:
-                inode = (self._path / "_delta_log").stat().st_ino
-                if self._table is None or inode != self._inode:
+                if self._table is None or self._mark != self._mark_of(self._table):
                     self._table = DeltaTable(self._path)
-                    self._inode = inode
                     self.identity = str(self._table.metadata().id)
                 else:
                     self._table.update_incremental()
+                self._mark = self._mark_of(self._table)
                 return int(self._table.version())
             except (TableNotFoundError, FileNotFoundError, NotADirectoryError):
                 self._table = None
@@ -103,6 +102,14 @@ class TableReader:
             piece.column(name).to_pylist() if name in there else [None] * piece.num_rows for name in self._columns
         ]
         return map(self._row_type._make, zip(*columns, strict=True))
+
+    def _mark_of(self, table: DeltaTable) -> tuple[int, int] | None:
+        """What tells the newest known log entry from one of another table with the same version number."""
+        try:
+            entry = (self._path / "_delta_log" / f"{table.version():020d}.json").stat()
+        except FileNotFoundError:
+            return None
+        return entry.st_ino, entry.st_mtime_ns
 
     def _pieces(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
         with self._lock:

@@ -22,39 +22,51 @@ class ApiSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="KARDIA_SERVE_", frozen=True, extra="forbid")
 
     tables: Path = Field(description="directory with one Delta table per name")
-    host: str = Field("127.0.0.1", description="address to listen on")
-    port: int = Field(8765, ge=0, le=65_535, description="port to listen on, 0 for a free one")
-    cluster: str | None = Field(None, description="show this cluster only; all clusters of the tables if absent")
-    token_file: Path | None = Field(None, description="bearer tokens, one per line, plain or sha256:HEX")
-    serve_everyone_without_a_token: bool = Field(False, description="listen beyond loopback without a token")
-    allowed_hosts: tuple[str, ...] = Field((), description="Host names answered to; empty: any beyond loopback")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8765, ge=0, le=65_535, description="port to listen on, 0 for a free one")
+    cluster: str | None = Field(
+        default=None, description="show this cluster only; all clusters of the tables if absent"
+    )
+    token_file: Path | None = Field(default=None, description="bearer tokens, one per line, plain or sha256:HEX")
+    serve_everyone_without_a_token: bool = Field(default=False, description="listen beyond loopback without a token")
+    allowed_hosts: tuple[str, ...] = Field(default=(), description="Host names answered to; empty: any beyond loopback")
 
-    refresh_ms: int = Field(250, ge=20, le=60_000, description="pause between two looks at the tables")
-    stale_after_ms: int = Field(10_000, ge=100, description="age of complete_as_of from which answers are stale")
+    refresh_ms: int = Field(default=250, ge=20, le=60_000, description="pause between two looks at the tables")
+    stale_after_ms: int = Field(
+        default=10_000, ge=100, description="age of complete_as_of from which answers are stale"
+    )
     source_retired_ms: int = Field(
-        86_400_000, ge=1_000, description="a source that far behind the newest one no longer holds complete_as_of back"
+        default=86_400_000,
+        ge=1_000,
+        description="a source that far behind the newest one no longer holds complete_as_of back",
     )
     health_lookback_ms: int = Field(
-        900_000, ge=10_000, description="at start, health rows older than this before the newest are not read"
+        default=900_000, ge=10_000, description="at start, health rows older than this before the newest are not read"
     )
     closed_kept_max: int = Field(
-        20_000, ge=100, description="ended lives, closed rebalances, predictions kept in memory"
+        default=20_000, ge=100, description="ended lives, closed rebalances, predictions kept in memory"
     )
 
-    page_size: int = Field(100, ge=1, le=1_000, description="rows of a page when `limit` is absent")
-    page_size_max: int = Field(1_000, ge=1, le=10_000, description="highest `limit`")
-    range_max_ms: int = Field(366 * 86_400_000, ge=1, description="widest `from` to `to`")
-    rows_read_max: int = Field(500_000, ge=1_000, description="rows of one group one request may read from files")
-    read_timeout_ms: int = Field(
-        10_000, ge=100, description="time one request may read; Prometheus gives a query 120 s"
+    page_size: int = Field(default=100, ge=1, le=1_000, description="rows of a page when `limit` is absent")
+    page_size_max: int = Field(default=1_000, ge=1, le=10_000, description="highest `limit`")
+    range_max_ms: int = Field(default=366 * 86_400_000, ge=1, description="widest `from` to `to`")
+    rows_read_max: int = Field(
+        default=500_000, ge=1_000, description="rows of one group one request may read from files"
     )
-    reads_at_once_max: int = Field(4, ge=1, description="reads of files at the same time; Prometheus: 20 queries")
-    reads_waiting_max: int = Field(32, ge=0, description="reads that may wait for a place")
-    requests_at_once_max: int = Field(256, ge=1, description="requests in work; more get 503")
-    connections_max: int = Field(512, ge=1, description="open connections; Prometheus: 512")
-    url_bytes_max: int = Field(60_000, ge=1_000, description="path and query; the longest id takes 43,690 in base64")
-    metrics_groups_max: int = Field(1_000, ge=0, description="groups with series of their own in /metrics")
-    metrics_label_chars_max: int = Field(200, ge=20, description="longest group label; longer ones end in a digest")
+    read_timeout_ms: int = Field(
+        default=10_000, ge=100, description="time one request may read; Prometheus gives a query 120 s"
+    )
+    reads_at_once_max: int = Field(
+        default=4, ge=1, description="reads of files at the same time; Prometheus: 20 queries"
+    )
+    reads_waiting_max: int = Field(default=32, ge=0, description="reads that may wait for a place")
+    requests_at_once_max: int = Field(default=256, ge=1, description="requests in work; more get 503")
+    connections_max: int = Field(default=512, ge=1, description="open connections; Prometheus: 512")
+    url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
+    metrics_groups_max: int = Field(default=1_000, ge=0, description="groups with series of their own in /metrics")
+    metrics_label_chars_max: int = Field(
+        default=200, ge=20, description="longest group label; longer ones end in a digest"
+    )
 
     @property
     def is_loopback(self) -> bool:

@@ -34,7 +34,7 @@ class Clock:
 @contextmanager
 def running(settings: ApiSettings, now_ms: Callable[[], int]) -> Iterator[str]:
     """The API in a thread of its own on a free port; gives its URL."""
-    with socket.socket() as listener:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
             create_app(settings, now_ms),

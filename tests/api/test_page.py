@@ -17,7 +17,6 @@ from api.settings import ApiSettings
 from tests.api.conftest import Api, running
 from tests.api.written import Tables, health, member, prediction, progress, rebalance, transition
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -29,10 +28,7 @@ FLAGS = (
 )
 EVIL = "a/b <img src=x onerror=document.title='owned'> \u202e'\";\x00\n"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page is not tested"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.needs_chromium]
 
 
 def wall_ms() -> int:
@@ -42,7 +38,7 @@ def wall_ms() -> int:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
         yield browser
         browser.close()
 
@@ -184,7 +180,7 @@ def test_new_facts_appear_by_themselves(page: Page, url: str, tables: Tables) ->
 def test_it_fits_a_phone_and_is_used_by_keyboard_in_both_lights(page: Page, url: str) -> None:
     page.set_viewport_size({"width": 360, "height": 780})
     for light in ("light", "dark"):
-        page.emulate_media(color_scheme=light)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=light)
         for path in ("/", "/#/clusters/demo/groups/orders"):
             page.goto(url + path)
             page.wait_for_selector(".rows > li")
