@@ -92,6 +92,7 @@ class Collector:
     def step(self) -> bool:
         """One round; True when something was read, False when the caller may sleep a little."""
         self._notice_sleep()
+        self._remember_new()
         self._settle(0.0)
         if self.topic.in_flight >= MAX_IN_FLIGHT:
             self.metrics.paused.inc()
@@ -116,6 +117,14 @@ class Collector:
         for stream in self.streams:
             stream.tail.close()
         return not self._flushes
+
+    def _remember_new(self) -> None:
+        """Save which file a new log is before anything of it is sent, so that a rotation cannot hide it."""
+        for stream in self.streams:
+            path = str(stream.tail.path)
+            if path not in self.positions.files:
+                self.positions.files[path] = stream.saved()
+                self.store.save(self.positions)
 
     # --- 1, 2 --------------------------------------------------------------------------------------------------------
 
@@ -177,7 +186,7 @@ class Collector:
         records = len(self._record_events)
         per_lane = [len(lane) for lane in lanes]
         self._record_events = []
-        files = dict(self.positions.files) if not self._flushes else dict(self._flushes[-1].files)
+        files = {**self.positions.files, **(self._flushes[-1].files if self._flushes else {})}
         brokers: dict[str, str] = {}
         for stream in self.streams:
             for covered in stream.take_covered():

@@ -73,7 +73,11 @@ class Tail:
         monotonic_s: Callable[[], float],
         rotate_wait_s: float = ROTATE_WAIT_S,
     ) -> None:
-        """Follow `path`, going on where `saved` says; without it from the beginning of the present file."""
+        """Follow `path`, going on where `saved` says; without it from the beginning of the present file.
+
+        The file is looked for at once, so that it can be remembered (`saved`) before anything of it is sent: a crash
+        and a rotation right after the first start then lose nothing.
+        """
         self.path = path
         self.trouble = ""
         """Why the file cannot be read at present: gone, unreadable, or empty when it can."""
@@ -87,6 +91,7 @@ class Tail:
         self._retry_at_s = 0.0
         self._newest_ns = max((entry.modified_ns for entry in saved), default=0)
         self._resume([entry for entry in saved if not entry.done])
+        self._look()
 
     # --- what the collector asks -------------------------------------------------------------------------------------
 
