@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from heapq import heappop
+from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any
 
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.model.sessions import Coordinator, coordinator_of_connection
 from kardia.model.states import GroupState
-from kardia.observe import expiry, rebalance, records, requests, rows
+from kardia.observe import deadlines, expiry, rebalance, records, requests, rows
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.settings import ObserverSettings
@@ -102,6 +102,7 @@ class Observer(Facts):
         self._streams: dict[str, _Stream] = {}
         self._queues: dict[str, list[tuple[float, Event]]] = {}
         self._now: dict[str, float] = {}
+        self._alive: dict[str, float] = {}
         self._seen: set[tuple[str, int, int]] | None = None
 
     # --- feed and pull
@@ -121,17 +122,22 @@ class Observer(Facts):
         self._advance(0.0)
         return self._take()
 
-    def _complete_to(self, broker: str) -> float:
-        """Up to when the log of a broker is complete and the broker is known to have been alive.
-
-        The request log decides; without one, whatever there is. A log that is read to its end and gets no more lines
-        may be the log of a dead broker: time stands still then, and nobody expires.
-        """
+    def _streams_of(self, broker: str) -> list[_Stream]:
+        """The request log of a broker; without one, whatever there is of it."""
         request = self._streams.get(f"{broker}/request")
-        if request is not None and request.alive_to >= 0:
-            return request.alive_to
-        ends = [stream.alive_to for name, stream in self._streams.items() if name.rsplit("/", 1)[0] == broker]
-        return max(ends, default=NEVER)
+        if request is not None:
+            return [request]
+        return [stream for name, stream in self._streams.items() if name.rsplit("/", 1)[0] == broker]
+
+    def _complete_to(self, broker: str) -> float:
+        """Up to when the log of a broker has been read completely."""
+        return max((stream.complete_to for stream in self._streams_of(broker)), default=NEVER)
+
+    def _alive_to(self, broker: str) -> float:
+        """Up to when the broker is known to have been alive: a log read to its end that gets no more lines may be the
+        log of a dead broker, whose timers evict nobody."""
+        signs = (stream.alive_to for stream in self._streams_of(broker))
+        return max(*signs, self._alive.get(broker, NEVER), NEVER)
 
     # --- accept
 
@@ -269,11 +275,14 @@ class Observer(Facts):
         if len(limits) > 1 or OFFSETS_BROKER in self._queues:
             ready.sort(key=itemgetter(0))
         clocks = [(broker, self.timers.setdefault(broker, []), limit) for broker, limit in limits.items()]
+        alive = {broker: self._alive_to(broker) for broker in limits}
         now, settle_by = self._now, self.settings.hold_ms
         for at, broker, event in ready:
+            if event.kind in _FROM_TOPIC:
+                self._note_alive(alive, event, at)
             for owner, timers, limit in clocks:
                 if timers and timers[0][0] <= at:
-                    self._fire(owner, timers, min(at, limit))
+                    self._fire(owner, timers, min(at, limit, alive[owner]), alive[owner])
             if at < now.get(broker, NEVER):
                 self.late += 1
             self.broker = broker if event.kind not in _FROM_TOPIC else ""
@@ -285,8 +294,14 @@ class Observer(Facts):
             else:
                 handler(self, event, at)
         for owner, timers, limit in clocks:
-            self._fire(owner, timers, limit)
+            self._fire(owner, timers, limit, alive[owner])
             now[owner] = max(now.get(owner, NEVER), limit)
+
+    def _note_alive(self, alive: dict[str, float], event: Event, at: float) -> None:
+        """A record of a group's partition was written by the broker that leads it: it was alive then."""
+        group = self.groups.get(event.group_id)
+        if group is not None and alive.get(group.broker, at) < at:
+            alive[group.broker] = self._alive[group.broker] = at
 
     def _limits(self, hold_ms: float) -> dict[str, float]:
         """How far each broker's clock may go. The topic's own records have a clock only where there is no log."""
@@ -309,27 +324,40 @@ class Observer(Facts):
                 rest.append((at, event))
         held[:] = rest
 
-    def _fire(self, broker: str, timers: list[Timer], to: float) -> None:
-        """Fire what is due at or before an instant, in the order of the deadlines."""
+    def _fire(self, broker: str, timers: list[Timer], to: float, alive_to: float) -> None:
+        """Fire what is due at or before an instant, in the order of the deadlines.
+
+        A member's timer needs the broker to have been alive when it was due; else it stays.
+        """
+        waiting: list[Timer] = []
         while timers and timers[0][0] <= to:
-            due, group_id, kind, key = heappop(timers)
+            timer = heappop(timers)
+            due, group_id, kind, key = timer
             group = self.groups.get(group_id)
             if group is None or group.broker != broker:
                 continue
+            if kind == "member" and due > alive_to + deadlines.GRACE_MS:
+                waiting.append(timer)
+                continue
             self.known = due + self.settings.hold_ms
             self.evidence = f"{kind} timer"
-            if kind == "member":
-                member = group.members.get(key)
-                if member is not None and member.timer_at == due:
-                    expiry.on_member_timer(self, group, member, due)
-            elif kind == "settle":
-                current = group.rebalance
-                if current is not None and not current.settled and current.joined_at >= 0:
-                    rebalance.settle(self, group, current)
-            elif kind == "empty":
-                records.conclude_empty(self, group, int(key))
-            elif key in group.pending and group.pending[key][0] <= due:
-                expiry.on_pending_timer(self, group, key, due)
+            self._fire_one(group, kind, key, due)
+        for timer in waiting:
+            heappush(timers, timer)
+
+    def _fire_one(self, group: Group, kind: str, key: str, due: float) -> None:
+        if kind == "member":
+            member = group.members.get(key)
+            if member is not None and member.timer_at == due:
+                expiry.on_member_timer(self, group, member, due)
+        elif kind == "settle":
+            current = group.rebalance
+            if current is not None and not current.settled and current.joined_at >= 0:
+                rebalance.settle(self, group, current)
+        elif kind == "empty":
+            records.conclude_empty(self, group, int(key))
+        elif key in group.pending and group.pending[key][0] <= due:
+            expiry.on_pending_timer(self, group, key, due)
 
     # --- take
 
@@ -410,6 +438,7 @@ class Observer(Facts):
             "silences": self.silences,
             "queues": {broker: [[at, list(event)] for at, event in queue] for broker, queue in self._queues.items()},
             "now": dict(self._now),
+            "alive": dict(self._alive),
         }
 
     @classmethod
@@ -433,6 +462,7 @@ class Observer(Facts):
             observer._new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         observer._now = {broker: float(at) for broker, at in state["now"].items()}
+        observer._alive = {broker: float(at) for broker, at in state["alive"].items()}
         return observer
 
     def states(self) -> dict[str, GroupState]:

@@ -407,3 +407,15 @@ def test_events_that_were_sent_and_did_not_arrive_are_a_gap() -> None:
     known = scene.known()
     assert known.ended() == {}
     assert sum(row["gaps"] for row in named("progress", known.rows["progress"])) == 1
+
+
+def test_a_record_of_the_group_shows_that_the_broker_was_alive_when_nothing_else_was_logged() -> None:
+    """Everybody is dead and the request log has ended; the empty record is written by the coordinator that evicted."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeat(7_000, "b")
+    scene.empty_record(17_001, 2)
+    scene.tick(30_000, last_line=7_000)
+    known = scene.known()
+    assert known.ended() == {"a": (16_000, "session_expired", "exact"), "b": (17_000, "session_expired", "exact")}
+    assert known.states()[-1][1] == "Empty"
