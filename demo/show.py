@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from demo import process, replayed, report, server_log
+from demo import process, replayed, report, request_log, server_log
 from demo.broker import Broker, free_ports
 from demo.cast import Cast
 from demo.director import Director
@@ -38,6 +38,11 @@ ROOM_MB = 1_000
 
 SETTLE_TIMEOUT_S = 90.0
 """Until the tables have everything of the story: a second or two live, a minute on a busy machine."""
+
+PROMPT_MS = 2_000
+"""The story begins when the tables are no further behind than this: a first batch of Spark takes its time."""
+
+PROMPT_TIMEOUT_S = 60.0
 
 _MAX_POLL = "_MAX_POLL_EXCEEDED"
 
@@ -72,6 +77,7 @@ def show(options: Options, console: Console) -> bool:
         )
         console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/docs)", style="bold")
         cast = stack.enter_context(Cast(broker.bootstrap, options.directory / "consumers"))
+        _await_prompt(console, Tables(config.tables))
         seen = _play(options, console, supervisor, cast, config)
         # Nothing that happens from here on counts: both sides are cut at this instant.
         until_ms = _now_ms()
@@ -141,14 +147,25 @@ def _play(
         return dict(teller.seen_at_ms)
 
 
-def _await_tables(tables: Tables, until_ms: int) -> None:
-    def complete() -> bool:
-        events = tables.archived("events", ["logged_at_ms"])
-        archived = max((row["logged_at_ms"] for row in events), default=0.0)
-        return tables.complete_to_ms() >= until_ms and archived >= until_ms
+def _await_prompt(console: Console, tables: Tables) -> None:
+    """Begin when the job has caught up and keeps up; on a machine too busy for that, say so and begin all the same."""
 
+    def behind_ms() -> int:
+        return _now_ms() - tables.complete_to_ms()
+
+    try:
+        process.until(lambda: behind_ms() < PROMPT_MS, PROMPT_TIMEOUT_S, lambda: "", pause_s=0.2)
+    except ProcessError:
+        console.print(
+            f"The tables are {behind_ms() / 1000:.1f} s behind the broker: this machine is busy with other things, and "
+            "what should be predicted may be said too late.",
+            style="yellow",
+        )
+
+
+def _await_tables(tables: Tables, until_ms: int) -> None:
     process.until(
-        complete,
+        lambda: tables.complete_to_ms() >= until_ms,
         SETTLE_TIMEOUT_S,
         lambda: (
             f"The tables in {tables.directory} have the log only up to {tables.complete_to_ms()} ms after "
@@ -161,7 +178,6 @@ def _await_tables(tables: Tables, until_ms: int) -> None:
 def _judge(
     broker: Broker, tables: Tables, until_ms: int, seen: dict[tuple[str, str, str], int], witnesses: list[Witness]
 ) -> Verdict:
-    commits = tables.archived("events", ["kind", "group_id", "member_id", "handled_at_ms", "error_code"])
     return judge(
         Evidence(
             facts=[fact for fact in server_log.read(broker.server_log) if fact.at_ms <= until_ms],
@@ -169,7 +185,7 @@ def _judge(
             rebalances=tables.standing("rebalances"),
             transitions=tables.standing("transitions"),
             predictions=tables.standing("predictions"),
-            commits=[row for row in commits if row["kind"] == "commit" and row["handled_at_ms"] <= until_ms],
+            commits=[commit for commit in request_log.commits(broker.request_log) if commit.at_ms <= until_ms],
             witnesses=witnesses,
             seen_at_ms=seen,
         )

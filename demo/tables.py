@@ -37,10 +37,6 @@ class Tables:
         """One row for each thing a table speaks about."""
         return standing(self.rows(name), TABLES[name].key)
 
-    def archived(self, name: str, columns: list[str]) -> list[Record]:
-        """Rows of a table that is written by a query of its own (`events`), which `progress` does not cover."""
-        return self._read(name, columns)
-
     def complete_to_ms(self) -> int:
         """Instant up to which every lane has everything that the request logs said; -1 before the first."""
         latest: dict[tuple[int, str], int] = {}

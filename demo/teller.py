@@ -126,7 +126,7 @@ class Teller:
             )
 
     def _on_transitions(self, row: Record) -> None:
-        if row["entity"] == "group" and row["to_state"] == "Empty":
+        if row["entity"] == "group" and row["to_state"] == "Empty" and row["from_state"] != "Unknown":
             self._once(("empty", row["group_id"], row["seq"]), "magenta", f"group {row['group_id']} is empty.")
 
     def _countdowns(self) -> RenderableType:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from demo import server_log
+from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
 
@@ -88,8 +89,8 @@ class Evidence:
     rebalances: Sequence[Record]
     transitions: Sequence[Record]
     predictions: Sequence[Record]
-    commits: Sequence[Record] = ()
-    """Rows of `events` of kind commit."""
+    commits: Sequence[Commit] = ()
+    """What the broker's request log says of commits."""
     witnesses: Sequence[Witness] | None = None
     """None where the clients' own words are not known."""
     seen_at_ms: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
@@ -245,16 +246,11 @@ def _trigger_fault(fact: Fact, row: Record) -> str:
 
 def _straggler_fault(evidence: Evidence, start: Fact, row: Record) -> str:
     """What is wrong with the longest wait that Kardia names, for a rebalance that waited for its members."""
-    joined = [
-        fact.at_ms
-        for fact in evidence.facts
-        if fact.what == server_log.GENERATION_STARTED
-        and (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
-    ]
-    if start.generation == 0 or not joined or joined[0] - start.at_ms < _STRAGGLER_FROM_MS:
+    joined = _generation_started(evidence, start)
+    if start.generation == 0 or joined is None or joined - start.at_ms < _STRAGGLER_FROM_MS:
         return ""
     longest = max((wait["waited_ms"] for wait in row["stragglers"] or []), default=0)
-    off = longest - (joined[0] - start.at_ms)
+    off = longest - (joined - start.at_ms)
     return "" if abs(off) <= ERROR_MAX_MS else f"the longest wait named is {off:+d} ms off"
 
 
@@ -272,38 +268,56 @@ def _empties(evidence: Evidence) -> Iterable[Line]:
 
 
 def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
-    """Offsets committed while the broker says that the group rebalanced; the member must not be said to have ended."""
+    """Commits that the broker accepted while, as it says, the group rebalanced: Kardia must have known both.
+
+    In the classic protocol such a commit is accepted and renews the session of a member that has not joined again yet.
+    """
     for start in _of(evidence, server_log.REBALANCE_STARTED):
-        joined = [
-            fact.at_ms
-            for fact in evidence.facts
-            if fact.what == server_log.GENERATION_STARTED
-            and (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
-        ]
+        joined = _generation_started(evidence, start)
         inside = [
-            row
-            for row in evidence.commits
-            if joined and row["group_id"] == start.group_id and start.at_ms < row["handled_at_ms"] < joined[0]
+            commit
+            for commit in evidence.commits
+            if joined is not None and commit.group_id == start.group_id and start.at_ms < commit.at_ms < joined
         ]
-        for member in dict.fromkeys(row["member_id"] for row in inside):
-            accepted = [row for row in inside if row["member_id"] == member and row["error_code"] == 0]
-            at_ms = round(inside[0]["handled_at_ms"])
-            ended = [
-                row
+        for member in dict.fromkeys(commit.member_id for commit in inside if commit.accepted):
+            mine = [commit for commit in inside if commit.member_id == member and commit.accepted]
+            at_ms = round(mine[0].at_ms)
+            state = _state(evidence, start.group_id, at_ms)
+            present = any(
+                row["member_id"] == member and row["joined_at_ms"] <= at_ms < (row["ended_at_ms"] or at_ms + 1)
                 for row in evidence.members
-                if row["member_id"] == member and start.at_ms <= (row["ended_at_ms"] or -1) <= at_ms
-            ]
+            )
+            right = present and state == "PreparingRebalance"
             yield Line(
                 at_ms,
                 start.group_id,
                 names.get(member, member),
-                "committed offsets while its group rebalanced",
-                f"{len(accepted)} accepted, still a member",
+                f"committed offsets while its group rebalanced ({len(mine)} accepted)",
+                f"group in {state}, {'still' if present else 'not'} a member",
                 None,
                 None,
-                "Kardia says that it had ended" if ended else "",
+                "" if right else "not what the tables say",
                 forming=start.generation == 0,
             )
+
+
+def _state(evidence: Evidence, group_id: str, at_ms: int) -> str:
+    """State of a group at an instant, as the tables have it."""
+    before = [
+        row
+        for row in evidence.transitions
+        if row["entity"] == "group" and row["group_id"] == group_id and row["at_ms"] <= at_ms
+    ]
+    return str(max(before, key=lambda row: int(row["seq"]))["to_state"]) if before else "no state"
+
+
+def _generation_started(evidence: Evidence, start: Fact) -> int | None:
+    """Instant at which the generation began that ended the join phase of a rebalance."""
+    for fact in evidence.facts:
+        of_it = (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
+        if of_it and fact.what == server_log.GENERATION_STARTED:
+            return fact.at_ms
+    return None
 
 
 def _witnessed(evidence: Evidence) -> Iterable[Line]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo import server_log
+from demo import request_log, server_log
+from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
-from demo.verdict import ERROR_MAX_MS, Evidence, Witness, judge
+from demo.verdict import ERROR_MAX_MS, Evidence, Line, Witness, judge
 from tests.demo.test_server_log import read
 from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, Story, lanes_of, observe, standing
 
@@ -151,14 +154,29 @@ def test_commits_while_the_group_rebalances_are_lines_of_their_own() -> None:
     evidence = evidence_of("c10_slow-3.9.2")
     start = [fact for fact in evidence.facts if fact.what == server_log.REBALANCE_STARTED][-1]
     member = evidence.members[0]
-    commit = {
-        "kind": "commit",
-        "group_id": start.group_id,
-        "member_id": member["member_id"],
-        "handled_at_ms": start.at_ms + 1.0,
-        "error_code": 0,
-    }
-    [line] = [line for line in judge(replace(evidence, commits=[commit])).lines if "committed" in line.done]
-    assert (line.who, line.said, line.fault) == (member["client_id"], "1 accepted, still a member", "")
-    outside = {**commit, "handled_at_ms": start.at_ms - 1.0}
-    assert not [line for line in judge(replace(evidence, commits=[outside])).lines if "committed" in line.done]
+    commit = Commit(start.at_ms + 50.0, start.group_id, member["member_id"], accepted=True)
+
+    def lines(*commits: Commit, **changes: Any) -> list[Line]:
+        verdict = judge(replace(evidence, commits=commits, **changes))
+        return [line for line in verdict.lines if "committed" in line.done]
+
+    [line] = lines(commit)
+    assert (line.who, line.said) == (member["client_id"], "group in PreparingRebalance, still a member")
+    assert line.fault == ""
+    assert lines(replace(commit, at_ms=start.at_ms - 1.0)) == []
+    assert lines(replace(commit, accepted=False)) == []
+    [line] = lines(commit, members=[{**member, "ended_at_ms": start.at_ms}])
+    assert line.fault == "not what the tables say"
+    [line] = lines(commit, transitions=())
+    assert line.fault == "not what the tables say"
+
+
+def test_commits_are_read_from_the_request_log(tmp_path: Path) -> None:
+    folder = Story("c13_commit-3.9.2").folder
+    log = tmp_path / "kafka-request.log"
+    log.write_bytes(gzip.decompress((folder / "kafka-request.log.gz").read_bytes()))
+    found = request_log.commits(log)
+    expected = Story("c13_commit-3.9.2").expect["request_lines"]["OFFSET_COMMIT"]
+    assert expected <= len(found) <= expected + 20
+    assert all(commit.group_id and commit.member_id for commit in found)
+    assert any(commit.accepted for commit in found)
