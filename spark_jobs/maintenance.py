@@ -5,8 +5,8 @@ table after the other, every minute. It changes no row, and a failure of it fail
 tried again. Appends and compactions do not conflict in Delta; a compaction that meets another one is dropped.
 
 Steps per table: (1) compact small files into one, (2) checkpoint the log, (3) remove log files that are older than the
-retention, (4) remove data files no version of the last ten minutes uses. A crash between any two leaves files that the
-next pass removes.
+retention, (4) remove data files that were replaced ten minutes ago or earlier. A crash between any two leaves files
+that the next pass removes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -28,9 +27,6 @@ EVERY_S = 60.0
 
 MIN_NEW_COMMITS = 20
 """Commits since its last pass below which a table is left alone: rewriting a quiet table buys nothing."""
-
-KEEP_DATA = timedelta(minutes=10)
-"""How long a file that was compacted away stays for a reader of an older version."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +95,6 @@ class Maintenance:
         table.optimize.compact()
         table.create_checkpoint()
         table.cleanup_metadata()
-        hours = KEEP_DATA.total_seconds() / 3600
-        table.vacuum(retention_hours=_whole_hours(hours), dry_run=False, enforce_retention_duration=False)
+        table.vacuum(dry_run=False)
         self._versions[name] = table.version()
         return True
-
-
-def _whole_hours(hours: float) -> int:
-    """delta-rs takes whole hours: the next one, because a reader's file removed early costs more than disk."""
-    return max(1, int(-(-hours // 1)))

@@ -87,8 +87,7 @@ def _array(table: Table, column: Column, values: Sequence[Any], batch_id: int) -
     given = [None if value is None else prepare(value) for value in values] if prepare else values
     try:
         try:
-            # Inferred first, then cast: given the type at once, Arrow would cut the fraction off an instant silently.
-            array = pa.array(given, None if column.type in _WHOLE else kind).cast(kind)
+            array = _whole(given, kind) if column.type in _WHOLE else pa.array(given, kind)
         except UnicodeEncodeError:
             array = pa.array([_printable(value) for value in given], kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -96,6 +95,16 @@ def _array(table: Table, column: Column, values: Sequence[Any], batch_id: int) -
     if not column.nullable and array.null_count:
         raise _refusal(table, column, batch_id, f"{array.null_count} values are null")
     return array
+
+
+def _whole(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Whole numbers. Inferred first, then cast: given the type at once, Arrow would cut a fraction off in silence."""
+    inferred = pa.array(values)
+    if not (
+        pa.types.is_integer(inferred.type) or pa.types.is_floating(inferred.type) or pa.types.is_null(inferred.type)
+    ):
+        raise TypeError(f"{inferred.type} is no number")
+    return inferred.cast(kind)
 
 
 def _refusal(table: Table, column: Column, batch_id: int, why: str) -> RowsError:

@@ -23,6 +23,8 @@ PROPERTIES: dict[str, str] = {
     # may need them. Commit time grows with the number of log files (20 ms at 1,300, 49 ms at 2,600).
     "delta.checkpointInterval": "100",
     "delta.logRetentionDuration": "interval 30 minutes",
+    # How long a file that was compacted away stays for a reader of an older version.
+    "delta.deletedFileRetentionDuration": "interval 10 minutes",
     # delta.setTransactionRetentionDuration stays unset: a forgotten transaction would let a repeat write twice.
 }
 """Properties of every table."""

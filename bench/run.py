@@ -1,0 +1,34 @@
+"""`kardia bench`: the stages one after the other, each in a directory of its own that is removed afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import backlog, lines, live
+from bench.result import Result, machine, show
+
+STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
+    "lines": lines.parse_stage,
+    "replay": lines.replay_stage,
+    "backlog": backlog.backlog_stage,
+    "live": live.live_stage,
+}
+"""Stages in the order of the flow."""
+
+
+def run_bench(stages: Sequence[str], scale: float, path: Path | None, work: Path | None) -> None:
+    """Run stages and show what they measured."""
+    around = machine()
+    console = Console(stderr=True)
+    results: list[Result] = []
+    for name in stages:
+        console.print(f"{name} …", highlight=False)
+        if work is not None:
+            work.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"kardia-bench-{name}-", dir=work) as directory:
+            results.extend(STAGES[name](Path(directory), scale))
+    show(results, around, path)

@@ -1,0 +1,148 @@
+"""A recorded story in a real topic, `kardia stream` as a process of its own, and tables as plain rows to compare.
+
+A story is cut into many small records, as a collector sends them while it follows a log: events of up to `CHUNK` lines,
+then a tick in every lane. So a job with a small bound per batch has many batches to be killed in.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+
+from ingest.offline import tick
+from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, encode_batch
+from kardia.events import DEFAULT_LANES, Event, stream_of
+from kardia.tables import LIVE_TABLES, TABLES
+from tests.support.stories import lanes_of
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+STORY = "c04_mpi-4.1.2"
+"""Seven members, poll timeouts, an expiry, rebalances, predictions: every live table but `rejected` has rows."""
+
+CLUSTER = "demo"
+SLICES = 30
+
+Message = tuple[int, bytes | None, list[tuple[str, bytes]]]
+"""Partition, value, headers."""
+
+HEADERS: list[tuple[str, bytes]] = [(FORMAT_HEADER, FORMAT.encode()), (CLUSTER_HEADER, CLUSTER.encode())]
+
+
+def story_messages(story: str = STORY, slices: int = SLICES) -> list[Message]:
+    """A story as records of the topic: `slices` times the events of a stretch of time, then a tick in every lane."""
+    lanes = lanes_of(story, server_log=True)
+    stamps = [event.logged_at_ms for events in lanes for event in events if event.logged_at_ms > 0]
+    first_ms, last_ms = min(stamps), max(stamps)
+    width_ms = (last_ms - first_ms) / slices + 1
+    buckets: list[list[list[Event]]] = [[[] for _ in lanes] for _ in range(slices)]
+    sources: dict[str, str] = {}
+    for lane, events in enumerate(lanes):
+        for event in events:
+            at = min(slices - 1, max(0, int((event.logged_at_ms - first_ms) / width_ms)))
+            buckets[at][lane].append(event)
+            sources.setdefault(stream_of(event.source), event.source)
+    messages: list[Message] = []
+    for number, bucket in enumerate(buckets):
+        complete_ms = first_ms + (number + 1) * width_ms
+        for lane, events in enumerate(bucket):
+            if events:
+                messages.append((lane, encode_batch(events), HEADERS))
+            ticks = [
+                tick(source, number, number + 1, complete_ms, _sent(events, source), 0, {}, complete_ms)
+                for source in sorted(sources.values())
+            ]
+            messages.append((lane, encode_batch(ticks), HEADERS))
+    return messages
+
+
+def _sent(events: Iterable[Event], source: str) -> int:
+    return sum(event.source == source for event in events)
+
+
+def produce(bootstrap: str, topic: str, messages: Iterable[Message]) -> None:
+    """Send records and wait until all are acknowledged."""
+    failures: list[Any] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0})
+    for partition, value, headers in messages:
+        producer.produce(
+            topic,
+            value,
+            key=str(partition).encode(),
+            partition=partition,
+            headers=list(headers),
+            on_delivery=lambda error, _message: failures.append(error) if error else None,
+        )
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    assert not failures
+
+
+def stream_command(bootstrap: str, topic: str, home: Path, *more: str) -> list[str]:
+    """`kardia stream` on tables and checkpoint below `home`."""
+    return [
+        *(sys.executable, "-m", "kardia.command.main", "stream", "--bootstrap-server", bootstrap, "--topic", topic),
+        *("--tables", str(home / "tables"), "--checkpoint", str(home / "checkpoint"), "--cluster", CLUSTER),
+        *more,
+    ]
+
+
+def run_stream(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, timeout_s: float = 180
+) -> subprocess.CompletedProcess[str]:
+    """Run it to its end, whatever that is."""
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "KARDIA_STREAM_MAX_RECORDS": "12", **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def rows(directory: Path, name: str) -> list[dict[str, Any]]:
+    """All rows of a table, in an order of their own."""
+    path = directory / name
+    if not DeltaTable.is_deltatable(str(path)):
+        return []
+    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist()
+    return sorted(found, key=lambda row: tuple(str(row[column]) for column in row))
+
+
+def all_rows(directory: Path, names: Sequence[str] = LIVE_TABLES) -> dict[str, list[dict[str, Any]]]:
+    """Rows of several tables."""
+    return {name: rows(directory, name) for name in names}
+
+
+def told_rows(directory: Path, names: Sequence[str], without: Sequence[str] = ("batch_id",)) -> dict[str, Counter[str]]:
+    """Rows of several tables as counted texts, without the columns that may differ between two ways of running."""
+    return {
+        name: Counter(
+            repr([(column, value) for column, value in row.items() if column not in without])
+            for row in rows(directory, name)
+        )
+        for name in names
+    }
+
+
+def table_names_with_rows(directory: Path) -> set[str]:
+    """Tables that have a row."""
+    return {name for name in TABLES if rows(directory, name)}
+
+
+def refuse_unless(condition: Callable[[], bool], sentence: str) -> None:
+    """Fail with a sentence, for conditions that a test builds on."""
+    if not condition():
+        raise AssertionError(sentence)
+
+
+LANES = DEFAULT_LANES

@@ -1,0 +1,92 @@
+"""A checkpoint and its tables: every combination that could lose or double rows is refused with what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kardia.tables import LIVE_TABLES
+from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
+from spark_jobs.errors import CheckpointError
+from spark_jobs.schemas import to_tables
+from spark_jobs.writers.delta_rs import DeltaRsWriter
+from tests.spark_jobs.writing import batch
+
+AGREEMENT = Agreement("live", "demo", "kardia.events", 6)
+
+
+def begin(tmp_path: Path, **changes: object) -> Checkpoint:
+    return open_checkpoint(tmp_path / "checkpoint", tmp_path / "tables", AGREEMENT, LIVE_TABLES, **changes)  # type: ignore[arg-type]
+
+
+def commit(checkpoint: Checkpoint, tables: Path, spark_batches: int) -> None:
+    """Do what a query does: write batches, then Spark's own files."""
+    writer = DeltaRsWriter(tables, checkpoint.generation.app_id)
+    writer.prepare()
+    for number in range(spark_batches):
+        batch_id = checkpoint.generation.first_batch + number
+        writer.write(batch_id, to_tables(batch(batch_id), batch_id))
+        for kind, text in (("offsets", 'v1\n{}\n{"kardia.events":{"0":%d}}' % (number + 1)), ("commits", "v1\n{}")):
+            folder = checkpoint.spark_directory / kind
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / str(number)).write_text(text)
+    writer.close()
+
+
+def test_a_checkpoint_is_found_again(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    assert (first.committed(), first.read_offsets()) == (None, {})
+    commit(first, tmp_path / "tables", 3)
+    again = begin(tmp_path)
+    assert again.generation == first.generation
+    assert (again.committed(), again.read_offsets()) == (2, {0: 3})
+
+
+def test_a_deleted_checkpoint_is_refused_because_its_writes_would_be_lost_in_silence(tmp_path: Path) -> None:
+    commit(begin(tmp_path), tmp_path / "tables", 3)
+    (tmp_path / "checkpoint" / "generation.json").unlink()
+    with pytest.raises(CheckpointError, match=r"hold batches up to 2.*--new-generation"):
+        begin(tmp_path)
+
+
+def test_a_new_generation_goes_on_counting_and_has_a_name_of_its_own(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    commit(first, tmp_path / "tables", 3)
+    second = begin(tmp_path, new_generation=True)
+    assert second.generation.first_batch == 3
+    assert second.generation.app_id != first.generation.app_id
+    assert second.spark_directory != first.spark_directory
+    commit(second, tmp_path / "tables", 2)
+    assert begin(tmp_path).generation == second.generation
+
+
+def test_tables_that_were_taken_away_are_refused(tmp_path: Path) -> None:
+    commit(begin(tmp_path), tmp_path / "tables", 2)
+    (tmp_path / "tables").rename(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match=r"has committed batch 1.*no batch of this checkpoint"):
+        begin(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("agreement", "words"),
+    [
+        (Agreement("live", "other", "kardia.events", 6), "cluster is 'other', was 'demo'"),
+        (Agreement("live", "demo", "kardia.events", 8), "lanes is 8, was 6"),
+        (Agreement("live", "demo", "events", 6), "topic is 'events'"),
+    ],
+)
+def test_another_deployment_is_refused(tmp_path: Path, agreement: Agreement, words: str) -> None:
+    begin(tmp_path)
+    with pytest.raises(CheckpointError, match=words):
+        open_checkpoint(tmp_path / "checkpoint", tmp_path / "tables", agreement, LIVE_TABLES)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"version":1}', '{"version":2,"name":"a","first_batch":0,"agreement":{"query":"live"}}']
+)
+def test_a_generation_file_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
+    begin(tmp_path)
+    (tmp_path / "checkpoint" / "generation.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"generation.json"):
+        begin(tmp_path)

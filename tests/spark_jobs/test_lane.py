@@ -1,0 +1,178 @@
+"""A lane between two batches: foreign records, repeats, losses in the topic, and state that survives."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from ingest.wire import encode_batch
+from kardia.events import ALL_SHARDS, Event, Kind
+from kardia.observe import ObserverSettings
+from kardia.tables import REJECTED, TRANSITIONS
+from spark_jobs import state_codec
+from spark_jobs.errors import StateError
+from spark_jobs.lane import FINISH, Lane, Record
+from spark_jobs.model import ObserverFactory, Rows
+from tests.spark_jobs.support import CLUSTER, story_messages
+
+FACTORY = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
+GOOD = b"msgpack/1"
+LANES = 6
+
+
+def records_of(lane: int) -> list[Record]:
+    """The recorded story as this lane's records."""
+    values = [value for partition, value, _ in story_messages() if partition == lane]
+    return [Record(offset, 0, GOOD, value) for offset, value in enumerate(values)]
+
+
+def busiest() -> int:
+    """The lane with most bytes."""
+    sizes = [sum(len(record.value or b"") for record in records_of(lane)) for lane in range(LANES)]
+    return sizes.index(max(sizes))
+
+
+LANE = busiest()
+
+
+def new_lane(*, finishing: bool = False) -> Lane:
+    return Lane(FACTORY, "kardia.events", LANE, LANES, finishing=finishing)
+
+
+def told(steps: list[Rows]) -> dict[str, list[object]]:
+    """Rows of several steps, without those that depend on how the input was split."""
+    tables = ("transitions", "rebalances", "members", "predictions", "rejected")
+    return {name: [row for rows in steps for row in rows.get(name, ())] for name in tables}
+
+
+def rejected(rows: Rows) -> list[dict[str, object]]:
+    return [dict(zip(REJECTED.names, row, strict=True)) for row in rows["rejected"]]
+
+
+def test_the_story_says_something_in_this_lane() -> None:
+    assert told([new_lane().step(records_of(LANE))])["transitions"]
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (Record(0, 5, GOOD, None), "not_an_event"),
+        (Record(0, 5, None, None), "not_an_event"),
+        (Record(0, 5, None, b"x"), "not_an_event"),
+        (Record(0, 5, b"json/1", b"{}"), "not_an_event"),
+        (Record(0, 5, GOOD, b""), "not_an_event"),
+        (Record(0, 5, GOOD, b"\x00\xff" * 400), "not_an_event"),
+        (Record(0, 5, GOOD, msgspec.msgpack.encode([[1, 2]])), "not_an_event"),
+        (Record(0, 5, GOOD, b"\xdd\xff\xff\xff\xff"), "not_an_event"),
+        (Record(0, 5, b"msgpack/2", b"\x90"), "unsupported_version"),
+        (Record(0, 5, b"msgpack/99999999999999999999", b"\x90"), "unsupported_version"),
+        (Record(0, 5, b"msgpack/-1", b"\x90"), "not_an_event"),
+        (Record(0, 5, FINISH, b""), "not_an_event"),
+    ],
+)
+def test_a_record_that_is_no_batch_is_rejected_and_the_lane_goes_on(record: Record, reason: str) -> None:
+    lane = new_lane()
+    (row,) = rejected(lane.step([record]))
+    assert (row["reason"], row["start"], row["end"]) == (reason, 0, 1)
+    assert row["source"] == f"kardia.events/topic/{LANE}"
+    assert len(str(row["excerpt"] or "")) <= 200
+    after = lane.step([item._replace(offset=item.offset + 1) for item in records_of(LANE)])
+    assert told([after])["transitions"] == told([new_lane().step(records_of(LANE))])["transitions"]
+
+
+def test_events_of_an_unknown_kind_or_another_lane_are_rejected() -> None:
+    zero = (0, 1, 1.0, 1.0, 1.0, 1.0)
+    strange = Event(77, LANE, "b/request/x", *zero)
+    elsewhere = Event(int(Kind.HEARTBEAT), LANE + 1, "b/request/x", *zero)
+    rows = rejected(
+        new_lane().step([Record(0, 0, GOOD, encode_batch([strange])), Record(1, 0, GOOD, encode_batch([elsewhere]))])
+    )
+    assert [row["reason"] for row in rows] == ["unsupported_version", "not_an_event"]
+    assert "77" in str(rows[0]["expected"])
+
+
+def test_any_split_into_batches_and_any_order_inside_one_says_the_same() -> None:
+    records = records_of(LANE)
+    whole = told([new_lane().step(records)])
+    for size in (1, 3, 7):
+        lane, steps = new_lane(), []
+        for start in range(0, len(records), size):
+            steps.append(lane.step(list(reversed(records[start : start + size]))))
+        assert told(steps) == whole
+
+
+def test_a_lane_that_is_saved_and_loaded_after_every_batch_says_the_same() -> None:
+    records = records_of(LANE)
+    whole = told([new_lane().step(records)])
+    lane, steps = new_lane(), []
+    for record in records:
+        steps.append(lane.step([record]))
+        blob = lane.save()
+        lane = new_lane()
+        lane.load(FACTORY, blob)
+        assert lane.save() == blob
+    assert told(steps) == whole
+
+
+def test_records_that_are_read_twice_count_once() -> None:
+    records = records_of(LANE)
+    lane = new_lane()
+    first = lane.step(records[:10])
+    second = lane.step(records[5:])
+    assert told([first, second]) == told([new_lane().step(records)])
+
+
+def test_a_jump_in_the_offsets_is_a_gap_of_the_brokers_heard_of() -> None:
+    records = records_of(LANE)
+    half = len(records) // 2
+    lane = new_lane()
+    lane.step(records[:half])
+    rows = lane.step([record._replace(offset=record.offset + 5) for record in records[half:]])
+    gaps = sum(row[15] for row in rows["progress"])
+    assert gaps == 1
+    untouched = new_lane()
+    untouched.step(records[:half])
+    assert sum(row[15] for row in untouched.step(records[half:])["progress"]) == 0
+
+
+def test_a_topic_that_begins_late_is_no_gap() -> None:
+    rows = new_lane().step([record._replace(offset=record.offset + 100) for record in records_of(LANE)])
+    assert sum(row[15] for row in rows["progress"]) == 0
+
+
+def test_the_end_of_a_replay_gives_what_was_held() -> None:
+    lane = new_lane(finishing=True)
+    records = records_of(LANE)
+    before = lane.step(records)
+    after = lane.step([Record(len(records), 0, FINISH, None)])
+    straight = new_lane()
+    straight.step(records)
+    expected = straight.model.finish()
+    assert told([after]) == told([expected])
+    assert told([before])["transitions"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x02", b"\x01", b"\x01\x93", b"\x00abc"])
+def test_state_of_another_version_or_damaged_state_is_refused(damage: bytes) -> None:
+    with pytest.raises(StateError, match="lane 3"):
+        state_codec.decode(damage, "lane 3")
+
+
+def test_every_cut_of_saved_state_is_refused_or_whole() -> None:
+    lane = new_lane()
+    lane.step(records_of(LANE)[:6])
+    blob = lane.save()
+    for length in itertools.chain(range(0, min(len(blob), 400)), range(400, len(blob), 997)):
+        with pytest.raises(StateError):
+            state_codec.decode(blob[:length], "lane 0")
+    assert state_codec.decode(blob, "lane 0").next_offset == 6
+
+
+def test_columns_used_here_are_where_they_are_thought_to_be() -> None:
+    from kardia.tables import PROGRESS
+
+    assert PROGRESS.names[15] == "gaps"
+    assert TRANSITIONS.names[6] == "seq"
+    assert ALL_SHARDS == -1
