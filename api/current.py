@@ -35,6 +35,7 @@ class GroupView:
     """One group as it stands."""
 
     __slots__ = (
+        "_statuses",
         "cluster_id",
         "evictions",
         "group_id",
@@ -63,6 +64,7 @@ class GroupView:
         """The latest rebalance, running or not."""
         self.rebalances: Counter[str] = Counter()
         self.evictions: Counter[str] = Counter()
+        self._statuses: Counter[str] | None = None
 
     @property
     def state_name(self) -> str:
@@ -75,8 +77,14 @@ class GroupView:
         return "unknown" if row is None else str(row.status)
 
     def statuses(self) -> Counter[str]:
-        """Present members by status."""
-        return Counter(self.status_of(member_id) for member_id in self.lives)
+        """Present members by status; counted once per change, because every list and scrape asks for it."""
+        if self._statuses is None:
+            self._statuses = Counter(self.status_of(member_id) for member_id in self.lives)
+        return self._statuses
+
+    def changed(self) -> None:
+        """Members or their health are not what they were."""
+        self._statuses = None
 
 
 class ClusterView:
@@ -139,6 +147,7 @@ class Current:
         if not stands:
             return
         group = cluster.group(row)
+        group.changed()
         life = group.lives.get(row.member_id)
         if row.ended_at_ms is None:
             if life is None or life.joined_at_ms <= row.joined_at_ms:
@@ -184,6 +193,7 @@ class Current:
         group = cluster.group(row)
         if row.member_id not in group.lives:
             return
+        group.changed()
         present = group.health.get(row.member_id)
         if present is not None and present.at_ms > row.at_ms:
             return

@@ -119,7 +119,9 @@ class TableMetrics(Collector):
         for cluster in clusters:
             name, views = cluster.cluster_id, cluster.groups.values()
             states = Tally(state_label(view) for view in views)
-            statuses: Tally[str] = sum((view.statuses() for view in views), Tally())
+            statuses: Tally[str] = Tally()
+            for view in views:
+                statuses.update(view.statuses())
             kinds = Tally(kind for view in views for _, kind in view.predictions)
             for state in STATES:
                 groups.add_metric((name, state), states[state])
@@ -190,8 +192,11 @@ class TableMetrics(Collector):
                 latest = view.rebalance
                 is_running = latest is not None and latest.completed_at_ms is None and not freshness.stale
                 running.add_metric(labels, max(0, freshness.now_ms - latest.started_at_ms) / 1000 if is_running else 0)
-                _add_counts(rebalances, labels, view.rebalances)
-                _add_counts(evictions, labels, view.evictions)
+                # From zero on: a counter that appears with its first event has no increase for it.
+                for trigger in TRIGGERS:
+                    rebalances.add_metric((*labels, trigger), view.rebalances[trigger])
+                for cause in EVICTION_CAUSES:
+                    evictions.add_metric((*labels, cause), view.evictions[cause])
         yield from (members, state, generation, session, poll, *imminent.values(), running, rebalances, evictions)
 
     def _label(self, group_id: str) -> str:
@@ -211,8 +216,3 @@ def state_label(view: GroupView) -> str:
 def _add_known(family: GaugeMetricFamily, labels: tuple[str, ...], value: float | None) -> None:
     if value is not None:
         family.add_metric(labels, value)
-
-
-def _add_counts(family: CounterMetricFamily, labels: tuple[str, ...], counts: Tally[str]) -> None:
-    for what, count in sorted(counts.items()):
-        family.add_metric((*labels, what), count)

@@ -63,7 +63,9 @@ class ApiSettings(BaseSettings):
     requests_at_once_max: int = Field(default=256, ge=1, description="requests in work; more get 503")
     connections_max: int = Field(default=512, ge=1, description="open connections; Prometheus: 512")
     url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
-    metrics_groups_max: int = Field(default=1_000, ge=0, description="groups with series of their own in /metrics")
+    metrics_groups_max: int = Field(
+        default=300, ge=0, description="groups of a cluster with series of their own: 49 each"
+    )
     metrics_label_chars_max: int = Field(
         default=200, ge=20, description="longest group label; longer ones end in a digest"
     )

@@ -18,7 +18,7 @@ let turn = 0;
 /** `#/clusters/demo/groups/orders` is the API path without its prefix. */
 function route() {
   const path = location.hash.slice(1);
-  view = /^\/clusters\/[^/]+\/groups\/[^/]+$/.test(path) ? group(`/api/v1${path}`) : fleet();
+  view = /^\/clusters\/[^/?]+\/groups\/[^/?]+(\?.*)?$/.test(path) ? group(`/api/v1${path}`) : fleet();
   main.replaceChildren(...view.root);
   crumbs.replaceChildren();
   scrollTo(0, 0);

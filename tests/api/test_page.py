@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -161,6 +162,12 @@ def test_ids_are_text_and_nothing_else(page: Page, url: str) -> None:
     has_text(page, ".members > li", "onerror")
     assert page.locator("main img").count() == 0
     assert page.title() != "owned"
+
+
+def test_a_link_may_carry_the_ids_as_parameters(page: Page, url: str) -> None:
+    page.goto(f"{url}/#/clusters/~/groups/~?cluster=demo&group={quote(EVIL, safe='')}")
+    has_text(page, "h1", "onerror")
+    has_text(page, ".members > li", "onerror")
 
 
 def test_new_facts_appear_by_themselves(page: Page, url: str, tables: Tables) -> None:

@@ -1,0 +1,170 @@
+"""What dashboards and rules name exists: every series, in `/metrics` of a real API over a filled table directory."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from api.settings import ApiSettings
+from dashboards import generate, rules
+from tests.api.conftest import Api, Clock, running
+from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
+
+FOLDER = Path(generate.__file__).parent
+ROOT = FOLDER.parent
+VARIABLES = {
+    "${cluster:doublequote}": '"demo"',
+    "${group:doublequote}": '"orders"',
+    "$__interval": "1m",
+}
+
+
+def queries() -> list[tuple[str, str]]:
+    """(where, expression) of every panel, variable, annotation and rule."""
+    found = []
+    for path in sorted((FOLDER / "json").glob("*.json")):
+        dashboard = json.loads(path.read_text())
+        for panel in dashboard["panels"]:
+            found += [(f"{path.name}: {panel['title']}", target["expr"]) for target in panel.get("targets", ())]
+        found += [(f"{path.name}: {one['name']}", one["expr"]) for one in dashboard["annotations"].get("list", ())]
+        for variable in dashboard["templating"]["list"]:
+            if variable["type"] == "query":
+                match = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"])
+                assert match, variable["query"]
+                found.append((f"{path.name}: ${variable['name']}", f"count by ({match[2]}) ({match[1]})"))
+    found += [(alert.name, alert.expr) for alert in rules.ALERTS]
+    return [(where, bound(expr)) for where, expr in found]
+
+
+def bound(expr: str) -> str:
+    for variable, value in VARIABLES.items():
+        expr = expr.replace(variable, value)
+    assert "$" not in expr, expr
+    return expr
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, str]]]:
+    """Name of a series -> its label sets, as scraped."""
+    tables = Tables(tmp_path_factory.mktemp("metrics") / "tables")
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable"),
+        member("orders", "a"),
+        member("orders", "b", ended_at_ms=NOW_MS, end_cause="session_expired"),
+        health("orders", "a", status="imminent"),
+        rebalance("orders", NOW_MS - 900),
+        prediction("orders", "a", "session"),
+        prediction("orders", "b", "session", outcome="came_true"),
+        progress(NOW_MS),
+    )
+    with running(ApiSettings(tables=tables.root, refresh_ms=20), Clock()) as url:
+        api = Api(url)
+        api.wait_for_batch(0)
+        api.get("/api/v1/clusters")
+        text = api.client.get("/metrics").text
+        api.client.close()
+    found: dict[str, list[dict[str, str]]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.labels)
+    return found
+
+
+def test_what_is_committed_is_what_the_code_gives() -> None:
+    for path, content in generate.files().items():
+        assert (FOLDER / path).read_text() == content, f"run python -m dashboards.generate: {path} differs"
+    committed = {path.relative_to(FOLDER) for path in FOLDER.glob("json/*")}
+    assert committed == {path for path in generate.files() if path.parent.name == "json"}
+
+
+def test_every_series_that_a_panel_or_a_rule_names_is_scraped_with_its_labels(
+    series: dict[str, list[dict[str, str]]],
+) -> None:
+    assert len(queries()) > 30
+    for where, expr in queries():
+        names = re.findall(r"\bkardia_\w+", expr)
+        assert names, (where, expr)
+        for name in names:
+            assert name in series, f"{where}: no series is called {name}"
+        labels = set(series[names[0]][0])
+        for wanted in re.findall(r"[{,](\w+)(?:=|!~|=~|!=)", expr):
+            assert wanted in labels, f"{where}: {names[0]} has no label {wanted}"
+        for grouped in re.findall(r"by \(([^)]*)\)", expr):
+            assert set(grouped.split(", ")) <= labels, f"{where}: {names[0]} is not grouped by {grouped}"
+
+
+def test_legends_name_labels_of_their_series(series: dict[str, list[dict[str, str]]]) -> None:
+    for path in sorted((FOLDER / "json").glob("*.json")):
+        for panel in json.loads(path.read_text())["panels"]:
+            for target in panel.get("targets", ()):
+                name = re.findall(r"\bkardia_\w+", target["expr"])[0]
+                for label in re.findall(r"{{(\w+)}}", target.get("legendFormat", "")):
+                    assert label in series[name][0], (panel["title"], label)
+
+
+def test_no_member_client_or_host_is_a_label(series: dict[str, list[dict[str, str]]]) -> None:
+    allowed = {"cluster", "group", "state", "status", "kind", "trigger", "cause", "outcome", "what", "table", "version"}
+    allowed |= {"method", "route", "le"}
+    for name, found in series.items():
+        assert set().union(*found) <= allowed, name
+
+
+def test_every_panel_explains_itself_and_stands_in_the_readme() -> None:
+    readme = (FOLDER / "README.md").read_text()
+    for path in sorted((FOLDER / "json").glob("*.json")):
+        dashboard = json.loads(path.read_text())
+        assert f"`{dashboard['uid']}`" in readme
+        assert dashboard["uid"] == path.stem
+        for panel in dashboard["panels"]:
+            assert panel.get("description") or panel["type"] == "text", panel["title"]
+            if panel["type"] not in ("stat",):
+                assert panel["title"] in readme, panel["title"]
+    for alert in rules.ALERTS:
+        assert f"`{alert.name}`" in readme
+
+
+def test_alerts_say_what_is_wrong_and_where_to_read_on() -> None:
+    for alert in rules.ALERTS:
+        assert alert.severity in ("critical", "warning", "info")
+        assert alert.summary.endswith(".")
+        assert "{{" not in alert.summary
+        assert "{{" in alert.description
+        runbook = (ROOT / "docs" / "runbooks" / alert.runbook).read_text()
+        for chapter in ("**Meaning.**", "**Impact.**", "**Look.**", "**Do.**"):
+            assert chapter in runbook, (alert.runbook, chapter)
+
+
+def promtool(*arguments: Any) -> None:
+    program = shutil.which("promtool")
+    assert program is not None
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.needs_promtool
+def test_promtool_accepts_the_rules_and_their_tests_pass() -> None:
+    promtool("check", "rules", "--lint=all", "--lint-fatal", FOLDER / "prometheus" / "kardia.rules.yml")
+    promtool("test", "rules", FOLDER / "prometheus" / "kardia.rules.test.yml")
+
+
+@pytest.mark.needs_promtool
+def test_promtool_understands_every_query_of_every_panel(tmp_path: Path) -> None:
+    recorded = [{"record": f"query:{at}", "expr": expr} for at, (_, expr) in enumerate(queries())]
+    path = tmp_path / "queries.yml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": recorded}]}))
+    promtool("check", "rules", path)
+
+
+def test_another_address_of_the_runbooks_is_put_in_front() -> None:
+    for rule in rules.build("https://example.org/kardia")["groups"][0]["rules"]:
+        assert rule["annotations"]["runbook_url"].startswith("https://example.org/kardia/")
