@@ -1,0 +1,286 @@
+"""The loop of a collector: what it promises when it is killed between any two steps, and what its ticks say.
+
+Goal: nothing lost, the same line the same id, the chain of ticks without a hole, memory bounded. Method: a real tail
+and real positions, a topic in memory; random histories with crashes beside one test per rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.collector import MAX_IN_FLIGHT, SLEPT_MS
+from kardia.events import ALL_SHARDS, Event, Kind, lane_of
+from tests.ingest.lines import START_MS, body, line, stamp
+from tests.ingest.world import LANES, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with World(tmp_path) as world:
+        yield world
+
+
+def ticks(world: World, lane: int = 0) -> list[Event]:
+    return [event for event in world.topic.events(lane) if event.kind == Kind.TICK]
+
+
+def check_chain(world: World) -> None:
+    """Per lane and source: a tick begins where some tick before it ended, so the bytes are covered without a hole."""
+    for lane in range(LANES):
+        ends: dict[str, set[int]] = {}
+        since: Counter[str] = Counter()
+        for event in world.topic.events(lane):
+            if event.kind == Kind.TICK:
+                known = ends.setdefault(event.source, {0})
+                assert event.start in known, (lane, event)
+                assert event.start <= event.end
+                known.add(event.end)
+                assert (event.detail or {})["events"] == since[event.source]
+                since[event.source] = 0
+            elif event.shard != ALL_SHARDS:
+                since[event.source] += 1
+                assert lane_of(event.shard, LANES) == lane
+
+
+def test_lines_arrive_in_their_lane_with_a_tick(world: World) -> None:
+    world.write(20)
+    world.step(10)
+    assert sorted(world.members()) == sorted(world.expected())
+    check_chain(world)
+    last = ticks(world)[-1]
+    assert last.end == world.path.stat().st_size
+    assert last.source.startswith("10.0.0.1:9092/request/")
+
+
+def test_a_tick_at_the_end_of_the_file_says_the_wall_clock_before_the_read(world: World) -> None:
+    world.write(1)
+    world.step(10)
+    before = world.clock.wall_ms()
+    world.clock.now_s += 1.5
+    at = world.clock.wall_ms()
+    world.step(1)
+    assert ticks(world)[-1].logged_at_ms == at > before
+
+
+def test_no_tick_passes_half_a_line(world: World) -> None:
+    world.write(3)
+    world.step(10)
+    whole_at = world.clock.wall_ms()
+    world.file.write(b"[2026-")
+    world.step(3, each_s=1.5)
+    assert START_MS + 3 < ticks(world)[-1].logged_at_ms < whole_at
+
+
+def test_ticks_come_every_second_when_nothing_happens(world: World) -> None:
+    world.write(1)
+    world.step(10)
+    before = len(ticks(world))
+    world.step(50, each_s=0.2)
+    assert 9 <= len(ticks(world)) - before <= 11
+    assert all(event.start == event.end for event in ticks(world)[before:])
+
+
+def test_no_tick_before_anything_is_known(world: World) -> None:
+    world.step(20)
+    assert not world.topic.records
+
+
+def test_positions_move_only_after_the_acknowledgement(world: World) -> None:
+    world.topic.answering = False
+    world.write(5)
+    world.step(10)
+    assert world.topic.records
+    assert all(entry.position == 0 for entry in world.collector.positions.files[str(world.path)])
+    world.topic.answering = True
+    world.step(10)
+    assert world.collector.positions.files[str(world.path)][-1].position == world.path.stat().st_size
+
+
+def test_positions_follow_the_flushes_in_order(world: World) -> None:
+    """The second flush is acknowledged before the first: nothing moves until the first is."""
+    world.topic.answering = False
+    world.write(1)
+    world.step(2)
+    first = len(world.topic.records)
+    world.write(1)
+    world.step(2)
+    waiting = world.topic._waiting
+    assert 0 < first < len(waiting)
+    for acknowledged in waiting[first:]:
+        acknowledged()
+    world.topic._waiting = waiting[:first]
+    world.step(1)
+    assert world.collector.positions.files[str(world.path)][-1].position == 0
+    world.topic.answering = True
+    world.step(1)
+    assert world.collector.positions.files[str(world.path)][-1].position > 0
+
+
+def test_reading_pauses_while_the_topic_is_away(world: World) -> None:
+    world.topic.answering = False
+    for _ in range(MAX_IN_FLIGHT):
+        world.write(2)
+        world.step(2)
+    assert world.topic.in_flight <= MAX_IN_FLIGHT + 2 * LANES
+    position = world.collector.streams[0].tail.saved()[-1].position
+    assert position < world.path.stat().st_size
+    world.drain()
+    assert sorted(world.members()) == sorted(world.expected())
+    check_chain(world)
+
+
+@pytest.mark.parametrize("steps", range(14))
+@pytest.mark.parametrize("answering", [True, False])
+def test_killed_after_any_step(world: World, steps: int, answering: bool) -> None:
+    """Read, sent, acknowledged, saved: killed between any two of them, or with the answers lost on the way."""
+    world.write(4)
+    world.topic.answering = answering
+    world.step(steps)
+    world.write(3)
+    world.crash()
+    world.drain()
+    assert sorted(world.members()) == sorted(world.expected())
+    check_chain(world)
+
+
+def test_a_restart_after_everything_was_saved_repeats_nothing(world: World) -> None:
+    world.write(5)
+    world.step(20)
+    sent = len([event for event in world.topic.events() if event.kind == Kind.HEARTBEAT])
+    world.crash()
+    world.drain()
+    assert len([event for event in world.topic.events() if event.kind == Kind.HEARTBEAT]) == sent == 5
+
+
+ACTIONS = ("write", "write", "step", "step", "step", "rename", "crash", "mute", "answer", "wait")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(ACTIONS), max_size=50))
+def test_whatever_happens_nothing_is_lost(tmp_path_factory: pytest.TempPathFactory, actions: list[str]) -> None:
+    with World(tmp_path_factory.mktemp("world")) as world:
+        world.step(1)
+        for action in actions:
+            if action == "write":
+                world.write(3)
+            elif action == "step":
+                world.step(2)
+            elif action == "rename":
+                world.rename()
+            elif action == "crash":
+                world.crash()
+            elif action in ("mute", "answer"):
+                world.topic.answering = action == "answer"
+            else:
+                world.clock.now_s += 2
+        world.drain()
+        assert sorted(world.members()) == sorted(world.expected())
+        assert not [event for event in world.topic.events() if event.kind == Kind.GAP]
+        check_chain(world)
+
+
+def test_a_truncation_is_a_gap_in_every_lane(world: World) -> None:
+    world.write(3)
+    world.step(10)
+    world.truncate()
+    world.write(2)
+    world.drain()
+    for lane in range(LANES):
+        gaps = [event for event in world.topic.events(lane) if event.kind == Kind.GAP]
+        assert len(gaps) == 1
+        detail = gaps[0].detail or {}
+        assert (detail["reason"], detail["from_ms"]) == ("truncated", START_MS + 3)
+        assert detail["to_ms"] > detail["from_ms"]
+    assert sorted(world.members()) == sorted(world.expected())
+
+
+def test_a_process_that_was_stopped_says_so(world: World) -> None:
+    world.write(1)
+    world.step(5)
+    world.clock.now_s += SLEPT_MS / 1000 + 1
+    world.write(1)
+    world.step(3)
+    assert len(world.said) == 1
+    assert "not run for" in world.said[0]
+    assert sorted(world.members()) == sorted(world.expected())
+
+
+def fetch(client: str, number: int) -> bytes:
+    return line(
+        number,
+        requestHeader={**body()["requestHeader"], "requestApiKey": 1, "clientId": client},
+        request={"maxWaitMs": 500, "sessionEpoch": 0},
+        response={"errorCode": 0, "responses": []},
+    )
+
+
+def test_a_fetch_goes_where_its_client_is_known_and_is_counted_where_it_is_not(world: World) -> None:
+    world.file.write(fetch("stranger", 1) + b"\n" + fetch("c-1", 2) + b"\n")
+    world.write(2)  # client c-1 speaks for two groups
+    world.step(10)
+    fetches = [event for event in world.topic.events() if event.kind == Kind.FETCH]
+    groups = {event.shard for event in world.topic.events() if event.kind == Kind.HEARTBEAT}
+    assert {event.shard for event in fetches} == groups
+    assert {event.client_id for event in fetches} == {"c-1"}
+    ignored = Counter[str]()
+    for event in ticks(world):
+        ignored.update((event.detail or {})["ignored"])
+    assert ignored == {"unattributed_fetch": 1}
+    check_chain(world)
+
+
+def test_the_directory_survives_a_restart(world: World) -> None:
+    world.write(1)
+    world.step(10)
+    world.clock.now_s += 31
+    world.step(2)
+    world.crash()
+    world.file.write(fetch("c-1", 99) + b"\n")
+    world.drain()
+    assert any(event.kind == Kind.FETCH for event in world.topic.events())
+
+
+def test_a_refused_line_travels_to_lane_0(world: World) -> None:
+    world.file.write(line()[:300] + b"\n")
+    world.write(1)
+    world.step(10)
+    refused = [event for event in world.topic.events(0) if event.kind == Kind.REJECTED]
+    assert [(event.shard, (event.detail or {})["reason"]) for event in refused] == [(ALL_SHARDS, "bad_json")]
+
+
+def test_a_server_log_waits_for_the_name_of_its_broker(tmp_path: Path) -> None:
+    with World(tmp_path, server=True) as world:
+        text = "[GroupCoordinator 1]: Stabilized group g generation 4 (__consumer_offsets-3) with 2 members"
+        world.server_path.write_text(f"{stamp(START_MS)} INFO {text} (kafka.coordinator.group.GroupCoordinator)\n")
+        world.step(10)
+        assert not world.topic.records
+        world.write(1)
+        world.drain()
+        lines = [event for event in world.topic.events() if event.kind == Kind.COORDINATOR_LINE]
+        assert [event.source.rsplit("/", 1)[0] for event in lines] == ["10.0.0.1:9092/server"]
+
+
+def test_the_ledger_adds_up(world: World) -> None:
+    world.write(5)
+    world.file.write(b"\n" + line()[:200] + b"\n[2026-11-20 10:00:00,000] INFO x (kafka.Kafka)\n")
+    world.step(10)
+    metrics = world.collector.metrics.registry
+
+    def total(name: str) -> float:
+        found = [sample.value for metric in metrics.collect() for sample in metric.samples if sample.name == name]
+        return sum(found)
+
+    lines = total("kardia_collector_lines_total")
+    assert lines == 8
+    assert lines == (
+        total("kardia_collector_events_total")
+        - sum(1 for event in world.topic.events() if event.kind == Kind.REJECTED)
+        + total("kardia_collector_ignored_lines_total")
+        + total("kardia_collector_rejected_lines_total")
+    )

@@ -1,0 +1,171 @@
+"""A collector in a small world: real files, real positions, and a topic in memory that can hold answers back or lose
+them. A crash drops everything that is not on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ingest.collector import Collector
+from ingest.dialects.request_json import RequestJson
+from ingest.dialects.server_log import ServerLog
+from ingest.metrics import Metrics
+from ingest.positions import Store
+from ingest.router import Directory
+from ingest.stamps import zone_named
+from ingest.stream import LogStream
+from ingest.tail import Tail
+from ingest.wire import decode_batch
+from kardia.events import Event, Kind, event_id
+from tests.ingest.lines import START_MS, line
+
+LANES = 3
+
+
+class ManualClock:
+    """Both clocks, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def wall_ms(self) -> float:
+        return START_MS + 1_000_000 + (self.now_s - 1_000.0) * 1000
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+
+class MemoryTopic:
+    """Keeps records; acknowledges them when `answering` is set, loses the answers of a process that died."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[int, bytes]] = []
+        self.answering = True
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._waiting)
+
+    def send(self, lane: int, data: bytes, acknowledged: Callable[[], None]) -> None:
+        self.records.append((lane, data))
+        self._waiting.append(acknowledged)
+
+    def poll(self, timeout_s: float) -> None:  # noqa: ARG002
+        if self.answering:
+            waiting, self._waiting = self._waiting, []
+            for acknowledged in waiting:
+                acknowledged()
+
+    def lose_answers(self) -> None:
+        """The process that waits for them is gone."""
+        self._waiting = []
+
+    def events(self, lane: int | None = None) -> list[Event]:
+        """Everything sent, in order."""
+        return [event for at, data in self.records if lane in (None, at) for event in decode_batch(data)]
+
+
+class World:
+    """Files, topic, clock, and the collector that is alive at present."""
+
+    def __init__(self, directory: Path, *, server: bool = False) -> None:
+        self.path = directory / "kafka-request.log"
+        self.server_path = directory / "server.log"
+        self.clock = ManualClock()
+        self.topic = MemoryTopic()
+        self.number = 0
+        self.written: list[bytes] = []
+        self.said: list[str] = []
+        self._positions = directory / "positions"
+        self._server = server
+        self._renames = 0
+        self.path.touch()
+        self.file = self.path.open("ab", buffering=0)
+        self.collector = self._start()
+
+    def _start(self) -> Collector:
+        store = Store(self._positions)
+        positions = store.load()
+        directory = Directory()
+        directory.merge(store.load_clients().entries)
+        zone = zone_named("UTC")
+        streams = [self._stream(self.path, RequestJson(zone), directory, store)]
+        if self._server:
+            streams.append(self._stream(self.server_path, ServerLog(zone), directory, store))
+        return Collector(
+            self.clock,
+            self.topic,
+            streams,
+            directory,
+            store,
+            positions,
+            Metrics(),
+            lanes=LANES,
+            warn=self.said.append,
+        )
+
+    def _stream(self, path: Path, dialect: RequestJson | ServerLog, directory: Directory, store: Store) -> LogStream:
+        positions = store.load()
+        tail = Tail(path, positions.files.get(str(path), []), monotonic_s=self.clock.monotonic_s, rotate_wait_s=1.0)
+        return LogStream(tail, dialect, LANES, directory, positions.brokers.get(str(path), ""))
+
+    def write(self, count: int = 1) -> None:
+        """Append heartbeats of different groups."""
+        for _ in range(count):
+            self.number += 1
+            group = f"g-{self.number % 7}"
+            request = {"groupId": group, "generationId": 1, "memberId": f"m-{self.number}", "groupInstanceId": None}
+            data = line(self.number, request=request)
+            self.written.append(data)
+            self.file.write(data + b"\n")
+
+    def rename(self) -> None:
+        self._renames += 1
+        self.path.rename(self.path.with_name(f"{self.path.name}.{self._renames:06d}"))
+        self.file.close()
+        self.file = self.path.open("ab", buffering=0)
+
+    def truncate(self) -> None:
+        os.truncate(self.path, 0)
+
+    def step(self, rounds: int = 1, each_s: float = 0.2) -> None:
+        for _ in range(rounds):
+            self.collector.step()
+            self.clock.now_s += each_s
+
+    def crash(self) -> None:
+        """Nothing is flushed, saved or said; the operating system takes the files and the lock back."""
+        for stream in self.collector.streams:
+            stream.tail.close()
+        self.collector.store.close()
+        self.topic.lose_answers()
+        self.collector = self._start()
+
+    def drain(self) -> None:
+        self.topic.answering = True
+        self.step(12)
+        self.clock.now_s += 2
+        self.step(4)
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.topic.answering = True
+        self.collector.stop(1.0)
+        self.collector.store.close()
+        self.file.close()
+
+    def members(self) -> list[str]:
+        """Members of the heartbeats in the topic, each id once, in the order of sending."""
+        by_id: dict[str, Event] = {}
+        for event in self.topic.events():
+            if event.kind == Kind.HEARTBEAT:
+                known = by_id.setdefault(event_id(event), event)
+                assert known == event
+        return [event.member_id for event in by_id.values()]
+
+    def expected(self) -> list[str]:
+        return [f"m-{number}" for number in range(1, self.number + 1)]
