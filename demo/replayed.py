@@ -73,7 +73,7 @@ def replay(request_log: Path, offsets: Path | None, cluster: str, until_ms: int,
 
 def capture(bootstrap: str, target: Path) -> Path:
     """Run `kardia capture`: the records of `__consumer_offsets` as they are now."""
-    command = kardia("capture", "--bootstrap-server", bootstrap, "--output", str(target))
+    command = kardia("capture", "--bootstrap-server", bootstrap, "--out", str(target))
     run(command, target.with_suffix(".log"), "kardia capture")
     return target
 

@@ -22,14 +22,14 @@ def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) 
     table.add_column("error", justify="right", no_wrap=True)
     table.add_column("verdict")
     for line in verdict.lines:
-        if not line.forming or line.fault:
+        if not line.routine or line.fault:
             table.add_row(*_cells(line))
     console.print(table)
-    formed = [line for line in verdict.lines if line.forming]
-    if formed:
+    routine = [line for line in verdict.lines if line.routine]
+    if routine:
         console.print(
-            f"Not shown: {len(formed)} joins and rebalances while the groups formed, "
-            f"{sum(1 for line in formed if not line.fault)} of them right."
+            f"Not shown: {len(routine)} joins and rebalances while the groups formed and commits as rebalances began, "
+            f"{sum(1 for line in routine if not line.fault)} of them right."
         )
     leads = [line.lead_ms for line in verdict.lines if line.lead_ms is not None]
     if leads:

@@ -90,7 +90,7 @@ def show(options: Options, console: Console) -> bool:
         comparisons = replayed.compare(tables, again, until_ms)
         report.show(console, verdict, comparisons)
         faults = [*verdict.faults, *(c.sentence for c in comparisons if not c.equal)]
-        if not any(not line.forming for line in verdict.lines):
+        if not any(not line.routine for line in verdict.lines):
             faults.append("The broker's log tells of no fault at all, so nothing has been shown.")
         _conclude(console, faults)
         if options.stay:

@@ -68,8 +68,8 @@ class Line:
     error_ms: int | None
     fault: str
     """What is wrong, empty if nothing is."""
-    forming: bool = False
-    """Belongs to the first forming of a group."""
+    routine: bool = False
+    """Of the first forming of a group, or a commit in a short rebalance: counted, but not worth a line."""
 
 
 @dataclass(frozen=True)
@@ -279,26 +279,38 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
             for commit in evidence.commits
             if joined is not None and commit.group_id == start.group_id and start.at_ms < commit.at_ms < joined
         ]
-        for member in dict.fromkeys(commit.member_id for commit in inside if commit.accepted):
-            mine = [commit for commit in inside if commit.member_id == member and commit.accepted]
-            at_ms = round(mine[0].at_ms)
-            state = _state(evidence, start.group_id, at_ms)
-            present = any(
-                row["member_id"] == member and row["joined_at_ms"] <= at_ms < (row["ended_at_ms"] or at_ms + 1)
-                for row in evidence.members
-            )
-            right = present and state == "PreparingRebalance"
-            yield Line(
-                at_ms,
-                start.group_id,
-                names.get(member, member),
-                f"committed offsets while its group rebalanced ({len(mine)} accepted)",
-                f"group in {state}, {'still' if present else 'not'} a member",
-                None,
-                None,
-                "" if right else "not what the tables say",
-                forming=start.generation == 0,
-            )
+        accepted = [commit for commit in inside if commit.accepted]
+        if joined is None or not accepted:
+            continue
+        members = list(dict.fromkeys(commit.member_id for commit in accepted))
+        wrong = [
+            f"{names.get(commit.member_id, commit.member_id)} not a member, group in {state}"
+            for commit in accepted
+            if (state := _state(evidence, commit.group_id, round(commit.at_ms))) != "PreparingRebalance"
+            or not _present(evidence, commit)
+        ]
+        who = names.get(members[0], members[0]) if len(members) == 1 else f"{len(members)} members of {start.group_id}"
+        yield Line(
+            round(accepted[-1].at_ms),
+            start.group_id,
+            who,
+            f"committed offsets while the group rebalanced ({len(accepted)} accepted)",
+            "in PreparingRebalance, still members" if not wrong else wrong[0],
+            None,
+            None,
+            "not what the tables say" if wrong else "",
+            # A client that is told to rejoin commits before it does: of interest only where the group waits.
+            routine=joined - start.at_ms < _STRAGGLER_FROM_MS,
+        )
+
+
+def _present(evidence: Evidence, commit: Commit) -> bool:
+    """Whether the tables have the committing member in the group at that instant."""
+    at_ms = round(commit.at_ms)
+    return any(
+        row["member_id"] == commit.member_id and row["joined_at_ms"] <= at_ms < (row["ended_at_ms"] or at_ms + 1)
+        for row in evidence.members
+    )
 
 
 def _state(evidence: Evidence, group_id: str, at_ms: int) -> str:

@@ -161,7 +161,7 @@ def test_commits_while_the_group_rebalances_are_lines_of_their_own() -> None:
         return [line for line in verdict.lines if "committed" in line.done]
 
     [line] = lines(commit)
-    assert (line.who, line.said) == (member["client_id"], "group in PreparingRebalance, still a member")
+    assert (line.who, line.said) == (member["client_id"], "in PreparingRebalance, still members")
     assert line.fault == ""
     assert lines(replace(commit, at_ms=start.at_ms - 1.0)) == []
     assert lines(replace(commit, accepted=False)) == []
