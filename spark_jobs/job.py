@@ -204,7 +204,7 @@ class _Job:
             self._spark,
             settings.bootstrap_server,
             settings.topic,
-            max_records=archive.MAX_RECORDS,
+            max_records=min(archive.MAX_RECORDS, settings.max_records),
             fail_on_loss=not settings.accept_loss,
         )
         return archive.start_archive(records, checkpoint, sink, once=settings.once), sink

@@ -90,3 +90,12 @@ def _with_shards(events: list[Event], segments: list[tuple[Segment, int]]) -> li
         given.extend([new(Event, (event[0], shard, *event[2:])) for event in events[at : at + segment.events]])
         at += segment.events
     return given
+
+
+def unattributed(piece: Piece, directory: Directory) -> int:
+    """Events of a piece that name no group and whose client is not known."""
+    return sum(
+        client.segment.events
+        for client in Loaded(piece).index.clients
+        if not directory.shards_of((client.client_id, client.client_host))
+    )

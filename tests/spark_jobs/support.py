@@ -52,11 +52,11 @@ def story_messages(story: str = STORY, slices: int = SLICES) -> list[Message]:
     messages: list[Message] = []
     for number, bucket in enumerate(buckets):
         complete_ms = first_ms + (number + 1) * width_ms
-        for lane, events in enumerate(bucket):
-            if events:
-                messages.append((lane, encode_batch(events), HEADERS))
+        for lane, sent in enumerate(bucket):
+            if sent:
+                messages.append((lane, encode_batch(sent), HEADERS))
             ticks = [
-                tick(source, number, number + 1, complete_ms, _sent(events, source), 0, {}, complete_ms)
+                tick(source, number, number + 1, complete_ms, _sent(sent, source), 0, {}, complete_ms)
                 for source in sorted(sources.values())
             ]
             messages.append((lane, encode_batch(ticks), HEADERS))
@@ -101,7 +101,7 @@ def run_stream(
     return subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "KARDIA_STREAM_MAX_RECORDS": "12", **(environment or {})},
+        env={**os.environ, "KARDIA_STREAM_MAX_RECORDS": "24", **(environment or {})},
         capture_output=True,
         text=True,
         timeout=timeout_s,

@@ -97,9 +97,8 @@ def test_any_split_into_batches_and_any_order_inside_one_says_the_same() -> None
     records = records_of(LANE)
     whole = told([new_lane().step(records)])
     for size in (1, 3, 7):
-        lane, steps = new_lane(), []
-        for start in range(0, len(records), size):
-            steps.append(lane.step(list(reversed(records[start : start + size]))))
+        lane = new_lane()
+        steps = [lane.step(records[start : start + size][::-1]) for start in range(0, len(records), size)]
         assert told(steps) == whole
 
 
@@ -164,7 +163,7 @@ def test_every_cut_of_saved_state_is_refused_or_whole() -> None:
     lane = new_lane()
     lane.step(records_of(LANE)[:6])
     blob = lane.save()
-    for length in itertools.chain(range(0, min(len(blob), 400)), range(400, len(blob), 997)):
+    for length in itertools.chain(range(min(len(blob), 400)), range(400, len(blob), 997)):
         with pytest.raises(StateError):
             state_codec.decode(blob[:length], "lane 0")
     assert state_codec.decode(blob, "lane 0").next_offset == 6

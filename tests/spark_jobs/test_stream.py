@@ -1,0 +1,250 @@
+"""`kardia stream` as it is run: a real topic, real Spark, real Delta, its own process; killed, stopped, refused,
+robbed.
+
+One uninterrupted run is the measure. Every other way to the end of the topic must give the same rows, `batch_id`
+included, in every table: lost nothing, doubled nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from demo.broker import Broker
+from kardia.events import Kind, event_id
+from kardia.observe import ObserverSettings
+from kardia.tables import LIVE_TABLES, TABLES
+from spark_jobs.lane import Lane, Record
+from spark_jobs.model import ObserverFactory
+from spark_jobs.writers.faults import VARIABLE
+from tests.spark_jobs.support import (
+    CLUSTER,
+    HEADERS,
+    LANES,
+    ROOT,
+    all_rows,
+    produce,
+    rows,
+    run_stream,
+    story_messages,
+    stream_command,
+    told_rows,
+)
+from tests.support.stories import lanes_of
+
+pytestmark = pytest.mark.slow
+
+TOPIC = "kardia.events"
+TABLE_NAMES = tuple(TABLES)
+SOME_KILLS = (
+    "transitions:before@1",
+    "members:written@2",
+    "progress:before@3",
+    "progress:written@4",
+    "events:before@2",
+    "events:written@3",
+    "marks:written@4",
+)
+ALL_KILLS = tuple(
+    f"{name}:{moment}@{batch}"
+    for batch, name in enumerate(("batch", *LIVE_TABLES, "events"), start=1)
+    for moment in ("before", "written")
+)
+
+
+@pytest.fixture(scope="module")
+def topic(kafka: Broker) -> str:
+    """The story in a topic."""
+    kafka.create_topic(TOPIC, LANES)
+    produce(kafka.bootstrap, TOPIC, story_messages())
+    return TOPIC
+
+
+@pytest.fixture(scope="module")
+def straight(kafka: Broker, topic: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of a run that nothing interrupted."""
+    home = tmp_path_factory.mktemp("straight")
+    done = run_stream(stream_command(kafka.bootstrap, topic, home, "--once"))
+    assert done.returncode == 0, done.stderr
+    return home / "tables"
+
+
+def kill_and_finish(bootstrap: str, topic: str, home: Path, kills: tuple[str, ...], *more: str) -> None:
+    """Run again and again, each time killed at another step, then to the end."""
+    command = stream_command(bootstrap, topic, home, "--once", *more)
+    for kill in kills:
+        killed = run_stream(command, {VARIABLE: kill})
+        assert killed.returncode == -signal.SIGKILL, (kill, killed.stderr[-2000:])
+    done = run_stream(command)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_tables_are_what_the_lanes_say(straight: Path) -> None:
+    factory = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
+    names = ("transitions", "rebalances", "members", "predictions", "rejected")
+    expected: dict[str, Counter[str]] = {name: Counter() for name in names}
+    messages = story_messages()
+    for number in range(LANES):
+        lane = Lane(factory, TOPIC, number, LANES)
+        values = [value for partition, value, _ in messages if partition == number]
+        given = lane.step([Record(offset, 0, HEADERS[0][1], value) for offset, value in enumerate(values)])
+        for name in names:
+            expected[name].update(
+                repr(list(zip(TABLES[name].names, _plain(row), strict=True))) for row in given.get(name, ())
+            )
+    assert told_rows(straight, names) == expected
+    assert expected["transitions"]
+
+
+def _plain(row: tuple[object, ...]) -> list[object]:
+    fields = ("member_id", "client_id", "waited_ms", "joined")
+    return [
+        [dict(zip(fields, entry, strict=True)) for entry in value]
+        if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple)
+        else (list(value) if isinstance(value, tuple) else value)
+        for value in row
+    ]
+
+
+def test_every_event_is_archived_once(straight: Path) -> None:
+    wanted = Counter(
+        event_id(event)
+        for lane in lanes_of("c04_mpi-4.1.2", server_log=True)
+        for event in lane
+        if event.kind < Kind.TICK
+    )
+    assert Counter(row["event_id"] for row in rows(straight, "events")) == wanted
+    assert max(wanted.values()) == 1
+
+
+def test_killed_between_the_steps_nothing_is_lost_or_doubled(
+    kafka: Broker, topic: str, straight: Path, tmp_path: Path
+) -> None:
+    kill_and_finish(kafka.bootstrap, topic, tmp_path, SOME_KILLS)
+    assert all_rows(tmp_path / "tables", TABLE_NAMES) == all_rows(straight, TABLE_NAMES)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("writer", ["delta-rs", "delta-spark"])
+def test_killed_at_every_step_with_either_writer(
+    kafka: Broker, topic: str, straight: Path, tmp_path: Path, writer: str
+) -> None:
+    reachable = tuple(kill for kill in ALL_KILLS if not kill.startswith("rejected"))
+    kill_and_finish(kafka.bootstrap, topic, tmp_path, reachable, "--writer", writer)
+    assert all_rows(tmp_path / "tables", TABLE_NAMES) == all_rows(straight, TABLE_NAMES)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_killed_at_random_instants(kafka: Broker, topic: str, straight: Path, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    command = stream_command(kafka.bootstrap, topic, tmp_path, "--once")
+    for _ in range(8):
+        process = subprocess.Popen(command, cwd=ROOT, env=_environment(), stderr=subprocess.DEVNULL)
+        try:
+            process.wait(chance.uniform(6, 25))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    assert run_stream(command).returncode == 0
+    assert all_rows(tmp_path / "tables", TABLE_NAMES) == all_rows(straight, TABLE_NAMES)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "KARDIA_STREAM_MAX_RECORDS": "24"}
+
+
+@pytest.fixture
+def running(kafka: Broker, topic: str, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A live job that has said that it is ready."""
+    process = subprocess.Popen(
+        stream_command(kafka.bootstrap, topic, tmp_path, "--no-archive"),
+        cwd=ROOT,
+        env=_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "stream: ready: " in line:
+            break
+    try:
+        yield process, tmp_path
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_sigterm_stops_in_order_and_a_second_run_is_refused_meanwhile(
+    kafka: Broker, topic: str, running: tuple[subprocess.Popen[str], Path]
+) -> None:
+    process, home = running
+    second = run_stream(stream_command(kafka.bootstrap, topic, home))
+    assert second.returncode == 2
+    assert re.search(rf'another run holds it.*"pid": {process.pid}.*Next: stop the other run', second.stderr)
+    deadline = time.monotonic() + 120
+    while not rows(home / "tables", "progress"):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert "stopped; the next start goes on" in said
+
+
+def test_foreign_records_are_rejected_and_lost_ones_stop_the_job(kafka: Broker, tmp_path: Path) -> None:
+    """Foreign bytes are refused by offset; a loss stops the job with partition and range; told so, it marks the gap."""
+    name = "robbed.events"
+    kafka.create_topic(name, LANES)
+    messages = story_messages()
+    half = len(messages) // 2
+    foreign = [(2, b"foreign", []), (2, None, HEADERS), (2, b"\x90", [("kardia-format", b"msgpack/9")] * 2)]
+    produce(kafka.bootstrap, name, [*messages[:half], *foreign])
+    command = stream_command(kafka.bootstrap, name, tmp_path, "--no-archive", "--once")
+    first = run_stream(command, {"KARDIA_STREAM_MAX_RECORDS": "1000"})
+    assert first.returncode == 0, first.stderr
+    found = rows(tmp_path / "tables", "rejected")
+    assert Counter(row["reason"] for row in found) == {"not_an_event": 2, "unsupported_version": 1}
+    assert {row["source"] for row in found} == {f"{name}/topic/2"}
+
+    produce(kafka.bootstrap, name, messages[half:])
+    ends = {lane: sum(message[0] == lane for message in messages[:half]) for lane in range(LANES)}
+    gone = TopicPartition(name, 0, ends[0] + 3)
+    AdminClient({"bootstrap.servers": kafka.bootstrap}).delete_records([gone])[gone].result(30)
+    refused = run_stream(command)
+    assert refused.returncode == 2
+    assert f"partition 0: offsets {ends[0]}–{ends[0] + 2}" in refused.stderr
+    assert "--accept-loss" in refused.stderr
+
+    accepted = run_stream([*command, "--accept-loss"], {"KARDIA_STREAM_MAX_RECORDS": "1000"})
+    assert accepted.returncode == 0, accepted.stderr
+    progress = rows(tmp_path / "tables", "progress")
+    gaps = Counter({row["lane"]: 0 for row in progress})
+    for row in progress:
+        gaps[row["lane"]] += row["gaps"]
+    assert gaps[0] >= 1
+    assert all(gaps[lane] == 0 for lane in range(1, LANES))
+
+
+def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
+    command = stream_command("127.0.0.1:1", "x", tmp_path)
+    done = run_stream(command, {"KARDIA_STREAM_WAIT_S": "0"})
+    assert done.returncode == 2
+    assert "Next: check --bootstrap-server" in done.stderr
+    assert "Traceback" not in done.stderr
+    missing = run_stream([word for word in command if word not in ("--topic", "x")], {"KARDIA_STREAM_TRIGGER_MS": "-1"})
+    assert missing.returncode == 2
+    assert "trigger_ms" in missing.stderr
