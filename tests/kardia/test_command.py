@@ -1,0 +1,54 @@
+"""The command line as a whole: help is instant and complete, versions agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kardia import __version__
+from kardia.command.main import VERBS
+
+HEAVY = ("pyspark", "delta", "deltalake", "fastapi", "uvicorn", "confluent_kafka", "pyarrow", "pandas", "duckdb")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `kardia` as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "kardia.command.main", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_help_names_every_verb() -> None:
+    shown = run("--help")
+    assert shown.returncode == 0
+    assert all(verb in shown.stdout for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str) -> None:
+    shown = run(verb, "--help")
+    assert shown.returncode == 0
+    assert "Usage" in shown.stdout
+
+
+def test_help_starts_neither_spark_nor_fastapi() -> None:
+    """Verbs import what they run when they are called, so that help costs nothing."""
+    code = "import sys, kardia.command.main; print(' '.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert not set(HEAVY) & set(loaded.split())
+
+
+def test_version() -> None:
+    assert run("--version").stdout.strip() == f"kardia {__version__}"
+
+
+def test_an_unknown_verb_is_refused_with_a_sentence() -> None:
+    refused = run("replya")
+    assert refused.returncode == 2
+    assert "replya" in refused.stderr
