@@ -1,4 +1,4 @@
-"""From a full topic to committed tables: the real job on a real broker; baseline: the same job, a model that does nothing.
+"""From a full topic to committed tables: the real job, a real broker; baseline: the same job with an idle model.
 
 Two numbers: "all" has the start of the query in it, "steady" leaves out the first two batches. Every record is decoded
 in both runs; the identity gives one row of progress per lane and batch.

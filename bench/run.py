@@ -8,14 +8,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import backlog, lines, live
+from bench.backlog import backlog_stage
+from bench.lines import parse_stage, replay_stage
+from bench.live import live_stage
 from bench.result import Result, machine, show
 
 STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
-    "lines": lines.parse_stage,
-    "replay": lines.replay_stage,
-    "backlog": backlog.backlog_stage,
-    "live": live.live_stage,
+    "lines": parse_stage,
+    "replay": replay_stage,
+    "backlog": backlog_stage,
+    "live": live_stage,
 }
 """Stages in the order of the flow."""
 
