@@ -70,6 +70,19 @@ def collect(
     import signal
     import sys
 
+    # First of all: a signal during the imports below is an ordered stop as well.
+    signals = 0
+
+    def stop(number: int, _: object) -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 1:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
     from pydantic import ValidationError
 
     from ingest.errors import IngestError
@@ -99,17 +112,6 @@ def collect(
             err=True,
         )
 
-    signals = 0
-
-    def stop(number: int, _: object) -> None:
-        nonlocal signals
-        signals += 1
-        if signals > 1:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
     try:
         settings = CollectSettings(**{name: value for name, value in given.items() if value is not None})
         complete = run(settings, SystemClock(), lambda: signals > 0, say)
