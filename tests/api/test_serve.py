@@ -1,0 +1,94 @@
+"""`kardia serve` as a process: how it starts, what it says when it cannot, and that it stops in order."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.api.conftest import WAIT_S
+from tests.api.written import NOW_MS, Tables, member, progress, transition
+
+COMMAND = [sys.executable, "-m", "kardia.command.main", "serve"]
+
+
+@contextmanager
+def served(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process, and the URL that it prints."""
+    process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://[^/]+", line)
+        assert found, (line, process.communicate(timeout=WAIT_S))
+        yield process, found[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def refused(*words: str) -> str:
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_it_answers_on_a_free_port_and_ends_in_order(tables: Tables, told: signal.Signals) -> None:
+    tables.create()
+    tables.batch(0, transition("orders", 1, "Stable"), member("orders", "a"), progress(NOW_MS))
+    with served("--tables", str(tables.root), "--port", "0") as (process, url):
+        until = time.monotonic() + WAIT_S
+        while httpx.get(f"{url}/readyz", trust_env=False).status_code != 200:
+            assert time.monotonic() < until
+        groups = httpx.get(f"{url}/api/v1/clusters/demo/groups", trust_env=False).json()
+        assert [group["group_id"] for group in groups["groups"]] == ["orders"]
+        assert groups["freshness"]["stale"], "the story is years old"
+        process.send_signal(told)
+        out, err = process.communicate(timeout=WAIT_S)
+        assert process.returncode in (0, -told, 128 + told), (out, err)
+        assert "Traceback" not in err
+
+
+def test_a_request_in_flight_is_answered_before_the_end(tables: Tables) -> None:
+    tables.create()
+    with served("--tables", str(tables.root), "--port", "0") as (process, url), httpx.Client(trust_env=False) as client:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=WAIT_S) as connection:
+            client.get(f"{url}/livez").raise_for_status()
+            connection.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            process.send_signal(signal.SIGTERM)
+            answer = connection.recv(10_000)
+            assert b" 200 " in answer.split(b"\r\n")[0]
+        process.communicate(timeout=WAIT_S)
+
+
+def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = refused("--tables", str(tmp_path), "--port", str(port))
+    assert f"127.0.0.1:{port} cannot be listened on" in said
+    assert "--port 0" in said
+
+
+def test_listening_beyond_loopback_without_a_token_is_refused(tmp_path: Path) -> None:
+    said = refused("--tables", str(tmp_path), "--host", "0.0.0.0", "--port", "0")  # noqa: S104  refused is the point
+    assert "there is no token" in said
+    assert "--serve-everyone-without-a-token" in said
+    secret = tmp_path / "token"
+    secret.write_text("too short")
+    said = refused("--tables", str(tmp_path), "--token-file", str(secret))
+    assert "line 1 of token" in said
+    assert "too short" not in said
