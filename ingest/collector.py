@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ingest.metrics import Metrics
@@ -85,6 +86,7 @@ class Collector:
     _clients_s: float = 0.0
     _stepped_s: float | None = None
     _dirty: bool = False
+    _save_failed: bool = False
     _offsets_ticked: int = 0
     _alive_to_ms: dict[str, float] = field(default_factory=dict)
     """BROKER/STREAM -> stamp of its last line."""
@@ -98,6 +100,10 @@ class Collector:
             self.metrics.paused.inc()
             self._settle(0.05)
             return True
+        if self._save_failed:
+            # What could not be saved would be sent again after a crash: no more is read until there is room.
+            self._save_when_due()
+            return False
         read = self._read()
         now_s = self.clock.monotonic_s()
         pending = len(self._record_events) + sum(stream.pending for stream in self.streams)
@@ -299,10 +305,31 @@ class Collector:
     def _save_when_due(self, *, now: bool = False) -> None:
         now_s = self.clock.monotonic_s()
         if self._dirty and (now or (now_s - self._saved_s) * 1000 >= SAVE_MS):
-            self.store.save(self.positions)
-            self._dirty, self._saved_s = False, now_s
+            self._saved_s = now_s
+            if not self._save():
+                return
+            self._dirty = False
             for number, stream in enumerate(self.streams):
                 self.metrics.lag_bytes.labels(stream.dialect.stream, str(number)).set(stream.tail.lag_bytes)
         if now or (now_s - self._clients_s) * 1000 >= CLIENTS_MS:
             self._clients_s = now_s
-            self.store.save_clients(Clients(self.positions.number, list(self.directory.entries())))
+            with suppress(OSError):  # evidence for a while, not a promise: the positions say when the disk is full
+                self.store.save_clients(Clients(self.positions.number, list(self.directory.entries())))
+
+    def _save(self) -> bool:
+        """Save the positions. A full disk stops the reading, not the process: told once, tried each second."""
+        try:
+            self.store.save(self.positions)
+        except OSError as error:
+            if not self._save_failed:
+                self.warn(
+                    f"positions cannot be saved: {error.strerror or error} ({self.store.directory}). Expected: room "
+                    "and the right to write. Next: make room; nothing more is read until then, nothing is lost"
+                )
+            self._save_failed = True
+            self.metrics.save_failures.inc()
+            return False
+        if self._save_failed:
+            self.warn("positions are saved again, reading goes on")
+        self._save_failed = False
+        return True

@@ -75,15 +75,16 @@ def _run(
     directory.merge(store.load_clients().entries)
     for note in store.notes:
         say(note)
-    ensure_topic(settings.topic_brokers, settings.topic, settings.lanes)
-    topic = KafkaTopic(settings.topic_brokers, settings.topic, settings.cluster)
+    observed, events = settings.clients()
+    ensure_topic(settings.topic_brokers, settings.topic, settings.lanes, events)
+    topic = KafkaTopic(settings.topic_brokers, settings.topic, settings.cluster, events)
     records: OffsetsSource | None = None
     partitions = settings.partitions()
     if settings.bootstrap_server:
         if not settings.offsets_partitions:
-            partitions = partitions_of_offsets(settings.bootstrap_server) or partitions
+            partitions = partitions_of_offsets(settings.bootstrap_server, observed) or partitions
         if settings.offsets:
-            records = OffsetsSource(settings.bootstrap_server, positions.offsets, metrics)
+            records = OffsetsSource(settings.bootstrap_server, positions.offsets, metrics, observed)
     if settings.metrics_port:
         start_http_server(settings.metrics_port, addr="127.0.0.1", registry=metrics.registry)
     zone = zone_named(settings.log_timezone or "UTC")

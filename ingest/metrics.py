@@ -22,6 +22,7 @@ class Metrics:
         self.nul_bytes = self._counter("skipped_nul_bytes", "NUL bytes skipped in logs")
         self.paused = self._counter("paused_rounds", "rounds without reading because the topic was behind")
         self.slept = self._counter("slept", "times the process was not run for longer than ten seconds")
+        self.save_failures = self._counter("save_failures", "times the positions could not be saved")
         self.unknown_records = self._counter("unknown_offsets_records", "records of a kind that is not known")
         self.lag_bytes = Gauge(
             "kardia_collector_lag_bytes",

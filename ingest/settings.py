@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from ingest.clients import client_settings
 from ingest.errors import SettingsError
 from ingest.stamps import zone_named
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
@@ -30,6 +31,11 @@ class CollectSettings(BaseSettings):
         default=0, ge=0, le=10_000, description="partitions of __consumer_offsets, 0: ask the cluster, else 50"
     )
     events_bootstrap_server: str = Field(default="", description="brokers of the topic of events; empty: the same ones")
+    client_config: Path | None = Field(default=None, description="properties file for clients of the observed cluster")
+    events_client_config: Path | None = Field(
+        default=None,
+        description="properties file for the topic of events; the same file when it is on the same brokers",
+    )
     topic: str = Field(default="kardia.events", min_length=1, max_length=249)
     lanes: int = Field(default=DEFAULT_LANES, ge=1, le=1_000, description="partitions of the topic of events")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
@@ -45,6 +51,13 @@ class CollectSettings(BaseSettings):
     def topic_brokers(self) -> str:
         """Brokers of the topic of events."""
         return self.events_bootstrap_server or self.bootstrap_server
+
+    def clients(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Client settings: of the observed cluster, and of the topic of events."""
+        observed = client_settings(self.client_config)
+        if self.events_client_config is not None:
+            return observed, client_settings(self.events_client_config)
+        return observed, {} if self.events_bootstrap_server else observed
 
     def check(self) -> None:
         """Rules between the fields; raises `SettingsError` with what to do."""

@@ -11,6 +11,9 @@ import typer
 def capture(
     bootstrap_server: Annotated[str, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")],
     out: Annotated[Path, typer.Option("--out", help="File to write; compressed when its name ends in .gz.")],
+    client_config: Annotated[
+        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.")
+    ] = None,
 ) -> None:
     """Write every record of `__consumer_offsets`, up to its end at this moment, as JSON lines.
 
@@ -21,12 +24,13 @@ def capture(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from ingest.capture import Capture
+    from ingest.clients import client_settings
     from ingest.errors import IngestError
 
     console = Console(stderr=True)
     try:
         with (
-            Capture(bootstrap_server, out) as work,
+            Capture(bootstrap_server, out, client_settings(client_config)) as work,
             Progress(
                 TextColumn("reading __consumer_offsets"),
                 BarColumn(),

@@ -42,6 +42,16 @@ def collect(
         str | None,
         typer.Option("--events-bootstrap-server", help="Brokers of the topic of events; the observed ones by default."),
     ] = None,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-config", help="Properties file (security) for the observed cluster, librdkafka's names."
+        ),
+    ] = None,
+    events_client_config: Annotated[
+        Path | None,
+        typer.Option("--events-client-config", help="The same for the topic of events, when it is on other brokers."),
+    ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. [default: kardia.events]")] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
     broker: Annotated[
@@ -96,6 +106,8 @@ def collect(
         "offsets": offsets,
         "offsets_partitions": offsets_partitions,
         "events_bootstrap_server": events_bootstrap_server,
+        "client_config": client_config,
+        "events_client_config": events_client_config,
         "topic": topic,
         "cluster": cluster,
         "broker": broker,

@@ -149,6 +149,27 @@ def test_killed_after_any_step(world: World, steps: int, answering: bool) -> Non
     check_chain(world)
 
 
+def test_a_full_disk_stops_the_reading_and_loses_nothing(world: World) -> None:
+    """A directory in the place of the file to be written: every save fails until it is gone."""
+    world.step(1)
+    obstacle = world.collector.store.directory / "positions.new"
+    obstacle.mkdir()
+    world.write(3)
+    world.step(20)
+    size = world.path.stat().st_size
+    world.write(3)
+    world.step(20)
+    assert world.collector.streams[0].tail.saved()[-1].position == size
+    assert len(world.said) == 1
+    assert "cannot be saved" in world.said[0]
+    obstacle.rmdir()
+    world.drain()
+    world.crash()
+    world.drain()
+    assert sorted(world.members()) == sorted(world.expected())
+    assert "again" in world.said[1]
+
+
 def test_a_restart_after_everything_was_saved_repeats_nothing(world: World) -> None:
     world.write(5)
     world.step(20)
