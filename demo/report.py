@@ -16,7 +16,8 @@ from demo.verdict import Line, Verdict
 def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) -> None:
     """Print the table and the sentences below it."""
     table = Table(title="What the broker's own log says, and what Kardia said", title_justify="left", expand=False)
-    for heading in ("at (UTC)", "who", "what happened", "what Kardia said"):
+    table.add_column("at (UTC)", no_wrap=True)
+    for heading in ("who", "what happened", "what Kardia said"):
         table.add_column(heading, overflow="fold")
     table.add_column("said before", justify="right", no_wrap=True)
     table.add_column("error", justify="right", no_wrap=True)
@@ -32,11 +33,10 @@ def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) 
             f"{sum(1 for line in routine if not line.fault)} of them right."
         )
     leads = [line.lead_ms for line in verdict.lines if line.lead_ms is not None]
+    early = [lead for lead in leads if lead > 0]
     if leads:
-        console.print(
-            f"{len(leads)} timeouts struck; said before, the earliest {max(leads) / 1000:.1f} s ahead, the latest "
-            f"{min(leads) / 1000:.1f} s."
-        )
+        ahead = f", {min(early) / 1000:.1f} to {max(early) / 1000:.1f} s ahead" if early else ""
+        console.print(f"{len(leads)} timeouts struck, {len(early)} of them were said before{ahead}.")
     console.print(
         f"{len(verdict.errors_ms)} instants against the broker's log: median {verdict.median_ms:.0f} ms, "
         f"largest {verdict.max_ms} ms."

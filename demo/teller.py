@@ -98,7 +98,10 @@ class Teller:
             if key not in self._said:
                 self.seen_at_ms[at] = round(self._wall_ms())
             left = (row["deadline_at_ms"] - self._wall_ms()) / 1000
-            self._once(key, "yellow", f"{who}: its {timeout} ends at {clock(row['deadline_at_ms'])}, in {left:.1f} s.")
+            when = f"ends at {clock(row['deadline_at_ms'])}, in {left:.1f} s"
+            if left <= 0:
+                when = f"was over at {clock(row['deadline_at_ms'])}, {-left:.1f} s ago (this machine is busy)"
+            self._once(key, "yellow", f"{who}: its {timeout} {when}.")
         elif row["outcome"] == "averted":
             self._once(key, "green", f"{who} was heard in time; the {timeout} did not strike.")
 

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+LOG_WIDTH = 150
+"""Characters per line where nobody's terminal sets a limit: the table of the verdict then needs one line per row."""
+
 
 def demo(
     scenario: Annotated[
@@ -32,6 +35,8 @@ def demo(
     from spark_jobs.jvm.errors import JvmError
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = LOG_WIDTH
     errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     unknown = [name for name in scenario or () if name not in FAULTS]
     if unknown:

@@ -1,0 +1,85 @@
+"""`kardia demo` itself: broker, consumers, collector, Spark, tables, API, verdict, replay; and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from demo import process, server_log
+from demo.tables import Tables
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+WAIT_S = 240.0
+
+
+def _left_behind(directory: Path) -> list[str]:
+    """Command lines of processes that still speak of a run's directory."""
+    found = []
+    for one in psutil.process_iter(["cmdline", "status"]):
+        words = " ".join(one.info["cmdline"] or ())
+        if str(directory) in words and one.info["status"] != psutil.STATUS_ZOMBIE and "pytest" not in words:
+            found.append(words)
+    return found
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
+    """The command, its directory, and a file with what it prints; killed at the end if it still runs."""
+    directory, said = tmp_path / "run", tmp_path / "said"
+    command = [sys.executable, "-m", "kardia.command.main", "demo", "--directory", str(directory)]
+    command += ["--scenario", "leave", "--scenario", "kill", "--stay"]
+    with said.open("wb") as output:
+        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=process.environ())
+    try:
+        yield running, directory, said
+    finally:
+        running.kill()
+        running.wait()
+
+
+def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen[bytes], Path, Path]) -> None:
+    running, directory, said = demo
+
+    def stays() -> bool:
+        return running.poll() is not None or "Everything stays up" in said.read_text()
+
+    process.until(stays, WAIT_S, said.read_text)
+    text = said.read_text()
+    assert running.poll() is None, text
+    url = re.search(r"API and page: (http://\S+)/", text)
+    assert url is not None
+    with urllib.request.urlopen(f"{url[1]}/api/v1/clusters/demo/groups") as answer:
+        assert "checkout" in json.dumps(json.load(answer))
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(60) == 0, text
+    assert "Every fault was reconstructed, none was invented." in text
+    for table in ("members", "rebalances", "transitions"):
+        assert f"Replayed from the archived logs: {table} equal" in text
+    facts = server_log.read(directory / "broker" / "logs" / "server.log")
+    [failed] = [fact for fact in facts if fact.what == server_log.MEMBER_FAILED]
+    members = {row["member_id"]: row for row in Tables(directory / "kardia" / "tables").standing("members")}
+    assert members[failed.member_id]["end_cause"] == "session_expired"
+    assert abs(members[failed.member_id]["ended_at_ms"] - failed.at_ms) <= 10
+    assert _left_behind(directory) == []
+
+
+def test_a_demo_that_is_killed_leaves_nothing_running(demo: tuple[subprocess.Popen[bytes], Path, Path]) -> None:
+    running, directory, said = demo
+    process.until(
+        lambda: running.poll() is not None or "serve is ready" in said.read_text(), WAIT_S, lambda: said.read_text()
+    )
+    assert running.poll() is None, said.read_text()
+    assert len(_left_behind(directory)) >= 4  # the demo itself, broker, and roles
+    running.kill()
+    running.wait()
+    process.until(lambda: not _left_behind(directory), 30.0, lambda: "\n".join(_left_behind(directory)))
