@@ -1,0 +1,210 @@
+"""Which bytes of which archived files are to be read, in which order, and who wrote them. See `ingest.offline`.
+
+Looks at heads and tails of files only. A plain file is cut at line ends; a .gz, and a file whose stamps cross the end
+of summer time, is one range. A copy of another file is left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ingest.dialects import MAX_LINE_BYTES, Dialect
+from ingest.dialects.request_json import RequestJson
+from ingest.dialects.server_log import ServerLog
+from ingest.errors import SettingsError
+from ingest.incarnation import name_of
+from ingest.stamps import crosses_fold, zone_named
+from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
+
+RANGE_BYTES = 8 * 1024 * 1024
+"""Size of a range of a plain file: some 8,000 lines, 50 ms of work, so that a pool stays evenly busy."""
+
+HEAD_BYTES = 4 * 1024 * 1024
+"""The first line that names its broker is looked for in this much of a file."""
+
+_UNKNOWN_BROKER = "broker"
+
+
+class FileRange(msgspec.Struct, frozen=True):
+    """Bytes of one file. `end` -1: to the end (of a .gz, whose length is not known before)."""
+
+    path: str
+    stream: str
+    source: str
+    start: int
+    end: int
+    zone: str
+    first_at_ms: float
+    """Stamp of the range's first stamped line; ranges are sorted by it."""
+    last: bool
+    """Whether this is the last range of its file."""
+    lanes: int = DEFAULT_LANES
+    offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS
+
+
+def dialect_for(stream: str, zone: str, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> Dialect:
+    """The dialect of a stream, `request` or `server`."""
+    if stream == "request":
+        return RequestJson(zone_named(zone), offsets_partitions)
+    return ServerLog(zone_named(zone), offsets_partitions)
+
+
+@dataclass(slots=True)
+class _File:
+    path: Path
+    stream: str
+    head: bytes
+    incarnation: str
+    broker: str
+    first_at_ms: float
+    last_at_ms: float
+    size: int
+    packed: bool
+    cuts: list[int] = field(default_factory=list)
+
+
+def plan(
+    request_logs: Sequence[str | Path],
+    server_logs: Sequence[str | Path] = (),
+    *,
+    zone: str = "UTC",
+    broker: str = "",
+    lanes: int = DEFAULT_LANES,
+    offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
+    range_bytes: int = RANGE_BYTES,
+) -> list[FileRange]:
+    """Ranges of these files in the order in which they are to be fed. `broker` overrides the name in the lines."""
+    files = _without_copies(
+        [file for path in request_logs if (file := _look(Path(path), "request", zone, broker)) is not None]
+    )
+    servers = _without_copies(
+        [file for path in server_logs if (file := _look(Path(path), "server", zone, broker)) is not None]
+    )
+    _name_brokers(files)
+    for server in servers:
+        server.broker = broker or _neighbour(server, files)
+    ranges = [
+        piece for file in files + servers for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes)
+    ]
+    return sorted(ranges, key=lambda piece: piece.first_at_ms)
+
+
+def open_log(path: Path) -> BinaryIO:
+    with path.open("rb") as plain:
+        packed = plain.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
+    """Read the head of a file: who wrote it and when; None for an empty one."""
+    with open_log(path) as opened:
+        head = opened.read(HEAD_BYTES)
+        packed = isinstance(opened, gzip.GzipFile)
+    if not head.strip():
+        return None
+    dialect = dialect_for(stream, zone)
+    lines = head.split(b"\n")
+    first_at_ms = next((at for line in lines if (at := dialect.stamp_ms(line)) is not None), 0.0)
+    if not broker and stream == "request":
+        broker = next((name for line in lines if (name := dialect.broker_of(line))), "")
+    last_at_ms = first_at_ms
+    size = path.stat().st_size
+    if not packed:
+        with path.open("rb") as tail:
+            tail.seek(max(0, size - 64 * 1024))
+            for line in reversed(tail.read().split(b"\n")):
+                at_ms = dialect.stamp_ms(line)
+                if at_ms is not None:
+                    last_at_ms = at_ms
+                    break
+    return _File(path, stream, head, name_of(head), broker, first_at_ms, last_at_ms, size, packed)
+
+
+def _without_copies(files: list[_File]) -> list[_File]:
+    """Leave out a file that another one contains (a copy that copytruncate made, the same file given twice).
+
+    Files that begin with the same line and then differ (a banner) are both kept and told apart by a number.
+    """
+    kept: dict[str, list[_File]] = {}
+    for file in sorted(files, key=lambda one: (one.packed, -one.size)):
+        same = kept.setdefault(file.incarnation, [])
+        shared = [other for other in same if other.head.startswith(file.head) or file.head.startswith(other.head)]
+        if shared:
+            continue
+        if same:
+            file.incarnation = f"{file.incarnation}-{len(same) + 1}"
+        same.append(file)
+    chosen = {id(file) for same in kept.values() for file in same}
+    return [file for file in files if id(file) in chosen]
+
+
+def _name_brokers(files: list[_File]) -> None:
+    """A request log without a line that names its broker belongs to the only broker, or to the one beside it."""
+    names = {file.broker for file in files if file.broker}
+    for file in files:
+        if not file.broker:
+            beside = {other.broker for other in files if other.broker and other.path.parent == file.path.parent}
+            candidates = beside if len(beside) == 1 else names
+            file.broker = next(iter(candidates)) if len(candidates) == 1 else _UNKNOWN_BROKER
+
+
+def _neighbour(server: _File, files: list[_File]) -> str:
+    """Broker of a `server.log`: of the request log with the same numbers in its name, or of the only broker."""
+    names = sorted({file.broker for file in files})
+    if len(names) <= 1:
+        return names[0] if names else _UNKNOWN_BROKER
+    beside = [file for file in files if file.path.parent == server.path.parent]
+    if len({file.broker for file in beside}) == 1:
+        return beside[0].broker
+    wanted = re.findall(r"\d+", server.path.name)
+    for pool in (beside, files):
+        numbered = {file.broker for file in pool if re.findall(r"\d+", file.path.name)[: max(len(wanted), 1)] == wanted}
+        if wanted and len(numbered) == 1:
+            return next(iter(numbered))
+    raise SettingsError(
+        f"it is not known which of {len(names)} brokers wrote this server.log",
+        str(server.path),
+        "the same number in its name as in the broker's request log, or its own folder beside it",
+        "rename the files as kafka-request-1.log and server-1.log, or replay one broker at a time",
+    )
+
+
+def _ranges(file: _File, zone: str, lanes: int, offsets_partitions: int, range_bytes: int) -> Iterator[FileRange]:
+    source = f"{file.broker}/{file.stream}/{file.incarnation}"
+    whole = FileRange(
+        str(file.path), file.stream, source, 0, -1, zone, file.first_at_ms, True, lanes, offsets_partitions
+    )
+    if file.packed or file.size <= range_bytes or crosses_fold(zone_named(zone), file.first_at_ms, file.last_at_ms):
+        yield whole
+        return
+    dialect = dialect_for(file.stream, zone)
+    starts: list[tuple[int, float]] = [(0, file.first_at_ms)]
+    with file.path.open("rb") as opened:
+        for aim in range(range_bytes, file.size, range_bytes):
+            opened.seek(aim)
+            rest = opened.readline(2 * MAX_LINE_BYTES)
+            if not rest.endswith(b"\n"):
+                continue  # a line without end: the range before takes it
+            at = aim + len(rest)
+            stamp = dialect.stamp_ms(opened.readline(MAX_LINE_BYTES))
+            if starts[-1][0] < at < file.size:
+                starts.append((at, stamp if stamp is not None else starts[-1][1]))
+    # Neighbouring lines may step back by milliseconds; the ranges of a file keep their order all the same.
+    at_ms = 0.0
+    for number, (start, stamp) in enumerate(starts):
+        last = number + 1 == len(starts)
+        at_ms = max(at_ms, stamp)
+        end = -1 if last else starts[number + 1][0]
+        yield replace_range(whole, start=start, end=end, first_at_ms=at_ms, last=last)
+
+
+def replace_range(piece: FileRange, **changes: int | float | bool | str) -> FileRange:
+    """A range with other values."""
+    return msgspec.structs.replace(piece, **changes)
