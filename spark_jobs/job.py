@@ -60,7 +60,10 @@ def run(
             return
         checkpoints = _checkpoints(settings, lanes)
         _check_losses(settings, checkpoints, say)
-        spark = session.start_session("kardia-stream", settings.master, jars.ensure("spark"), java.find().home, FAIR)
+        own = {} if settings.java_options is None else {"spark.driver.extraJavaOptions": settings.java_options}
+        spark = session.start_session(
+            "kardia-stream", settings.master, jars.ensure("spark"), java.find().home, {**FAIR, **own}
+        )
         stack.callback(spark.stop)
         _Job(settings, spark, checkpoints, factory, stop, say, stack).run()
 

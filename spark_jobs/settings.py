@@ -28,6 +28,7 @@ class StreamSettings(BaseSettings):
     trigger_ms: int = Field(default=0, ge=0, le=3_600_000, description="time between two batches; 0: back to back")
     max_records: int = Field(default=MAX_RECORDS_PER_BATCH, ge=1, description="records of one batch at most")
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback; 0: none")
+    java_options: str | None = Field(default=None, description="options of the driver's JVM instead of the chosen ones")
     new_generation: bool = Field(default=False, description="begin anew at the topic's beginning")
     accept_loss: bool = Field(default=False, description="read on over records the topic has lost")
     once: bool = Field(default=False, description="stop when everything there was at the start is in the tables")
