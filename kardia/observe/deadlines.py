@@ -29,6 +29,12 @@ def next_due(settings: ObserverSettings, member: Member) -> float:
     return due
 
 
+def session_over(member: Member, now: float) -> bool:
+    """Whether the session deadline of a member has passed, and a moment more."""
+    deadline = member.deadline
+    return 0 <= deadline <= now - GRACE_MS and not member.overdue
+
+
 def predict_session_at(settings: ObserverSettings, member: Member) -> float:
     """When silence is long enough to predict a session timeout: half of it, and longer than the member's habit."""
     silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.habit_ms)

@@ -20,7 +20,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
     member.timer_at = NEVER
     deadline = member.deadline
     if deadline >= 0 and not member.overdue:
-        if now >= deadline + deadlines.GRACE_MS:
+        if deadlines.session_over(member, now):
             on_session_expired(observer, group, member, deadline)
             if member.member_id not in group.members:
                 return

@@ -103,6 +103,7 @@ class Observer(Facts):
         self._queues: dict[str, list[tuple[float, Event]]] = {}
         self._now: dict[str, float] = {}
         self._alive: dict[str, float] = {}
+        self._waiting: list[tuple[str, Timer]] = []
         self._seen: set[tuple[str, int, int]] | None = None
 
     # --- feed and pull
@@ -282,7 +283,7 @@ class Observer(Facts):
                 self._note_alive(alive, event, at)
             for owner, timers, limit in clocks:
                 if timers and timers[0][0] <= at:
-                    self._fire(owner, timers, min(at, limit, alive[owner]), alive[owner])
+                    self._fire(owner, timers, min(at, limit), alive[owner])
             if at < now.get(broker, NEVER):
                 self.late += 1
             self.broker = broker if event.kind not in _FROM_TOPIC else ""
@@ -296,12 +297,14 @@ class Observer(Facts):
         for owner, timers, limit in clocks:
             self._fire(owner, timers, limit, alive[owner])
             now[owner] = max(now.get(owner, NEVER), limit)
+        self._call_back()
 
     def _note_alive(self, alive: dict[str, float], event: Event, at: float) -> None:
         """A record of a group's partition was written by the broker that leads it: it was alive then."""
         group = self.groups.get(event.group_id)
         if group is not None and alive.get(group.broker, at) < at:
             alive[group.broker] = self._alive[group.broker] = at
+            self._call_back()
 
     def _limits(self, hold_ms: float) -> dict[str, float]:
         """How far each broker's clock may go. The topic's own records have a clock only where there is no log."""
@@ -327,9 +330,9 @@ class Observer(Facts):
     def _fire(self, broker: str, timers: list[Timer], to: float, alive_to: float) -> None:
         """Fire what is due at or before an instant, in the order of the deadlines.
 
-        A member's timer needs the broker to have been alive when it was due; else it stays.
+        A session only ends if the broker is known to have been alive at its deadline; else the timer waits. To predict
+        that it will end takes no more than the silence.
         """
-        waiting: list[Timer] = []
         while timers and timers[0][0] <= to:
             timer = heappop(timers)
             due, group_id, kind, key = timer
@@ -337,13 +340,19 @@ class Observer(Facts):
             if group is None or group.broker != broker:
                 continue
             if kind == "member" and due > alive_to + deadlines.GRACE_MS:
-                waiting.append(timer)
-                continue
+                member = group.members.get(key)
+                if member is not None and member.timer_at == due and deadlines.session_over(member, due):
+                    self._waiting.append((broker, timer))
+                    continue
             self.known = due + self.settings.hold_ms
             self.evidence = f"{kind} timer"
             self._fire_one(group, kind, key, due)
-        for timer in waiting:
-            heappush(timers, timer)
+
+    def _call_back(self) -> None:
+        """Timers that wait for a sign of life are asked again: in the next step, or when there is one."""
+        for broker, timer in self._waiting:
+            heappush(self.timers[broker], timer)
+        self._waiting.clear()
 
     def _fire_one(self, group: Group, kind: str, key: str, due: float) -> None:
         if kind == "member":

@@ -419,3 +419,13 @@ def test_a_record_of_the_group_shows_that_the_broker_was_alive_when_nothing_else
     known = scene.known()
     assert known.ended() == {"a": (16_000, "session_expired", "exact"), "b": (17_000, "session_expired", "exact")}
     assert known.states()[-1][1] == "Empty"
+
+
+def test_a_timeout_is_predicted_from_silence_alone_even_where_nothing_else_is_logged() -> None:
+    """The eviction itself waits for a sign of life of the broker; the deadline is known without it."""
+    scene = stable("a")
+    scene.heartbeat(6_000, "a")
+    scene.tick(30_000, last_line=6_000)
+    known = scene.known()
+    assert known.ended() == {}
+    assert known.predictions() == [("a", "session", "open")]
