@@ -22,10 +22,10 @@ class TruncatedError(Exception):
 class Incarnation:
     """An open file, its position and what identifies it."""
 
-    def __init__(self, path: Path, saved: Saved | None = None) -> None:
-        """Open `path`; with `saved` go on at its position (the caller has checked that it is the same file)."""
+    def __init__(self, path: Path, saved: Saved | None = None, descriptor: int | None = None) -> None:
+        """Open `path`, or take over an open file; with `saved` go on there (the caller knows it is the same file)."""
         self.path = path
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor is None else descriptor
         stat = os.fstat(self._descriptor)
         self.device, self.inode = stat.st_dev, stat.st_ino
         self.name = saved.name if saved else ""
@@ -119,6 +119,10 @@ class Incarnation:
             self.tick_end,
             done,
         )
+
+    def again(self) -> Incarnation:
+        """The same file, emptied and filled anew, from its beginning; by descriptor, for its name may have moved."""
+        return Incarnation(self.path, descriptor=os.dup(self._descriptor))
 
     def close(self) -> None:
         """Close the file."""

@@ -241,7 +241,12 @@ class Tail:
         oldest_ns = max([self._newest_ns] + [entry.modified_ns for entry in known])
         unseen: list[Path] = []
         for modified_ns, path, stat in self._siblings():
-            if modified_ns < oldest_ns or any(same_file(stat, entry) for entry in known):
+            if modified_ns < oldest_ns or any(
+                (one.device, one.inode) == (stat.st_dev, stat.st_ino) for one in self._open
+            ):
+                continue
+            # A finished file that was emptied and filled anew has the same inode and is another incarnation.
+            if any(same_file(stat, entry) and _continues_quietly(path, entry) for entry in self._finished):
                 continue
             if any(_is_copy(path, entry) for entry in known):
                 continue
@@ -267,21 +272,15 @@ class Tail:
         old = incarnation.saved()
         self._lose(incarnation, "truncated")
         at = self._open.index(incarnation)
-        is_current = incarnation is self._current
-        path = incarnation.path
+        replacements = [incarnation.again()]
+        if incarnation is self._current:
+            self._current = replacements[0]
         incarnation.close()
-        replacements: list[Incarnation] = []
         copy = self._copy_of(old)
         if copy is not None:
-            replacements.append(copy)
+            replacements.insert(0, copy)
         else:
             self._finished.append(replace(old, done=True))
-        if is_current:
-            with suppress(OSError):
-                replacements.append(Incarnation(path))
-                self._current = replacements[-1]
-            if not replacements or self._current is incarnation:
-                self._current = None
         self._open[at : at + 1] = replacements
 
     def _copy_of(self, old: Saved) -> Incarnation | None:
@@ -339,6 +338,13 @@ def _continues(path: Path, entry: Saved) -> bool:
         return continues(descriptor, entry)
     finally:
         os.close(descriptor)
+
+
+def _continues_quietly(path: Path, entry: Saved) -> bool:
+    try:
+        return _continues(path, entry)
+    except OSError:
+        return True  # gone again: not to be opened either
 
 
 def _is_copy(path: Path, entry: Saved) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.ingest.files import Reader, Writer
@@ -82,7 +82,7 @@ def distinct(reader: Reader) -> list[bytes]:
     return [line.rstrip(b"\n") for line in by_id.values()]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(CALM), max_size=60))
 def test_without_truncation_every_line_once_and_in_order(actions: list[str]) -> None:
     written, _, reader, _ = play(actions)
@@ -92,7 +92,12 @@ def test_without_truncation_every_line_once_and_in_order(actions: list[str]) -> 
         assert reader.texts == written
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=500, deadline=None)
+@example(
+    ["append", "read", "copytruncate", "append", "rename"]
+)  # emptied, filled, and its name moved, between two looks
+@example(["append", "read", "truncate", "append", "rename", "restart"])
+@example(["append", "read", "save", "truncate", "append", "rename", "append", "crash"])
 @given(st.lists(st.sampled_from(WILD), max_size=60))
 def test_with_truncation_the_loss_is_bounded_and_said(actions: list[str]) -> None:
     written, since, reader, _ = play(actions)
