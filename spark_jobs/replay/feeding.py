@@ -77,6 +77,7 @@ class Feed:
                         reading.lines,
                         ignored,
                         reading.complete_to_ms,
+                        reading.signs,
                     )
                 )
 

@@ -55,6 +55,8 @@ class Piece(msgspec.Struct, array_like=True):
     events: int
     ignored: dict[str, int]
     rejected: dict[str, int]
+    silences: list[tuple[float, float]] = []
+    """Between two lines nothing was logged for `SILENCE_MS` or longer: from, to."""
 
 
 _index_decoder = msgspec.msgpack.Decoder(Index)
@@ -91,6 +93,7 @@ def spill(parsed: ParsedRange, path: Path) -> Piece:
         total,
         parsed.ignored,
         parsed.rejected,
+        parsed.silences,
     )
 
 

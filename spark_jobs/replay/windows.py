@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
-from kardia.events import broker_of, stream_of
+from kardia.events import SILENCE_MS, broker_of, stream_of
 from spark_jobs.replay.pieces import Piece
 
 WINDOW_PIECES = 16
@@ -36,6 +37,8 @@ class Reading(msgspec.Struct, array_like=True, frozen=True):
     complete_to_ms: float
     lines: int
     ignored: dict[str, int]
+    signs: dict[str, Any]
+    """When the log was alive: see `ingest.offline.tick`."""
 
 
 class Window(msgspec.Struct, array_like=True):
@@ -56,6 +59,8 @@ class _Stream:
     end: int = 0
     lines: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
+    last_line_ms: float = 0.0
+    silences: list[list[float]] = field(default_factory=list)
 
 
 class Windows:
@@ -113,6 +118,10 @@ class Windows:
             stream.source, stream.told = piece.source, piece.start
         stream.end = piece.end
         stream.lines += piece.lines
+        if stream.last_line_ms and piece.first_at_ms - stream.last_line_ms >= SILENCE_MS:
+            stream.silences.append([stream.last_line_ms, piece.first_at_ms])
+        stream.silences.extend([begin, end] for begin, end in piece.silences)
+        stream.last_line_ms = max(stream.last_line_ms, piece.last_at_ms)
         for reason, count in piece.ignored.items():
             stream.ignored[reason] = stream.ignored.get(reason, 0) + count
 
@@ -120,6 +129,7 @@ class Windows:
         stream = self._streams[name]
         broker = broker_of(stream.source)
         complete_to_ms = horizon_ms if broker in busy else min(horizon_ms, self._broker_last_ms[broker])
-        reading = Reading(stream.source, stream.told, stream.end, complete_to_ms, stream.lines, stream.ignored)
-        stream.told, stream.lines, stream.ignored = stream.end, 0, {}
+        signs = {"last_line_at_ms": stream.last_line_ms, "silences": stream.silences}
+        reading = Reading(stream.source, stream.told, stream.end, complete_to_ms, stream.lines, stream.ignored, signs)
+        stream.told, stream.lines, stream.ignored, stream.silences = stream.end, 0, {}, []
         return reading
