@@ -58,6 +58,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         looking.cancel()
         with suppress(asyncio.CancelledError):
             await looking
+        app.state.desk.close()
 
     app = FastAPI(
         title="Kardia",

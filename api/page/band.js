@@ -49,7 +49,7 @@ function paint(svg, labels, legend, widthMs, transitions, evictions, endMs) {
   let untilMs = endMs;
   for (const one of transitions) {
     const fromMs = Math.max(one.at_ms, startMs);
-    if (untilMs > startMs) {
+    if (untilMs > fromMs) {
       const rect = draw("rect", {
         x: x(fromMs),
         y: TOP,

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 def serve(
     tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.")],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one and prints it.")
-    ] = 8765,
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one and prints it. [default: 8765]"),
+    ] = None,
     cluster: Annotated[str | None, typer.Option(help="Show this cluster only.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="Bearer tokens, one per line; needed beyond loopback.")
@@ -25,8 +26,9 @@ def serve(
         list[str] | None, typer.Option(help="Host name to answer to beside the address; may be repeated.")
     ] = None,
     serve_everyone_without_a_token: Annotated[
-        bool, typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read.")
-    ] = False,
+        bool | None,
+        typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read."),
+    ] = None,
 ) -> None:
     """Serve the tables as REST, /metrics and a page."""
     import logging

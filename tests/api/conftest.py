@@ -13,12 +13,14 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 
 from api.app import create_app
 from api.settings import ApiSettings
 from tests.api.written import NOW_MS, Tables
 
 WAIT_S = 20.0
+URL_AND_HEADERS_BYTES = 110_000
 
 
 class Clock:
@@ -33,15 +35,22 @@ class Clock:
 
 @contextmanager
 def running(settings: ApiSettings, now_ms: Callable[[], int]) -> Iterator[str]:
-    """The API in a thread of its own on a free port; gives its URL."""
+    """The API over some tables; gives its URL."""
+    with served(create_app(settings, now_ms)) as url:
+        yield url
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """An application in a thread of its own on a free port; gives its URL."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            create_app(settings, now_ms),
+            app,
             http="h11",
             ws="none",
             log_config=None,
-            h11_max_incomplete_event_size=settings.url_bytes_max + 8_192,
+            h11_max_incomplete_event_size=URL_AND_HEADERS_BYTES,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))
