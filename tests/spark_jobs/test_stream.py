@@ -64,16 +64,20 @@ ALL_STEPS = tuple(
 
 
 def kills_at(steps: tuple[str, ...], straight: Path) -> list[str]:
-    """One kill per step, each in a later batch than the one before, in a batch in which its table has rows."""
-    kills = []
-    last = {"live": -1, "archive": -1}
+    """Kills in batches in which the table has rows, one after the other; a table without one further on is left out."""
+    kills: list[str] = []
+    last = {"live": ("", -1), "archive": ("", -1)}
     for step in steps:
-        table = step.partition(":")[0]
+        table, _, moment = step.partition(":")
         query = "archive" if table in ("events", "marks") else "live"
         told_by = {"batch": "progress", "marks": "events"}.get(table, table)
-        batches = sorted({row["batch_id"] for row in rows(straight, told_by)})
-        last[query] = next(batch for batch in batches if batch > last[query])
-        kills.append(f"{step}@{last[query]}")
+        before, batch_id = last[query]
+        # After `x:before@3` the repeat of batch 3 reaches `x:written@3`; what another table wrote it skips.
+        first = batch_id if moment == "written" and before == table else batch_id + 1
+        batches = sorted({row["batch_id"] for row in rows(straight, told_by) if row["batch_id"] >= first})
+        if batches:
+            last[query] = table, batches[0]
+            kills.append(f"{step}@{batches[0]}")
     return kills
 
 
@@ -145,7 +149,9 @@ def test_every_event_is_archived_once(straight: Path) -> None:
 def test_killed_between_the_steps_nothing_is_lost_or_doubled(
     kafka: Broker, topic: str, straight: Path, tmp_path: Path
 ) -> None:
-    kill_and_finish(kafka.bootstrap, topic, tmp_path, kills_at(SOME_STEPS, straight))
+    kills = kills_at(SOME_STEPS, straight)
+    assert len(kills) == len(SOME_STEPS)
+    kill_and_finish(kafka.bootstrap, topic, tmp_path, kills)
     assert all_rows(tmp_path / "tables", TABLE_NAMES) == all_rows(straight, TABLE_NAMES)
 
 
@@ -156,6 +162,7 @@ def test_killed_at_every_step_with_either_writer(
     kafka: Broker, topic: str, straight: Path, tmp_path: Path, writer: str
 ) -> None:
     kills = kills_at(ALL_STEPS, straight)
+    assert len(kills) >= 12
     kill_and_finish(kafka.bootstrap, topic, tmp_path, kills, "--writer", writer)
     assert all_rows(tmp_path / "tables", TABLE_NAMES) == all_rows(straight, TABLE_NAMES)
 
