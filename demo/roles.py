@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 from demo.supervisor import Role
 from demo.up_config import UpConfig
@@ -33,7 +32,12 @@ def roles(config: UpConfig) -> list[Role]:
             # It makes the topic with the right number of partitions; a broker that makes topics itself would not.
             before_others=True,
         ),
-        Role("stream", stream_command(config), logs / "stream.log", lambda: has_rows(config.tables, "progress")),
+        Role(
+            "stream",
+            stream_command(config),
+            logs / "stream.log",
+            lambda: answers(f"http://127.0.0.1:{config.stream.metrics_port}/metrics"),
+        ),
         Role("serve", serve_command(config), logs / "serve.log", lambda: answers(f"{api_url(config)}/readyz")),
     ]
 
@@ -57,6 +61,7 @@ def stream_command(config: UpConfig) -> list[str]:
     command = kardia("stream", "--bootstrap-server", config.events_bootstrap_server or config.bootstrap_server)
     command += ["--topic", config.topic, "--cluster", config.cluster]
     command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
+    command += ["--metrics-port", str(config.stream.metrics_port)]
     return command
 
 
@@ -80,8 +85,3 @@ def answers(url: str) -> bool:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False
-
-
-def has_rows(tables: Path, name: str) -> bool:
-    """Whether a Delta table has data: the job has not only made it but brought a first batch through."""
-    return any((tables / name).glob("*.parquet")) and any((tables / name / "_delta_log").glob("*.json"))

@@ -25,7 +25,7 @@ from demo.scenario import FAULTS, PARTITIONS, TOPIC
 from demo.supervisor import Supervisor
 from demo.tables import Tables
 from demo.teller import Teller
-from demo.up_config import CollectSection, ServeSection, UpConfig
+from demo.up_config import CollectSection, ServeSection, StreamSection, UpConfig
 from demo.verdict import Evidence, Verdict, Witness, judge
 from spark_jobs.jvm import jars, java
 
@@ -77,7 +77,6 @@ def show(options: Options, console: Console) -> bool:
         )
         console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/docs)", style="bold")
         cast = stack.enter_context(Cast(broker.bootstrap, options.directory / "consumers"))
-        _await_prompt(console, Tables(config.tables))
         seen = _play(options, console, supervisor, cast, config)
         # Nothing that happens from here on counts: both sides are cut at this instant.
         until_ms = _now_ms()
@@ -100,12 +99,13 @@ def show(options: Options, console: Console) -> bool:
 
 def configuration(options: Options, broker: Broker) -> UpConfig:
     """What an operator would write into kardia.yaml for this broker; without server.log, which is the judge's."""
-    metrics_port, api_port = free_ports(2)
+    collect_port, stream_port, api_port = free_ports(3)
     return UpConfig(
         cluster=CLUSTER,
         bootstrap_server=broker.bootstrap,
         data=options.directory / "kardia",
-        collect=CollectSection(request_log=(str(broker.request_log),), log_timezone="UTC", metrics_port=metrics_port),
+        collect=CollectSection(request_log=(str(broker.request_log),), log_timezone="UTC", metrics_port=collect_port),
+        stream=StreamSection(metrics_port=stream_port),
         serve=ServeSection(port=options.port or api_port),
     )
 
@@ -138,6 +138,7 @@ def _play(
             teller.look()
 
         director.raise_groups(teller.done)
+        _await_prompt(teller, Tables(config.tables))
         teller.note("All groups are up. The story: " + "; ".join(FAULTS[name].title for name in options.faults) + ".")
         director.play(lambda cue: teller.done(cue.step.told), meanwhile)
         fallen = cast.ended_early(director.expected)
@@ -147,19 +148,22 @@ def _play(
         return dict(teller.seen_at_ms)
 
 
-def _await_prompt(console: Console, tables: Tables) -> None:
+def _await_prompt(teller: Teller, tables: Tables) -> None:
     """Begin when the job has caught up and keeps up; on a machine too busy for that, say so and begin all the same."""
 
     def behind_ms() -> int:
         return _now_ms() - tables.complete_to_ms()
 
+    def prompt() -> bool:
+        teller.look()
+        return behind_ms() < PROMPT_MS
+
     try:
-        process.until(lambda: behind_ms() < PROMPT_MS, PROMPT_TIMEOUT_S, lambda: "", pause_s=0.2)
+        process.until(prompt, PROMPT_TIMEOUT_S, lambda: "", pause_s=0.1)
     except ProcessError:
-        console.print(
+        teller.note(
             f"The tables are {behind_ms() / 1000:.1f} s behind the broker: this machine is busy with other things, and "
-            "what should be predicted may be said too late.",
-            style="yellow",
+            "what should be predicted may be said too late."
         )
 
 

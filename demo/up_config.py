@@ -51,6 +51,7 @@ class StreamSection(_Strict):
     """`stream`: the job."""
 
     tables: Path | None = Field(default=None, description="directory of the Delta tables; default DATA/tables")
+    metrics_port: Port = Field(default=9465, description="port of the job's own /metrics")
 
 
 class ServeSection(_Strict):
@@ -77,12 +78,22 @@ class UpConfig(_Strict):
         """Directory of the Delta tables."""
         return self.stream.tables or self.data / "tables"
 
+    @property
+    def ports(self) -> dict[str, tuple[str, int]]:
+        """Addresses that the roles listen on, by key."""
+        return {
+            "collect.metrics_port": ("127.0.0.1", self.collect.metrics_port),
+            "stream.metrics_port": ("127.0.0.1", self.stream.metrics_port),
+            "serve.port": (self.serve.host, self.serve.port),
+        }
+
     @model_validator(mode="after")
     def _ports_differ(self) -> UpConfig:
-        if self.collect.metrics_port == self.serve.port:
-            raise ValueError(
-                f"collect.metrics_port and serve.port are both {self.serve.port}; give them different ports"
-            )
+        by_port: dict[int, str] = {}
+        for key, (_, port) in self.ports.items():
+            other = by_port.setdefault(port, key)
+            if other != key:
+                raise ValueError(f"{other} and {key} are both {port}; give them different ports")
         return self
 
 
@@ -108,10 +119,8 @@ def load(path: Path) -> UpConfig:
 
 def busy_ports(config: UpConfig) -> list[str]:
     """A sentence for each port that somebody else listens on already."""
-    wanted = {"collect.metrics_port": ("127.0.0.1", config.collect.metrics_port)}
-    wanted["serve.port"] = (config.serve.host, config.serve.port)
     sentences = []
-    for key, (host, port) in wanted.items():
+    for key, (host, port) in config.ports.items():
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

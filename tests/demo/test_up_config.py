@@ -48,6 +48,7 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
         (("port: 18080", "port: '18080'"), ["serve.port: Input should be a valid integer, not '18080'."]),
         (("port: 18080", "port: 70000"), ["serve.port: Input should be less than or equal to 65535, not 70000."]),
         (("port: 18080", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
+        (("port: 18080", "port: 9465"), ["stream.metrics_port and serve.port are both 9465"]),
         (("Europe/Berlin", "Berlin"), ["'Berlin' is no time zone; expected UTC"]),
         (("  log_timezone: Europe/Berlin\n", ""), ["collect.log_timezone is missing; expected the time zone"]),
         (("data: {data}\n", ""), ["data is missing; expected the directory"]),
