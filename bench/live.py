@@ -205,8 +205,9 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
         followed = _follow(log, writer)
     if len(latencies) < MIN_PROBES or len(followed) < MIN_PROBES:
         raise RuntimeError(
-            f"{lost} of {lost + len(latencies)} probes were not answered within {GIVE_UP_S:.0f} s (live stage). Expected: "
-            f"at least {MIN_PROBES} answers. Next: look at what else uses the processors, or choose other stages with --only"
+            f"{lost} of {lost + len(latencies)} probes were not answered within {GIVE_UP_S:.0f} s (live stage). "
+            f"Expected: at least {MIN_PROBES} answers. Next: look at what else uses the processors, or choose other "
+            "stages with --only"
         )
     quantiles = statistics.quantiles([value * 1000 for value in latencies], n=100)
     base = statistics.quantiles([value * 1000 for value in followed], n=100)
