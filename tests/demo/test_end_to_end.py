@@ -21,14 +21,21 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 WAIT_S = 240.0
 
 
-def _left_behind(directory: Path) -> list[str]:
-    """Command lines of processes that still speak of a run's directory."""
-    found = []
-    for one in psutil.process_iter(["cmdline", "status"]):
-        words = " ".join(one.info["cmdline"] or ())
-        if str(directory) in words and one.info["status"] != psutil.STATUS_ZOMBIE and "pytest" not in words:
-            found.append(words)
-    return found
+def _family(pid: int) -> list[psutil.Process]:
+    """Everything that a process has started, directly or not: broker, roles, the JVM of Spark and its workers."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+def _alive(family: list[psutil.Process]) -> list[psutil.Process]:
+    """Those of a family that still run; a number that was given to another process since does not count."""
+    return [one for one in family if one.is_running() and not _is_zombie(one)]
+
+
+def _is_zombie(one: psutil.Process) -> bool:
+    try:
+        return bool(one.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.fixture
@@ -60,6 +67,8 @@ def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen
     groups = httpx.get(f"{url[1]}/api/v1/clusters/demo/groups")
     assert groups.status_code == 200
     assert "checkout" in groups.text
+    family = _family(running.pid)
+    assert len(family) >= 6  # broker, three roles, the JVM of Spark, a consumer
     running.send_signal(signal.SIGTERM)
     assert running.wait(60) == 0, text
     assert "Every fault was reconstructed, none was invented." in text
@@ -70,16 +79,17 @@ def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen
     members = {row["member_id"]: row for row in Tables(directory / "kardia" / "tables").standing("members")}
     assert members[failed.member_id]["end_cause"] == "session_expired"
     assert abs(members[failed.member_id]["ended_at_ms"] - failed.at_ms) <= 10
-    assert _left_behind(directory) == []
+    assert _alive(family) == []
 
 
 def test_a_demo_that_is_killed_leaves_nothing_running(demo: tuple[subprocess.Popen[bytes], Path, Path]) -> None:
-    running, directory, said = demo
+    running, _, said = demo
     process.until(
         lambda: running.poll() is not None or "serve is ready" in said.read_text(), WAIT_S, lambda: said.read_text()
     )
     assert running.poll() is None, said.read_text()
-    assert len(_left_behind(directory)) >= 4  # the demo itself, broker, and roles
+    family = _family(running.pid)
+    assert len(family) >= 5  # broker, three roles, the JVM of Spark
     running.kill()
     running.wait()
-    process.until(lambda: not _left_behind(directory), 30.0, lambda: "\n".join(_left_behind(directory)))
+    process.until(lambda: not _alive(family), 30.0, lambda: f"still running: {_alive(family)}")
