@@ -115,7 +115,10 @@ def transition_row(
     cause: str,
     evidence: str,
 ) -> Row:
-    """Row of `transitions`."""
+    """Row of `transitions`. What happened before a join phase ended belongs to the generation before it."""
+    current = group.rebalance
+    before = current is not None and at < current.joined_at
+    generation = current.generation_before if current is not None and before else group.generation
     return (
         cluster,
         group.group_id,
@@ -130,7 +133,7 @@ def transition_row(
         to_state,
         cause,
         evidence,
-        group.generation if group.generation >= 0 else None,
+        generation if generation >= 0 else None,
     )
 
 

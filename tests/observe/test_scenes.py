@@ -236,6 +236,20 @@ def test_a_member_that_joins_again_by_itself_is_the_leader_or_changed_its_metada
     assert rebalance["reason"] == "cached metadata has changed"
 
 
+def test_a_transition_carries_the_generation_in_force_after_it() -> None:
+    scene = stable("a")
+    scene.joined(9_000, 2, {"a": 8_900, "n": 8_000}, first=("n",))
+    scene.synced(9_010, "a", "n")
+    scene.tick(12_000)
+    rows = named("transitions", scene.known().rows["transitions"])
+    assert [(row["to_state"], row["generation_id"]) for row in rows if row["at_ms"] >= START + 8_000] == [
+        ("PreparingRebalance", 1),
+        ("Member", 1),
+        ("CompletingRebalance", 2),
+        ("Stable", 2),
+    ]
+
+
 def test_a_rebalance_whose_cause_cannot_be_seen_is_unknown() -> None:
     """A member is told of a rebalance before anything visible could have started it."""
     scene = stable("a", "b")
