@@ -65,6 +65,13 @@ def run_replay(
             summary = replay(inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told)
         bar.update(task, completed=bar.tasks[0].total or 1)
     _show(Console(), summary, tables, time.monotonic() - started)
+    if summary.lines and not summary.events:
+        raise InputFileError(
+            f"none of the {summary.lines:,} lines says anything about a consumer group",
+            ", ".join(str(path) for path in (*request_logs, *server_logs, *offsets))[:400],
+            "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, written by Kafka 2.8 or later",
+            "check that these are the request logs and that kafka.request.logger is at DEBUG: docs/request-logging.md",
+        )
 
 
 def _bar(console: Console) -> Progress:
