@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,11 +16,12 @@ from demo.verdict import Line, Verdict
 
 def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) -> None:
     """Print the table and the sentences below it."""
-    table = Table(title="What the broker's own log says, and what Kardia said", title_justify="left", expand=False)
+    title = "What the broker's own log says, and what Kardia said"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("at (UTC)", no_wrap=True)
     for heading in ("who", "what happened", "what Kardia said"):
         table.add_column(heading, overflow="fold")
-    table.add_column("said before", justify="right", no_wrap=True)
+    table.add_column("before", justify="right", no_wrap=True)
     table.add_column("error", justify="right", no_wrap=True)
     table.add_column("verdict")
     for line in verdict.lines:

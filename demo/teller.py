@@ -140,5 +140,6 @@ class Teller:
             left = (row["deadline_at_ms"] - now) / 1000
             bar = "█" * max(0, min(30, round(left * 3)))
             name = f"{row['client_id'] or row['member_id']} ({row['group_id']})"
-            table.add_row(Text(name), _TIMEOUT[row["kind"]], f"{left:6.1f} s", Text(bar, style="yellow"))
+            shown = f"{left:6.1f} s" if left > 0 else "   over"
+            table.add_row(Text(name), _TIMEOUT[row["kind"]], shown, Text(bar, style="yellow"))
         return Group(Text("─" * 60, style="dim"), table) if rows else Text("")
