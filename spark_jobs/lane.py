@@ -15,6 +15,7 @@ from ingest.errors import BatchError
 from ingest.wire import check_format, decode_batch
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
 from spark_jobs import state_codec
+from spark_jobs.errors import StateError
 from spark_jobs.model import LaneModel, ModelFactory, Rows
 
 FINISH = b"kardia/finish"
@@ -55,7 +56,16 @@ class Lane:
         self.next_offset = state.next_offset
         self.last_logged_at_ms = state.last_logged_at_ms
         self.sources = state.sources
-        self.model = factory.restore(self.lane, state.observer)
+        try:
+            self.model = factory.restore(self.lane, state.observer)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            # A snapshot is plain values, so one of another version fails here in whatever way its shape differs.
+            raise StateError(
+                f"saved state does not fit this version of the observer: {type(error).__name__}: {error}",
+                f"lane {self.lane}",
+                "a snapshot that this version took",
+                "run the version of Kardia that wrote it, or rebuild with a new checkpoint and --new-generation",
+            ) from error
 
     def save(self) -> bytes:
         """Bytes of everything the lane remembers."""

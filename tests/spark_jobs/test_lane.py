@@ -159,6 +159,15 @@ def test_state_of_another_version_or_damaged_state_is_refused(damage: bytes) -> 
         state_codec.decode(damage, "lane 3")
 
 
+def test_a_snapshot_the_observer_does_not_know_is_refused() -> None:
+    lane = new_lane()
+    lane.step(records_of(LANE))
+    state = state_codec.decode(lane.save(), "lane")
+    for strange in ({}, {**state.observer, "groups": [[["too", "short"], []]]}):
+        with pytest.raises(StateError, match=r"does not fit this version.*--new-generation"):
+            new_lane().load(FACTORY, state_codec.encode(state._replace(observer=strange)))
+
+
 def test_every_cut_of_saved_state_is_refused_or_whole() -> None:
     lane = new_lane()
     lane.step(records_of(LANE)[:6])
