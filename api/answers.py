@@ -152,7 +152,7 @@ def eviction(row: Any) -> dict[str, Any]:
 
 def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     """A group as it stands: state, members by status, least headroom, the next deadline, the latest rebalance."""
-    statuses, state = view.statuses(), view.state
+    statuses, state = view.statuses(), view.state_now
     href = group_href(view.cluster_id, view.group_id)
     present = view.health.values()
     return {
@@ -161,8 +161,8 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "group_id": view.group_id,
         "shard": view.shard,
         "state": view.state_name,
-        "state_since_at_ms": state and state.at_ms,
-        "state_since_at": state and to_rfc3339(state.at_ms),
+        "state_since_at_ms": state and state.since_at_ms,
+        "state_since_at": state and to_rfc3339(state.since_at_ms),
         "state_cause": state and state.cause,
         "state_certainty": "unknown" if state is None else state.certainty,
         "generation_id": generation(view),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from api.freshness import Reach
 from api.settings import ApiSettings
@@ -31,11 +31,21 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
 """States that have a series of their own; a word outside this list is shown as it is and counted as Unknown."""
 
 
+class StateNow(NamedTuple):
+    """State of a group, since when, why, and how sure that is."""
+
+    name: str
+    since_at_ms: int
+    cause: str
+    certainty: str
+
+
 class GroupView:
     """One group as it stands."""
 
     __slots__ = (
         "_statuses",
+        "ahead",
         "cluster_id",
         "evictions",
         "group_id",
@@ -54,6 +64,9 @@ class GroupView:
         self.shard = shard
         self.state: Any = None
         """Latest transition of the group itself."""
+        self.ahead: StateNow | None = None
+        """A state that members' health shows and that is not settled yet: a rebalance is under way, and what started it
+        is known when its JoinGroups are answered."""
         self.lives: dict[str, Any] = {}
         """Member id -> row of its present membership."""
         self.health: dict[str, Any] = {}
@@ -67,9 +80,18 @@ class GroupView:
         self._statuses: Counter[str] | None = None
 
     @property
+    def state_now(self) -> StateNow | None:
+        """State of the group; None before anything is known of it."""
+        if self.ahead is not None or self.state is None:
+            return self.ahead
+        row = self.state
+        return StateNow(str(row.to_state), row.at_ms, row.cause, row.certainty)
+
+    @property
     def state_name(self) -> str:
-        """State of the group; Unknown before its first transition was settled."""
-        return "Unknown" if self.state is None else str(self.state.to_state)
+        """Name of its state; Unknown before anything is known of it."""
+        now = self.state_now
+        return "Unknown" if now is None else now.name
 
     def status_of(self, member_id: str) -> str:
         """Status of a present member; unknown until its first health row."""
@@ -141,6 +163,7 @@ class Current:
         group = cluster.group(row)
         if row.entity == "group" and (group.state is None or row.seq >= group.state.seq):
             group.state = row
+            group.ahead = None
 
     def _on_member(self, cluster: ClusterView, row: Any) -> None:
         stands, before = self._standing["members"].fold(row)
@@ -199,8 +222,15 @@ class Current:
             return
         if row.status == "ended":
             group.health.pop(row.member_id, None)
-        else:
-            group.health[row.member_id] = row
+            return
+        group.health[row.member_id] = row
+        settled, ahead = group.state, group.ahead
+        if settled is None or row.at_ms <= (settled.at_ms if ahead is None else ahead.since_at_ms):
+            return
+        if row.group_state == settled.to_state:
+            group.ahead = None
+        elif ahead is None or ahead.name != row.group_state:
+            group.ahead = StateNow(str(row.group_state), row.at_ms, "seen, its cause is not known yet", "provisional")
 
 
 def _order(row: Any) -> tuple[int, int]:

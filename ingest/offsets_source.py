@@ -23,14 +23,15 @@ TOPIC = "__consumer_offsets"
 BATCH = 2_000
 """Records taken at once."""
 
-MARGIN_MS = 500.0
+MARGIN_MS = 1_000.0
 """A record is here at the latest so long after its append while the connection is well: fetches return within
-`fetch.wait.max.ms` (100 ms below). Complete-to stays so far behind the clock."""
+`fetch.wait.max.ms` (500 ms below). Complete-to stays so far behind the clock."""
 
 TROUBLE_MS = 10_000.0
 """After an error of the connection nothing is said to be complete for so long."""
 
 CONSUMER: dict[str, Any] = {
+    "client.id": "kardia-collector",
     "group.id": "kardia-collector",  # a word the library wants; assign() joins no group
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -38,7 +39,10 @@ CONSUMER: dict[str, Any] = {
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "allow.auto.create.topics": False,
-    "fetch.wait.max.ms": 100,
+    # These records confirm what the request log says; they are in no hurry. Each fetch lists all fifty partitions in
+    # the broker's request log, so few and large ones are asked for.
+    "fetch.wait.max.ms": 500,
+    "fetch.min.bytes": 64 * 1024,
     "queued.max.messages.kbytes": 16 * 1024,
 }
 

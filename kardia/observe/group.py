@@ -155,6 +155,8 @@ class Group:
     state: str = GroupState.UNKNOWN
     told_state: str = GroupState.UNKNOWN
     """State that the last row of `transitions` says; behind `state` while the cause of a rebalance is not known."""
+    sampled_state: str = GroupState.UNKNOWN
+    """State at the last rows of `health`: when it changes, all members are written again."""
     generation: int = -1
     leader: str = ""
     protocol_name: str = ""

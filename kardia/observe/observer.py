@@ -379,13 +379,17 @@ class Observer(Facts):
         return taken
 
     def _sample(self, now: float) -> None:
-        """Write by exception: a member in danger at every step, one in good health every `health_sample_ms`."""
+        """Write by exception: a member in danger at every step, one in good health every `health_sample_ms`, and all of
+        a group whose state has changed: a rebalance shows there before its cause is known and `transitions` can say it.
+        """
         cluster, every = self.settings.cluster_id, self.settings.health_sample_ms
         health = self.rows["health"]
         for group in self.groups.values():
             if not group.members:
                 continue
             clock = self._now.get(group.broker, now)
+            changed = group.state != group.sampled_state
+            group.sampled_state = group.state
             for member in group.members.values():
                 danger = (
                     member.overdue
@@ -393,7 +397,7 @@ class Observer(Facts):
                     or member.poll_prediction_at >= 0
                     or member.rebalance_prediction_at >= 0
                 )
-                if (danger and clock > member.health_at) or clock - member.health_at >= every:
+                if ((danger or changed) and clock > member.health_at) or clock - member.health_at >= every:
                     status, certainty, reasons = rows.status_of(group, member, clock)
                     member.health_at = clock
                     known_at = rows.instant(max(clock, group.known_at))

@@ -63,6 +63,9 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
 
 def _on_empty_record(observer: Facts, group: Group, generation: int, at: float) -> None:
     """The record of a group without members: it became empty at this instant, the last ones are gone."""
+    if generation == 0 and group.generation <= 0:
+        group.whole = True  # the Java coordinator writes it when a group is first heard of: nobody was there before
+        return
     if generation <= group.generation or group.state == GroupState.EMPTY:
         if group.state == GroupState.UNKNOWN:
             group.generation = generation

@@ -42,6 +42,7 @@ def story(tables: Tables) -> None:
         health(
             "orders",
             "weak",
+            group_state="PreparingRebalance",
             at_ms=NOW_MS - 500,
             last_heard_at_ms=NOW_MS - 7_500,
             session_deadline_at_ms=NOW_MS + 2_500,

@@ -65,6 +65,34 @@ def test_compaction_and_vacuum_double_nothing(tables: Tables, looks: int) -> Non
         assert counts(store) == (6, 6, 60)
 
 
+def test_a_rebalance_under_way_is_shown_before_its_cause_is_known(tables: Tables) -> None:
+    """Its transition is written when its JoinGroups are answered; members' health shows it at once, as provisional."""
+    tables.create()
+    store = store_of(tables)
+    seen = []
+    for batch, rows in enumerate(
+        [
+            [transition("g", 1, "Stable", at_ms=NOW_MS), member("g", "m")],
+            [health("g", "m", at_ms=NOW_MS + 100, group_state="PreparingRebalance")],
+            [health("g", "m", at_ms=NOW_MS + 200, group_state="PreparingRebalance")],
+            [transition("g", 2, "PreparingRebalance", at_ms=NOW_MS + 50)],
+            [transition("g", 3, "Stable", at_ms=NOW_MS + 300)],
+        ]
+    ):
+        tables.batch(batch, *rows, progress(NOW_MS + batch))
+        store.refresh()
+        now = store.current.clusters["demo"].groups["g"].state_now
+        assert now is not None
+        seen.append((now.name, now.since_at_ms - NOW_MS, now.certainty))
+    assert seen == [
+        ("Stable", 0, "exact"),
+        ("PreparingRebalance", 100, "provisional"),
+        ("PreparingRebalance", 100, "provisional"),
+        ("PreparingRebalance", 50, "exact"),
+        ("Stable", 300, "exact"),
+    ]
+
+
 def test_a_correction_supersedes_and_is_counted_once(tables: Tables) -> None:
     tables.create()
     first = rebalance("g", NOW_MS, trigger="unknown", certainty="provisional")
