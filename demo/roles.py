@@ -62,14 +62,18 @@ def stream_command(config: UpConfig) -> list[str]:
     command += ["--topic", config.topic, "--cluster", config.cluster]
     command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
     command += ["--metrics-port", str(config.stream.metrics_port)]
+    if config.stream.kafka_version:
+        command += ["--kafka-version", config.stream.kafka_version]
     return command
 
 
 def serve_command(config: UpConfig) -> list[str]:
     """`kardia serve` on the tables."""
-    return kardia(
-        *("serve", "--tables", str(config.tables), "--host", config.serve.host, "--port", str(config.serve.port))
-    )
+    command = kardia("serve", "--tables", str(config.tables))
+    command += ["--host", config.serve.host, "--port", str(config.serve.port)]
+    if config.serve.token_file is not None:
+        command += ["--token-file", str(config.serve.token_file)]
+    return command
 
 
 def api_url(config: UpConfig) -> str:

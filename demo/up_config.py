@@ -52,13 +52,15 @@ class StreamSection(_Strict):
 
     tables: Path | None = Field(default=None, description="directory of the Delta tables; default DATA/tables")
     metrics_port: Port = Field(default=9465, description="port of the job's own /metrics")
+    kafka_version: str = Field(default="", description="release of the brokers, e.g. 3.9.2; recognised if empty")
 
 
 class ServeSection(_Strict):
     """`serve`: the API."""
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
-    port: Port = Field(default=8080, description="port to listen on")
+    port: Port = Field(default=8765, description="port to listen on")
+    token_file: Path | None = Field(default=None, description="bearer tokens, one per line; needed beyond loopback")
 
 
 class UpConfig(_Strict):

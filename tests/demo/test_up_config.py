@@ -20,7 +20,7 @@ collect:
   request_log: [/var/log/kafka/kafka-request.log]
   log_timezone: Europe/Berlin
 serve:
-  port: 18080
+  port: 18765
 """
 
 
@@ -44,11 +44,11 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
     [
         (("cluster:", "clustr:"), ["clustr is not a known key; did you mean cluster?", "cluster is missing"]),
         (("request_log", "reqest_log"), ["collect.reqest_log is not a known key; did you mean request_log?"]),
-        (("  port: 18080", "  zzz: 1"), ["serve.zzz is not a known key; known are host, port."]),
-        (("port: 18080", "port: '18080'"), ["serve.port: Input should be a valid integer, not '18080'."]),
-        (("port: 18080", "port: 70000"), ["serve.port: Input should be less than or equal to 65535, not 70000."]),
-        (("port: 18080", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
-        (("port: 18080", "port: 9465"), ["stream.metrics_port and serve.port are both 9465"]),
+        (("  port: 18765", "  zzz: 1"), ["serve.zzz is not a known key; known are host, port."]),
+        (("port: 18765", "port: '18080'"), ["serve.port: Input should be a valid integer, not '18080'."]),
+        (("port: 18765", "port: 70000"), ["serve.port: Input should be less than or equal to 65535, not 70000."]),
+        (("port: 18765", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
+        (("port: 18765", "port: 9465"), ["stream.metrics_port and serve.port are both 9465"]),
         (("Europe/Berlin", "Berlin"), ["'Berlin' is no time zone; expected UTC"]),
         (("  log_timezone: Europe/Berlin\n", ""), ["collect.log_timezone is missing; expected the time zone"]),
         (("data: {data}\n", ""), ["data is missing; expected the directory"]),
@@ -67,7 +67,7 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, change: tuple[str, str], sen
 
 
 def test_all_mistakes_come_together(tmp_path: Path) -> None:
-    text = GOOD.replace("cluster:", "clustr:").replace("18080", "0").replace("Europe/Berlin", "Nowhere")
+    text = GOOD.replace("cluster:", "clustr:").replace("18765", "0").replace("Europe/Berlin", "Nowhere")
     with pytest.raises(ConfigError) as refused:
         load(_write(tmp_path, text))
     assert len(str(refused.value).splitlines()) == 4
@@ -89,7 +89,7 @@ def test_a_taken_port_is_named_with_its_key(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        config = load(_write(tmp_path, GOOD.replace("18080", str(port))))
+        config = load(_write(tmp_path, GOOD.replace("18765", str(port))))
         assert [
             sentence for sentence in busy_ports(config) if f"serve.port: 127.0.0.1:{port} cannot be had" in sentence
         ]
