@@ -44,7 +44,7 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
     [
         (("cluster:", "clustr:"), ["clustr is not a known key; did you mean cluster?", "cluster is missing"]),
         (("request_log", "reqest_log"), ["collect.reqest_log is not a known key; did you mean request_log?"]),
-        (("  port: 18765", "  zzz: 1"), ["serve.zzz is not a known key; known are host, port."]),
+        (("  port: 18765", "  zzz: 1"), ["serve.zzz is not a known key; known are host, port, token_file."]),
         (("port: 18765", "port: '18080'"), ["serve.port: Input should be a valid integer, not '18080'."]),
         (("port: 18765", "port: 70000"), ["serve.port: Input should be less than or equal to 65535, not 70000."]),
         (("port: 18765", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
