@@ -54,6 +54,9 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
 }
 
 
+_COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
+
+
 class _Stream:
     """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
 
@@ -75,6 +78,10 @@ class _Stream:
         self.alive_to = alive_to
         self.since_tick = since_tick
         self.clear()
+
+    def untold(self) -> list[int]:
+        """Counts that no row of `progress` has told yet: a stream without a tick waits with them."""
+        return [int(getattr(self, name)) for name in _COUNTS]
 
     def clear(self) -> None:
         self.events = self.duplicates = self.lines = self.ignored = self.rejected = self.gaps = 0
@@ -446,8 +453,10 @@ class Observer(Facts):
             "timers": {broker: [list(timer) for timer in timers] for broker, timers in self.timers.items()},
             "sources": {name: [source.end, source.tick_end] for name, source in self._sources.items()},
             "streams": {
-                name: [stream.complete_to, stream.alive_to, stream.since_tick] for name, stream in self._streams.items()
+                name: [stream.complete_to, stream.alive_to, stream.since_tick, stream.untold()]
+                for name, stream in self._streams.items()
             },
+            "untold": [self.late, self.divergences, self.not_modelled],
             "silences": self.silences,
             "queues": {broker: [[at, list(event)] for at, event in queue] for broker, queue in self._queues.items()},
             "now": dict(self._now),
@@ -469,8 +478,12 @@ class Observer(Facts):
             observer.timers[broker] = [(float(due), group_id, kind, key) for due, group_id, kind, key in timers]
         for broker, queue in state["queues"].items():
             observer._queues[broker] = [(float(at), Event(*event)) for at, event in queue]
-        for name, (complete_to, alive_to, since_tick) in state["streams"].items():
-            observer._streams[name] = _Stream(float(complete_to), float(alive_to), int(since_tick))
+        for name, (complete_to, alive_to, since_tick, untold) in state["streams"].items():
+            stream = observer._streams[name] = _Stream(float(complete_to), float(alive_to), int(since_tick))
+            for count, value in zip(_COUNTS, untold, strict=True):
+                setattr(stream, count, value)
+            stream.touched = bool(stream.touched)
+        observer.late, observer.divergences, observer.not_modelled = state["untold"]
         for name, (end, tick_end) in state["sources"].items():
             observer._new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}

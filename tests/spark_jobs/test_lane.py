@@ -105,6 +105,8 @@ def test_any_split_into_batches_and_any_order_inside_one_says_the_same() -> None
 def test_a_lane_that_is_saved_and_loaded_after_every_batch_says_the_same() -> None:
     records = records_of(LANE)
     whole = told([new_lane().step(records)])
+    kept = new_lane()
+    unbroken = [kept.step([record]) for record in records]
     lane, steps = new_lane(), []
     for record in records:
         steps.append(lane.step([record]))
@@ -113,6 +115,7 @@ def test_a_lane_that_is_saved_and_loaded_after_every_batch_says_the_same() -> No
         lane.load(FACTORY, blob)
         assert lane.save() == blob
     assert told(steps) == whole
+    assert steps == unbroken  # progress and health as well: no count is lost with the process
 
 
 def test_records_that_are_read_twice_count_once() -> None:
