@@ -283,12 +283,7 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
         if joined is None or not accepted:
             continue
         members = list(dict.fromkeys(commit.member_id for commit in accepted))
-        wrong = [
-            f"{names.get(commit.member_id, commit.member_id)} not a member, group in {state}"
-            for commit in accepted
-            if (state := _state(evidence, commit.group_id, round(commit.at_ms))) != "PreparingRebalance"
-            or not _present(evidence, commit)
-        ]
+        wrong = [fault for commit in accepted if (fault := _commit_fault(evidence, commit, names))]
         who = names.get(members[0], members[0]) if len(members) == 1 else f"{len(members)} members of {start.group_id}"
         yield Line(
             round(accepted[-1].at_ms),
@@ -302,6 +297,17 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
             # A client that is told to rejoin commits before it does: of interest only where the group waits.
             routine=joined - start.at_ms < _STRAGGLER_FROM_MS,
         )
+
+
+def _commit_fault(evidence: Evidence, commit: Commit, names: Mapping[str, str]) -> str:
+    """What the tables have wrong about an accepted commit; instants may be off by what an instant may be off."""
+    at_ms = round(commit.at_ms)
+    around = (at_ms, at_ms - ERROR_MAX_MS, at_ms + ERROR_MAX_MS)
+    states = [_state(evidence, commit.group_id, instant) for instant in around]
+    name = names.get(commit.member_id, commit.member_id)
+    if "PreparingRebalance" not in states:
+        return f"{name}: group in {states[0]}"
+    return "" if _present(evidence, commit) else f"{name}: not a member"
 
 
 def _present(evidence: Evidence, commit: Commit) -> bool:
