@@ -7,10 +7,10 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test test-long check bench clean
 
 help: ## Show the targets, each with its sentence.
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
 		printf '%-12s %s\n' "$$name" "$$text"; done
 
 setup: ## Make .venv with every dependency pinned and hashed; the first time a few minutes, then nothing.
@@ -21,6 +21,9 @@ demo: setup ## Start a real broker, consumers with real faults and the whole pip
 
 test: setup ## Run all tests; says at the end what was left out because a system package is missing.
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-long: setup ## Run the heavier sweeps as well: every step killed with either writer, kills at random instants.
+	@$(BIN)/python -m pytest -m "long or not long" $(ARGS)
 
 check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imports.
 	@$(BIN)/ruff check .
