@@ -38,7 +38,7 @@ def session_over(member: Member, now: float) -> bool:
 def predict_session_at(settings: ObserverSettings, member: Member) -> float:
     """When silence is long enough to predict a session timeout: half of it, and longer than the member's habit."""
     silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.habit_ms)
-    return member.armed_at + min(silence, settings.predict_by_share * member.session_ms)
+    return member.armed_at + min(silence, settings.prediction_share_max * member.session_ms)
 
 
 def predict_poll_at(settings: ObserverSettings, member: Member) -> float:

@@ -55,11 +55,11 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         member.overdue = True
 
 
-def on_pending_timer(observer: Facts, group: Group, member_id: str, _now: float) -> None:
+def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
     """An id that was handed out was never used: it no longer blocks a rebalance."""
     group.pending.pop(member_id, None)
     if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
-        rebalance.becomes_empty(observer, group, _now)
+        rebalance.becomes_empty(observer, group, now)
 
 
 def on_gap(observer: Facts, event: Event, at: float) -> None:

@@ -45,8 +45,6 @@ class Member:
     """When it was first told (27) of the rebalance under way; then it may be waiting in a JoinGroup, unseen."""
     habit_ms: float = 0.0
     """Longest usual silence between two renewals, slowly forgotten."""
-    heard_at: float = NEVER
-    """Last request of any kind that reached the coordinator."""
 
     # the application
     polled_at: float = NEVER
@@ -55,8 +53,6 @@ class Member:
     committed_at: float = NEVER
     commit_mark: int = -1
     """Sum of the last committed offsets: changed means advanced."""
-    fetched_at: float = NEVER
-    """Last answer that brought records."""
     data_since_commit_at: float = NEVER
     """First answer with records after the last commit: data was there to consume and to commit."""
 
@@ -177,7 +173,6 @@ class Group:
     prepared_at: float = NEVER
     """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
     prepared_reason: str = ""
-    record_at: float = NEVER
     loaded_at: float = NEVER
     empty_at: float = NEVER
     """Instant of the last record that says the group has no members."""

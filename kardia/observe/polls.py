@@ -25,17 +25,15 @@ def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> Non
         arrived_at = event.arrived_at_ms
         if arrived_at > member.polled_at:
             if member.timer_at >= 0 and member.poll_prediction_at < 0 and member.poll_evidence == "fetch":
-                member.polled_at = arrived_at  # the usual case, nine of ten lines of a log: nothing else changes
+                member.polled_at = arrived_at  # the usual case: nothing else changes
             else:
                 polled(observer, group, member, "fetch", arrived_at, 0.0)
         return
     detail = event.detail
-    if detail and detail.get("bytes", 0) > 0:
-        if event.decided_at_ms > member.fetched_at:
-            member.fetched_at = event.decided_at_ms
-        if member.data_since_commit_at < 0 and event.decided_at_ms > member.committed_at:
-            member.data_since_commit_at = event.decided_at_ms
-            observer.watch(group, member)
+    brought = detail is not None and detail.get("bytes", 0) > 0
+    if brought and member.data_since_commit_at < 0 and event.decided_at_ms > member.committed_at:
+        member.data_since_commit_at = event.decided_at_ms
+        observer.watch(group, member)
 
 
 def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> None:

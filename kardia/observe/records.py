@@ -24,7 +24,6 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
         rebalance.on_deleted(observer, group, at)
         return
     generation = int(detail.get("generation", event.generation_id))
-    group.record_at = at
     group.protocol_type = str(detail.get("protocol_type") or group.protocol_type)
     entries = detail.get("members") or []
     if not entries:

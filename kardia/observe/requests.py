@@ -78,8 +78,6 @@ def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
             if gap < 0.7 * member.session_ms:
                 member.habit_ms = max(member.habit_ms * 0.97, gap)
         member.armed_at = at
-        if at > member.heard_at:
-            member.heard_at = at
         member.unknown_since = NEVER
         member.overdue = False
         if member.session_prediction_at >= 0:
@@ -304,8 +302,6 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:
             renew(observer, group, member, at)
-        elif member.heard_at < at:
-            member.heard_at = at
         polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
     elif error == TOLD:
         if member is not None:

@@ -38,7 +38,5 @@ class ObserverSettings:
     prediction_habit: float = 1.6
     """... and the silence is that many times longer than the member's own habit."""
 
-    @property
-    def predict_by_share(self) -> float:
-        """Latest share of a timeout at which it is predicted, whatever the habit."""
-        return 0.85
+    prediction_share_max: float = 0.85
+    """Latest share of a timeout at which it is predicted, whatever the habit."""
