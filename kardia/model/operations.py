@@ -1,6 +1,6 @@
 """What is asked of a coordinator and what it answers: the common language of the model and of Kafka's own classes.
 
-An operation is one request, or one act of the cluster (`Load`, `Unload`), sent at an instant the caller chooses. Answers
+An operation is a request, or an act of the cluster (`Load`, `Unload`), sent at an instant the caller chooses. Answers
 come at once, later (a waiting JoinGroup) or never; each names its operation by `number`. `View` is what can be seen of
 a group after every step. All instants are ms of one clock; -1 stands for none.
 """
