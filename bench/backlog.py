@@ -7,7 +7,7 @@ in both runs; the identity gives one row of progress per lane and batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from ingest.router import Directory
 from ingest.wire import FORMAT, FORMAT_HEADER, batches
 from kardia.events import DEFAULT_LANES, Event
 from kardia.observe import ObserverSettings
+from kardia.stretches import Stretch
 from kardia.tables import LIVE_TABLES, Row
 from spark_jobs import session, stream, topic
 from spark_jobs.checkpoint import Agreement, open_checkpoint
@@ -42,11 +43,11 @@ class Identity:
         """Begin a lane."""
         self._lane = lane
 
-    def step(self, events: list[Event], /) -> dict[str, list[Row]]:
+    def step(self, events: list[Event], stretches: Sequence[Stretch] = (), /) -> dict[str, list[Row]]:
         """Give one row of progress."""
         progress: Row = (
             *("bench", "", -1, 0, 0, "exact", self._lane, "bench/request", 0),
-            *(len(events), 0, 0, 0, 0, 0, 0, 0, 0),
+            *(len(events) + sum(map(len, stretches)), 0, 0, 0, 0, 0, 0, 0, 0),
         )
         return {"progress": [progress]}
 
@@ -144,7 +145,7 @@ def _drain(spark: Any, bootstrap: str, home: Path, factory: ModelFactory, events
 def backlog_stage(directory: Path, scale: float) -> list[Result]:
     """Drain a backlog twice: with the identity, then with the observer."""
     log = directory / "kafka-request.log"
-    write_log(log, int(EVENTS * scale), Fleet(1_000, 5))
+    write_log(log, int(EVENTS * scale), Fleet.for_rate())
     with Broker(directory / "broker") as broker:
         broker.create_topic(TOPIC, DEFAULT_LANES)
         events = fill(broker.bootstrap, log)

@@ -44,7 +44,7 @@ def parse_stage(directory: Path, scale: float) -> list[Result]:
     """Lines parsed into events by one process."""
     lines = int(PARSE_LINES * scale)
     log = directory / "kafka-request.log"
-    write_log(log, lines, Fleet(1_000, 5))
+    write_log(log, lines, Fleet.for_rate())
     ranges = plan([log])
     parse_range(ranges[0])  # imports and caches
     usage, started = Usage(), time.perf_counter()
@@ -67,7 +67,7 @@ def replay_stage(directory: Path, scale: float) -> list[Result]:
     """A whole replay with a process per core: request log to committed tables, start-up included."""
     lines = int(REPLAY_LINES * scale)
     log = directory / "kafka-request.log"
-    write_log(log, lines, Fleet(1_000, 5))
+    write_log(log, lines, Fleet.for_rate())
     usage, started = Usage(), time.perf_counter()
     summary = replay(Inputs([log]), directory / "tables", ObserverFactory(ObserverSettings(cluster_id="bench")))
     seconds = time.perf_counter() - started

@@ -77,7 +77,8 @@ class Writer(threading.Thread):
         """Write the lines of a member that joins: (group, member, instant)."""
         group, name = f"probe-{number}", f"probe-{number}-member"
         listed = f'{{"memberId":"{name}","groupInstanceId":null,"metadata":""}}'
-        member = Member(group, name, f"probe-{number}", name, listed, "10.9.9.9", 30_000 + number, 1)
+        assigned = f'{{"memberId":"{name}","assignment":""}}'
+        member = Member(group, name, f"probe-{number}", name, listed, assigned, "10.9.9.9", 30_000 + number, 1)
         with self._lock:
             at_ms = time.time() * 1000
             join = JOIN.format(**_values(member, at_ms, 11, 9, "JOIN_GROUP"))

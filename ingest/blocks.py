@@ -108,7 +108,11 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
                 continue
             line, begin = _repaired(raw, begin, sink)
         reading = read(line, source, begin, at)
-        if isinstance(reading, str):
+        if isinstance(reading, float):
+            if reading > highest:
+                quiet = quiet or reading - highest >= SILENCE_MS
+                highest = reading
+        elif isinstance(reading, str):
             ignored[reading] += 1
         elif isinstance(reading, Event):
             kind = reading[0]

@@ -3,7 +3,7 @@
 How a replay uses it (no Kafka, no clock, nothing is written):
 
     files  = plan(request_logs, server_logs, zone="UTC")            # FileRange, in the order to be fed
-    pieces = pool.imap(parse_range, files)                          # ParsedRange: picklable, or .packed() bytes
+    pieces = pool.imap(parse_range, files)                          # ParsedRange
     directory = Directory(); directory.merge(piece.directory)       # of ALL pieces, so that early FETCHs find a home
     for piece in pieces:
         lanes = route(piece, directory)                             # dict lane -> events, un-routed ones included
@@ -33,8 +33,9 @@ from ingest.blocks import Sink, Splitter, read_last, read_piece
 from ingest.dialects import Dialect
 from ingest.offsets_records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, open_log, plan
-from ingest.router import Directory
+from ingest.router import UNROUTED, Client, Directory
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
+from kardia.stretches import Stretch
 
 MAX_RECORD_LINE_BYTES = 64 * 1024 * 1024
 """Longest line of a captured file: hex of a record, which the size of messages bounds far below."""
@@ -60,15 +61,10 @@ class ParsedRange(msgspec.Struct):
     last_at_ms: float
     """Highest stamp of the range, 0 when no line has one."""
     silences: list[tuple[float, float]] = []
-
-    def packed(self) -> bytes:
-        """The range as bytes: several times faster between processes than pickle."""
-        return _encoder.encode(self)
-
-    @staticmethod
-    def unpacked(data: bytes) -> ParsedRange:
-        """The opposite of `packed`."""
-        return _decoder.decode(data)
+    stretches: list[list[Stretch]] = []
+    """Further events by lane, folded."""
+    unrouted_stretches: list[tuple[str, str, list[Stretch]]] = []
+    """Further events that name no group, folded: [client id, address, stretches]."""
 
     def ticks(self, sent: dict[int, int] | None = None, complete_to_ms: float | None = None) -> list[Event]:
         """One TICK per lane for this range; the one of lane i is the i-th.
@@ -88,10 +84,6 @@ class ParsedRange(msgspec.Struct):
             tick(self.source, self.start, self.end, at_ms, counts.get(lane, 0), self.lines, self.ignored, at_ms, signs)
             for lane in range(len(self.events))
         ]
-
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(ParsedRange)
 
 
 def tick(
@@ -124,26 +116,26 @@ def tick(
 # --- parsing ---------------------------------------------------------------------------------------------------------
 
 
-def parse_range(piece: FileRange) -> ParsedRange:
-    """Everything a range says, at once. Memory: about 1.5 kB per event."""
-    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions)
+def parse_range(piece: FileRange, *, fold: bool = False) -> ParsedRange:
+    """Everything a range says, at once. Memory: about 1.5 kB per event; with `fold` 60 bytes for most of them."""
+    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold)
     sink = Sink(piece.lanes, Directory())
     end = max(_feed(piece, dialect, sink), default=piece.start)
-    return _parsed(piece.source, piece.start, end, sink)
+    return _parsed(piece.source, piece.start, end, sink, dialect)
 
 
-def parse_pieces(piece: FileRange, piece_bytes: int = RANGE_BYTES) -> Iterator[ParsedRange]:
+def parse_pieces(piece: FileRange, piece_bytes: int = RANGE_BYTES, *, fold: bool = False) -> Iterator[ParsedRange]:
     """The same in pieces of about `piece_bytes`, for archives that do not fit into memory."""
-    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions)
+    dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold)
     sink = Sink(piece.lanes, Directory())
     start = end = piece.start
     for end in _feed(piece, dialect, sink):
         if end - start >= piece_bytes:
-            yield _parsed(piece.source, start, end, sink)
+            yield _parsed(piece.source, start, end, sink, dialect)
             sink = _emptied(sink)
             start = end
     if end > start or start == piece.start:
-        yield _parsed(piece.source, start, end, sink)
+        yield _parsed(piece.source, start, end, sink, dialect)
 
 
 def _emptied(sink: Sink) -> Sink:
@@ -174,7 +166,16 @@ def _feed(piece: FileRange, dialect: Dialect, sink: Sink) -> Iterator[int]:
     yield splitter.position
 
 
-def _parsed(source: str, start: int, end: int, sink: Sink) -> ParsedRange:
+def _parsed(source: str, start: int, end: int, sink: Sink, dialect: Dialect) -> ParsedRange:
+    stretches: list[list[Stretch]] = [[] for _ in range(sink.lanes)]
+    unrouted: dict[Client, list[Stretch]] = {}
+    for stretch in dialect.take_stretches():
+        head = stretch.head
+        if head.kind in UNROUTED:
+            unrouted.setdefault((head.client_id, head.client_host), []).append(stretch)
+        else:
+            stretches[lane_of(head.shard, sink.lanes)].append(stretch)
+            sink.directory.learn(head)
     return ParsedRange(
         source,
         start,
@@ -188,6 +189,8 @@ def _parsed(source: str, start: int, end: int, sink: Sink) -> ParsedRange:
         sink.first_at_ms or 0.0,
         sink.last_at_ms or 0.0,
         sink.silences,
+        stretches,
+        [(client_id, host, folded) for (client_id, host), folded in unrouted.items()],
     )
 
 

@@ -96,12 +96,12 @@ class Stamps:
             return None
         local_s = int(local.replace(tzinfo=UTC).timestamp())
         if self._fixed_ms is not None:
-            base = local_s * 1000 - self._fixed_ms
+            base = float(local_s * 1000 - self._fixed_ms)
         else:
-            base = local_s * 1000 - self._offset_ms(local, local_s)
+            base = float(local_s * 1000 - self._offset_ms(local, local_s))
         if len(self.seconds) >= _CACHE_MAX:
             self.seconds.clear()
-        self.seconds[key] = float(base)
+        self.seconds[key] = base
         return base
 
     def _offset_ms(self, local: datetime, local_s: int) -> int:

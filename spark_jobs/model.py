@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kardia.events import Event
+from kardia.stretches import Stretch
 from kardia.tables import Row
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ Rows = Mapping[str, Sequence[Row]]
 class LaneModel(Protocol):
     """The model of one lane."""
 
-    def step(self, events: list[Event], /) -> Rows:
-        """Take the events of one batch, give the rows they cause."""
+    def step(self, events: list[Event], stretches: Sequence[Stretch] = (), /) -> Rows:
+        """Take the events of one batch, folded or not, give the rows they cause."""
 
     def finish(self) -> Rows:
         """Take that no more input will come; give the rows still held."""

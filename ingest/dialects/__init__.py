@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from kardia.events import ALL_SHARDS, Event, Kind
+from kardia.stretches import Stretch
 
-Reading = Event | list[Event] | str
-"""What a line says: an event (also a rejection), several events (one request about several groups), or the reason why
-it is ignored."""
+Reading = Event | list[Event] | str | float
+"""What a line says: an event (also a rejection), several events (one request about several groups), the reason why it
+is ignored, or the stamp of a line that a folding dialect has put into a stretch."""
 
 MAX_LINE_BYTES = 1024 * 1024
 """Longest line read, the newline not counted. FETCH lines grow with partitions (about 0.35 kB each way): 1 MiB holds
@@ -32,6 +33,10 @@ class Dialect(Protocol):
 
     def read(self, line: bytes, source: str, start: int, end: int) -> Reading:
         """Read one line without its line end; `start` and `end` are its bytes in the file."""
+        ...
+
+    def take_stretches(self) -> list[Stretch]:
+        """Give what was folded since the last call; always empty unless the dialect was made to fold."""
         ...
 
     def stamp_ms(self, line: bytes) -> float | None:

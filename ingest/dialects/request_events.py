@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ingest.consumer_protocol import assignment_of_base64, fingerprint
+from ingest.dialects import Reading
 from ingest.dialects import request_shapes as shapes
 from kardia.events import ALL_SHARDS, Event, Kind, shard_of
 
@@ -21,7 +22,22 @@ MAX_CONNECTION = 256
 _CACHE_MAX = 8_192
 
 _new_event = tuple.__new__
-Builder = Callable[[Any, str, int, int, float], Event | list[Event] | str]
+Builder = Callable[[Any, str, int, int, float], Reading]
+
+
+def from_follower(request: Any) -> bool:
+    """Whether a broker sent this FETCH."""
+    replica = request.replica_state
+    return bool(request.replica_id >= 0 or (replica is not None and replica.replica_id >= 0))
+
+
+def fetched_bytes(response: Any) -> int:
+    """Size of the records in the answer to a FETCH."""
+    size = 0
+    for topic in response.responses:
+        for partition in topic.partitions or topic.partition_responses:
+            size += partition.records_size_in_bytes + partition.record_set_size_in_bytes
+    return size
 
 
 class RequestEvents:
@@ -148,14 +164,10 @@ class RequestEvents:
 
     def _fetch(self, line: shapes.FetchLine, source: str, start: int, end: int, at_ms: float) -> Event | str:
         request: Any = line.request
-        response: Any = line.response
-        replica = request.replica_state
-        if request.replica_id >= 0 or (replica is not None and replica.replica_id >= 0):
+        if from_follower(request):
             return "other_api"  # a follower replicates; its FETCH says nothing about a consumer
-        size = 0
-        for topic in response.responses:
-            for partition in topic.partitions or topic.partition_responses:
-                size += partition.records_size_in_bytes + partition.record_set_size_in_bytes
+        response: Any = line.response
+        size = fetched_bytes(response)
         arrived = at_ms - line.total_time_ms
         handled = arrived + line.request_queue_time_ms + line.local_time_ms
         connection = line.connection

@@ -16,14 +16,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ingest.dialects import Reading, rejection
+from ingest.dialects.quiet_lines import Fold, QuietLines
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event
+from kardia.stretches import Stretch
 
 MARK = b"Completed request:"
 _HEAD_BYTES = 256
@@ -37,9 +39,15 @@ _LOGGER = b" (kafka.request.logger)"
 _LOGGER_BYTES = len(_LOGGER)
 
 
+class _Api(NamedTuple):
+    decode: Callable[[bytes], Any]
+    build: Builder
+    fold: Fold | None
+
+
 class _Head(msgspec.Struct):
     json_at: int
-    api: tuple[Callable[[bytes], Any], Builder]
+    api: _Api
 
 
 class RequestJson:
@@ -47,16 +55,28 @@ class RequestJson:
 
     stream = "request"
 
-    def __init__(self, zone: tzinfo, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> None:
-        """`zone`: zone of the stamps. `offsets_partitions`: partitions of `__consumer_offsets` in this cluster."""
+    def __init__(
+        self, zone: tzinfo, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS, *, fold: bool = False
+    ) -> None:
+        """`zone`: zone of the stamps. `offsets_partitions`: partitions of `__consumer_offsets` in this cluster.
+
+        `fold`: put heartbeats and fetches into stretches, for who reads many lines at a time.
+        """
         self.stamps = Stamps(zone)
         self._at_ms = self.stamps.at_ms
         self._seconds = self.stamps.seconds
-        table = RequestEvents(offsets_partitions).by_api
-        self._apis: dict[bytes, tuple[Callable[[bytes], Any], Builder]] = {
-            b"%d" % key: (msgspec.json.Decoder(shape).decode, build) for key, (shape, build) in table.items()
+        builders = RequestEvents(offsets_partitions)
+        self._quiet = QuietLines(builders) if fold else None
+        folds = self._quiet.by_api if self._quiet is not None else {}
+        self._apis = {
+            b"%d" % key: _Api(msgspec.json.Decoder(shape).decode, build, folds.get(key))
+            for key, (shape, build) in builders.by_api.items()
         }
         self._fast = {_PREFIX + key + b",": api for key, api in self._apis.items()}
+
+    def take_stretches(self) -> list[Stretch]:
+        """See `ingest.dialects.Dialect`."""
+        return [] if self._quiet is None else self._quiet.take()
 
     def stamp_ms(self, line: bytes) -> float | None:
         """Instant of the line's own stamp."""
@@ -96,9 +116,16 @@ class RequestJson:
             if at_ms is None:
                 expected = "a stamp such as [2026-11-20 10:47:18,113] at the head of the line"
                 return rejection("bad_timestamp", expected, line, source, start, end, None)
-        decode, build = api
+        decode, build, fold = api
+        body = line[json_at : -_LOGGER_BYTES if line.endswith(_LOGGER) else line.rfind(b"}") + 1]
+        if fold is not None and line.isascii():
+            try:
+                if fold(body, source, start, end, at_ms):
+                    return at_ms
+            except (msgspec.DecodeError, RecursionError, AttributeError):
+                pass  # read by itself, which finds the words for it
         try:
-            parsed = decode(line[json_at : -_LOGGER_BYTES if line.endswith(_LOGGER) else line.rfind(b"}") + 1])
+            parsed = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return self._not_understood(error, line, source, start, end, at_ms)
         if not line.isascii() and not _is_utf8(line):

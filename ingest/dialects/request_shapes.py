@@ -251,6 +251,33 @@ class FetchLine(Envelope, kw_only=True):
     response: FetchResponse | str | None
 
 
+# --- lines that are folded: only what differs from line to line, and what says that nothing else does -----------------
+
+
+class Times(Shape, kw_only=True):
+    request_header: Header
+    connection: str
+    total_time_ms: Duration
+    request_queue_time_ms: Duration
+    local_time_ms: Duration
+    remote_time_ms: Duration
+
+
+class QuietHeartbeat(Times, kw_only=True):
+    request: HeartbeatRequest | str | None
+    response: ErrorOnly | str | None
+
+
+class QuietFetchRequest(Shape):
+    replica_id: Int32 = -1
+    replica_state: ReplicaState | None = None
+
+
+class QuietFetch(Times, kw_only=True):
+    request: QuietFetchRequest | str | None
+    response: FetchResponse | str | None
+
+
 # --- PUSH_TELEMETRY, DELETE_GROUPS, the heartbeats of the other group protocols ------------------------------------
 
 

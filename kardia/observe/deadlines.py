@@ -41,6 +41,11 @@ def predict_session_at(settings: ObserverSettings, member: Member) -> float:
     return member.armed_at + min(silence, settings.prediction_share_max * member.session_ms)
 
 
+def by_habit(settings: ObserverSettings, member: Member) -> bool:
+    """Whether the habit of a member decides when it is predicted, so that it may be earlier after a renewal."""
+    return settings.prediction_habit * member.habit_ms > settings.prediction_share * member.session_ms
+
+
 def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
     """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told.
 

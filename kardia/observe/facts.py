@@ -120,6 +120,11 @@ class Facts:
             member.timer_at = due
             self.schedule(group, due, "member", member.member_id)
 
+    def watch_renewed(self, group: Group, member: Member) -> None:
+        """Have a member looked at whose session was renewed: its timer stays, unless it was due by a longer habit."""
+        if member.timer_at < 0 or deadlines.by_habit(self.settings, member):
+            self.watch(group, member)
+
     # --- what is said
 
     def known_at(self, group: Group, last: int = -1) -> int:

@@ -8,7 +8,7 @@ into steps gives the same transitions, rebalances, members and predictions. A re
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any
@@ -16,10 +16,11 @@ from typing import Any
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.model.sessions import Coordinator, coordinator_of_connection
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, expiry, rebalance, records, requests, rows
+from kardia.observe import deadlines, expiry, quiet, rebalance, records, requests, rows
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.settings import ObserverSettings
+from kardia.stretches import END, WIDTH, Stretch
 from kardia.tables import LIVE_TABLES, Row
 
 OFFSETS_BROKER = "offsets-topic"
@@ -29,6 +30,9 @@ _BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT
 """Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
+
+MOVE_MS = 30_000.0
+"""How far the clocks go in one move while stretches are held."""
 
 MAX_SILENCES = 100
 """Silences of a log that are remembered; only those that a session timeout reaches back to matter."""
@@ -52,6 +56,12 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.COORDINATOR_LINE: records.on_coordinator_line,
     Kind.GAP: expiry.on_gap,
 }
+
+
+def _order(moment: tuple[float, str, Event]) -> tuple[float, str, int]:
+    """Order in which events took effect; at one instant, their order in the log."""
+    at, _, event = moment
+    return at, event.source, event.start
 
 
 _COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
@@ -108,6 +118,7 @@ class Observer(Facts):
         self._sources: dict[str, _Source] = {}
         self._streams: dict[str, _Stream] = {}
         self._queues: dict[str, list[tuple[float, Event]]] = {}
+        self._held = quiet.Held()
         self._now: dict[str, float] = {}
         self._alive: dict[str, float] = {}
         self._waiting: list[tuple[str, Timer]] = []
@@ -115,13 +126,19 @@ class Observer(Facts):
 
     # --- feed and pull
 
-    def step(self, events: Iterable[Event]) -> dict[str, list[Row]]:
-        """Take events of this lane, each source's in the order of its positions; return what became known."""
+    def step(self, events: Iterable[Event], stretches: Iterable[Stretch] = ()) -> dict[str, list[Row]]:
+        """Take events of this lane, each source's in the order of its positions; return what became known.
+
+        `stretches` hold further events of the same positions, folded; whoever folds gives each of them once.
+        """
         self._seen = None
         for source in self._sources.values():
             source.base = source.end
+        folded = [self._accept_stretch(stretch) for stretch in stretches]  # before the ticks that count them
         for event in events:
             self._accept(event)
+        for source, end in folded:
+            source.end = max(source.end, end)
         self._advance(self.settings.hold_ms)
         return self._take()
 
@@ -162,11 +179,22 @@ class Observer(Facts):
             return
         source.stream.since_tick += 1
         source.stream.events += 1
-        source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
         if self._seen is not None:
             self._seen.add((event.source, event.start, event.shard))
+        source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
         if not self.coordinator_known and event.connection:
             self._recognise(event.connection)
+
+    def _accept_stretch(self, stretch: Stretch) -> tuple[_Source, int]:
+        head, count = stretch.head, len(stretch)
+        source = self._sources.get(head.source) or self._new_source(head.source)
+        source.stream.since_tick += count
+        source.stream.events += count
+        if not self.coordinator_known and head.connection:
+            self._recognise(head.connection)
+        if not self._held.add(broker_of(head.source), stretch):
+            source.queue.extend((event.decided_at_ms, event) for event in stretch.events())
+        return source, int(stretch.numbers[END - WIDTH])
 
     def _new_source(self, name: str, end: int = -1, tick_end: int = -1) -> _Source:
         stream = self._streams.setdefault(stream_of(name), _Stream())
@@ -268,9 +296,23 @@ class Observer(Facts):
         The clock of a broker goes to `complete_to - hold_ms` of its log and no further; several brokers are merged by
         time, because a group that moves from one to another goes on in the other's log.
         """
-        limits = self._limits(hold_ms)
-        if not limits:
-            return
+        for limits in self._moves(self._limits(hold_ms)):
+            self._move_to(limits)
+
+    def _moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
+        """Where the clocks stop on their way: trouble in a group unfolds its stretches of one move, not all of them."""
+        first_at = self._held.first_at()
+        highest = max(limits.values(), default=NEVER)
+        while first_at is not None and first_at + MOVE_MS < highest:
+            stop = first_at + MOVE_MS
+            yield {broker: min(limit, stop) for broker, limit in limits.items()}
+            first_at = self._held.first_at()
+            if first_at is not None and first_at <= stop:
+                break  # of a broker whose clock stands
+        if limits:
+            yield limits
+
+    def _move_to(self, limits: dict[str, float]) -> None:
         ready: list[tuple[float, str, Event]] = []
         for broker, limit in limits.items():
             queue = self._queues[broker]
@@ -280,8 +322,10 @@ class Observer(Facts):
             del queue[:count]
         if OFFSETS_BROKER not in limits:
             self._merge_records(limits, ready)
-        if len(limits) > 1 or OFFSETS_BROKER in self._queues:
-            ready.sort(key=itemgetter(0))
+        stretches = self._held.due(limits)
+        if stretches:
+            ready = quiet.apply(self, stretches, ready, self._now, limits)
+        ready.sort(key=_order)
         clocks = [(broker, self.timers.setdefault(broker, []), limit) for broker, limit in limits.items()]
         alive = {broker: self._alive_to(broker) for broker in limits}
         now, settle_by = self._now, self.settings.hold_ms
@@ -446,6 +490,9 @@ class Observer(Facts):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything held, as plain values: lists, dictionaries, strings, numbers."""
+        queues = {broker: [[at, list(event)] for at, event in queue] for broker, queue in self._queues.items()}
+        for broker, event in self._held.events():
+            queues[broker].append([event.decided_at_ms, list(event)])
         return {
             "coordinator": str(self.coordinator),
             "coordinator_known": self.coordinator_known,
@@ -458,7 +505,7 @@ class Observer(Facts):
             },
             "untold": [self.late, self.divergences, self.not_modelled],
             "silences": self.silences,
-            "queues": {broker: [[at, list(event)] for at, event in queue] for broker, queue in self._queues.items()},
+            "queues": queues,
             "now": dict(self._now),
             "alive": dict(self._alive),
         }

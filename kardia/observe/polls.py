@@ -62,10 +62,11 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
     """Note that the application polled at `at` or up to `error_ms` before."""
     if at <= member.polled_at:
         return
+    surer = error_ms < member.poll_error_ms
     member.polled_at = at
     member.poll_evidence = evidence
     member.poll_error_ms = error_ms
     if member.poll_prediction_at >= 0:
         observer.close_prediction(group, member, "poll", "averted", at)
-    if member.timer_at < 0:
+    if surer or member.timer_at < 0:
         observer.watch(group, member)

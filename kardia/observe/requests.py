@@ -82,8 +82,7 @@ def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
         member.overdue = False
         if member.session_prediction_at >= 0:
             observer.close_prediction(group, member, "session", "averted", at)
-    if member.timer_at < 0:
-        observer.watch(group, member)
+    observer.watch_renewed(group, member)
 
 
 def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:

@@ -13,7 +13,8 @@ from operator import itemgetter
 from ingest.offline import tick
 from ingest.router import Directory
 from kardia.events import Event, Kind, lane_of
-from spark_jobs.replay.pieces import Loaded, Piece, Segment
+from kardia.stretches import Stretch
+from spark_jobs.replay.pieces import Client, Loaded, Piece, Segment
 from spark_jobs.replay.windows import Reading
 
 _FIRST_UNCOUNTED = int(Kind.TICK)
@@ -29,6 +30,7 @@ class Feed:
         """Collect for these lanes out of `of`."""
         self._of = of
         self.events: dict[int, list[Event]] = {lane: [] for lane in lanes}
+        self.stretches: dict[int, list[Stretch]] = {lane: [] for lane in lanes}
         self._counted: dict[int, Counter[str]] = {lane: Counter() for lane in lanes}
         self._unattributed: Counter[str] = Counter()
 
@@ -40,25 +42,30 @@ class Feed:
     def add(self, piece: Piece, directory: Directory) -> None:
         """Take one piece."""
         loaded = Loaded(piece)
-        routed: dict[int, list[tuple[Segment, int]]] = {lane: [] for lane in self.events}
+        routed: dict[int, list[tuple[Client, int]]] = {lane: [] for lane in self.events}
         for client in loaded.index.clients:
             shards = directory.shards_of((client.client_id, client.client_host))
             if not shards:
-                self._unattributed[piece.source] += client.segment.events
+                self._unattributed[piece.source] += client.events.events + client.stretches.events
             for shard in shards:
                 lane = lane_of(shard, self._of)
                 if lane in routed:
-                    routed[lane].append((client.segment, shard))
-        for lane, segments in routed.items():
-            own = loaded.decode([loaded.index.lanes[lane]])
+                    routed[lane].append((client, shard))
+        for lane, clients in routed.items():
+            own = loaded.events([loaded.index.lanes[lane]])
             counted = sum(event[0] < _FIRST_UNCOUNTED for event in own)
-            if segments:
-                found = loaded.decode([segment for segment, _ in segments])
+            single = [(client.events, shard) for client, shard in clients if client.events.count]
+            if single:
+                found = loaded.events([segment for segment, _ in single])
                 counted += len(found)
-                own += _with_shards(found, segments)
+                own += _with_shards(found, single)
                 own.sort(key=_START)
-            self._counted[lane][piece.source] += counted
+            folded = [(client.stretches, shard) for client, shard in clients if client.stretches.count]
+            stretches = loaded.stretches([loaded.index.stretches[lane], *(segment for segment, _ in folded)])
+            _give_shards(stretches, loaded.index.stretches[lane].count, folded)
+            self._counted[lane][piece.source] += counted + sum(map(len, stretches))
             self.events[lane] += own
+            self.stretches[lane] += stretches
 
     def end(self, readings: Iterable[Reading]) -> None:
         """Close the window with the ticks of every stream."""
@@ -88,15 +95,23 @@ def _with_shards(events: list[Event], segments: list[tuple[Segment, int]]) -> li
     given: list[Event] = []
     at = 0
     for segment, shard in segments:
-        given.extend([new(Event, (event[0], shard, *event[2:])) for event in events[at : at + segment.events]])
-        at += segment.events
+        given.extend([new(Event, (event[0], shard, *event[2:])) for event in events[at : at + segment.count]])
+        at += segment.count
     return given
+
+
+def _give_shards(stretches: list[Stretch], at: int, segments: list[tuple[Segment, int]]) -> None:
+    """Give the stretches from `at` on, which are those of the segments, the shards they are routed to."""
+    for segment, shard in segments:
+        for place in range(at, at + segment.count):
+            stretches[place] = stretches[place].for_shard(shard)
+        at += segment.count
 
 
 def unattributed(piece: Piece, directory: Directory) -> int:
     """Events of a piece that name no group and whose client is not known."""
     return sum(
-        client.segment.events
+        client.events.events + client.stretches.events
         for client in Loaded(piece).index.clients
         if not directory.shards_of((client.client_id, client.client_host))
     )

@@ -122,7 +122,7 @@ def _parser(
 
     def parse(numbered: Iterable[Numbered]) -> Iterable[tuple[int, Parsed]]:
         for number, piece in numbered:
-            yield number, Worker(factory, Path(directory), f"range-{number}", [], lanes).parse(piece)
+            yield number, Worker(factory, Path(directory), f"range-{number}", [], lanes, fold=False).parse(piece)
 
     return parse
 

@@ -1,4 +1,4 @@
-"""A parsed piece of a log on disk: events by lane, and events that name no group by client.
+"""A parsed piece of a log on disk: events and stretches by lane, and those that name no group by client.
 
 A piece is written by the process that parsed it and read by the processes that step its lanes. The file is scratch of
 one run: it has no version and is deleted after its window. Layout: the segments one after the other, then the index.
@@ -6,24 +6,31 @@ one run: it has no version and is deleted after its window. Layout: the segments
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ingest.offline import ParsedRange
 from kardia.events import Event
+from kardia.stretches import Stretch
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Event])
+_stretch_decoder = msgspec.msgpack.Decoder(list[tuple[Event, bytes]])
 
 
 class Segment(msgspec.Struct, array_like=True, frozen=True):
-    """Where one list of events lies. Only its elements are stored, so that segments can be decoded together."""
+    """Where a list lies. Only its elements are stored, so that segments can be decoded together."""
 
     offset: int
     length: int
+    count: int
+    """Elements."""
     events: int
+    """Events in them: as many, or more if they are stretches."""
 
 
 class Client(msgspec.Struct, array_like=True, frozen=True):
@@ -31,13 +38,15 @@ class Client(msgspec.Struct, array_like=True, frozen=True):
 
     client_id: str
     client_host: str
-    segment: Segment
+    events: Segment
+    stretches: Segment
 
 
 class Index(msgspec.Struct, array_like=True, frozen=True):
     """What lies where in the file of a piece."""
 
     lanes: list[Segment]
+    stretches: list[Segment]
     clients: list[Client]
 
 
@@ -67,23 +76,37 @@ def spill(parsed: ParsedRange, path: Path) -> Piece:
     at = total = 0
     with path.open("wb") as file:
 
-        def put(events: Sequence[Event]) -> Segment:
+        def put(elements: Sequence[Any], events: int) -> Segment:
             nonlocal at, total
-            data = memoryview(_encoder.encode(events))[_header_bytes(len(events)) :]
+            data = memoryview(_encoder.encode(elements))[_header_bytes(len(elements)) :]
             file.write(data)
             at += len(data)
-            total += len(events)
-            return Segment(at - len(data), len(data), len(events))
+            total += events
+            return Segment(at - len(data), len(data), len(elements), events)
 
+        def put_stretches(stretches: Sequence[Stretch]) -> Segment:
+            elements = [(stretch.head, stretch.numbers.tobytes()) for stretch in stretches]
+            return put(elements, sum(map(len, stretches)))
+
+        single = {(client_id, host): events for client_id, host, events in parsed.unrouted}
+        folded = {(client_id, host): stretches for client_id, host, stretches in parsed.unrouted_stretches}
         index = Index(
-            [put(events) for events in parsed.events],
-            [Client(client_id, host, put(events)) for client_id, host, events in parsed.unrouted],
+            [put(events, len(events)) for events in parsed.events],
+            [put_stretches(stretches) for stretches in parsed.stretches or [[]] * len(parsed.events)],
+            [
+                Client(
+                    *client,
+                    put(single.get(client, ()), len(single.get(client, ()))),
+                    put_stretches(folded.get(client, ())),
+                )
+                for client in {**single, **folded}
+            ],
         )
         data = _encoder.encode(index)
         file.write(data)
     return Piece(
         str(path),
-        Segment(at, len(data), 0),
+        Segment(at, len(data), 1, 0),
         parsed.source,
         parsed.start,
         parsed.end,
@@ -105,11 +128,18 @@ class Loaded:
         self._data = memoryview(Path(piece.path).read_bytes())
         self.index = _index_decoder.decode(self._data[piece.index.offset : piece.index.offset + piece.index.length])
 
-    def decode(self, segments: Sequence[Segment]) -> list[Event]:
+    def events(self, segments: Sequence[Segment]) -> list[Event]:
         """Events of several segments, one segment after the other."""
-        count = sum(segment.events for segment in segments)
+        return _decoder.decode(self._joined(segments))
+
+    def stretches(self, segments: Sequence[Segment]) -> list[Stretch]:
+        """Stretches of several segments, one segment after the other."""
+        return [Stretch(head, array("d", data)) for head, data in _stretch_decoder.decode(self._joined(segments))]
+
+    def _joined(self, segments: Sequence[Segment]) -> bytes:
+        count = sum(segment.count for segment in segments)
         parts = [self._data[segment.offset : segment.offset + segment.length] for segment in segments]
-        return _decoder.decode(b"".join([b"\xdd", count.to_bytes(4, "big"), *parts]))
+        return b"".join([b"\xdd", count.to_bytes(4, "big"), *parts])
 
 
 def _header_bytes(count: int) -> int:

@@ -22,7 +22,7 @@ from kardia.events import SILENCE_MS, broker_of, stream_of
 from spark_jobs.replay.pieces import Piece
 
 WINDOW_PIECES = 16
-"""Pieces of one window: 8 MiB of log each, so some 130,000 lines, 200 MB as events over all lanes."""
+"""Pieces of one window at most: of 32 MiB, as folded 30 MB each; `inputs.GROUP_BYTES` bounds what is parsed ahead."""
 
 Entries = list[tuple[str, str, list[int]]]
 """Part of a directory (`ingest.router`): client id, address, shards."""

@@ -67,8 +67,10 @@ def run(pipe: Connection, factory: ModelFactory, spill_directory: str, name: str
 class Worker:
     """The lanes of one process."""
 
-    def __init__(self, factory: ModelFactory, spill_directory: Path, name: str, own: list[int], lanes: int) -> None:
-        """Begin with lanes that have seen nothing."""
+    def __init__(
+        self, factory: ModelFactory, spill_directory: Path, name: str, own: list[int], lanes: int, *, fold: bool = True
+    ) -> None:
+        """Begin with lanes that have seen nothing; `fold` as in `ingest.offline.parse_range`."""
         self._directory = spill_directory
         self._name = name
         self._files = itertools.count()
@@ -76,6 +78,7 @@ class Worker:
         self._lanes: dict[int, LaneModel] = {lane: factory.new(lane) for lane in own}
         self._clients = Directory()
         self._told: dict[tuple[str, str], set[int]] = {}
+        self._fold = fold
         self._steps = 0
 
     def parse(self, piece: FileRange) -> Parsed:
@@ -83,7 +86,7 @@ class Worker:
         pieces: list[Piece] = []
         learned: Entries = []
         try:
-            for parsed in parse_pieces(piece):
+            for parsed in parse_pieces(piece, fold=self._fold):
                 pieces.append(spill(parsed, self._directory / f"{self._name}-{next(self._files)}"))
                 learned.extend(self._news(parsed.directory))
         except (OSError, EOFError, zlib.error) as error:
@@ -104,7 +107,8 @@ class Worker:
         feed.end(window.readings)
         outputs: list[tuple[int, str, bytes]] = []
         for lane, model in self._lanes.items():
-            rows = {name: list(lines) for name, lines in model.step(feed.events.pop(lane)).items()}
+            found = model.step(feed.events.pop(lane), feed.stretches.pop(lane))
+            rows = {name: list(lines) for name, lines in found.items()}
             if window.last:
                 for name, lines in model.finish().items():
                     rows.setdefault(name, []).extend(lines)

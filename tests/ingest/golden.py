@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ingest.dialects import Reading
 from ingest.dialects.request_json import RequestJson
 from ingest.stamps import zone_named
-from kardia.events import Event, Kind
+from kardia.events import Kind
 from tests.ingest.lines import VERSIONS, recorded
 
 GOLDEN = Path(__file__).parent / "data" / "golden-requests.json"
@@ -24,9 +25,9 @@ def readings() -> dict[str, Any]:
     return found
 
 
-def plain(reading: Event | list[Event] | str) -> Any:
+def plain(reading: Reading) -> Any:
     """A reading as JSON: fields by name, zeros left out."""
-    if isinstance(reading, str):
+    if isinstance(reading, str | float):
         return reading
     if isinstance(reading, list):
         return [plain(one) for one in reading]

@@ -160,11 +160,23 @@ def test_a_fetch_finds_groups_that_are_learned_later(tmp_path: Path) -> None:
     assert piece.ignored == {"unattributed_fetch": 1}
 
 
-def test_a_range_travels_as_bytes(tmp_path: Path) -> None:
+def test_folding_loses_no_request(tmp_path: Path) -> None:
     path = tmp_path / "kafka-request.log"
-    path.write_bytes(b"\n".join([fetch_line("c-1"), line(5), line(6)[:99]]) + b"\n")
-    piece = parse_range(plan([path])[0])
-    assert ParsedRange.unpacked(piece.packed()) == piece
+    path.write_bytes(b"\n".join([fetch_line("c-1"), line(5), line(6), fetch_line("c-1"), line(7)[:99]]) + b"\n")
+    single, folded = (parse_range(plan([path])[0], fold=fold) for fold in (False, True))
+    assert [len(stretch) for _, _, stretches in folded.unrouted_stretches for stretch in stretches] == [2]
+    assert sum(len(stretch) for lane in folded.stretches for stretch in lane) == 2
+    assert _places(folded) == _places(single)
+    for name in ("directory", "lines", "ignored", "rejected", "first_at_ms", "last_at_ms", "silences"):
+        assert getattr(folded, name) == getattr(single, name), name
+
+
+def _places(piece: ParsedRange) -> list[tuple[object, ...]]:
+    events = [event for lane in piece.events for event in lane]
+    events += [event for _, _, unrouted in piece.unrouted for event in unrouted]
+    events += [event for lane in piece.stretches for stretch in lane for event in stretch.events()]
+    events += [event for _, _, found in piece.unrouted_stretches for stretch in found for event in stretch.events()]
+    return sorted((event.start, *event[:19], (event.detail or {}).get("bytes")) for event in events)
 
 
 def test_ticks_speak_of_the_whole_range(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from spark_jobs.replay.windows import Window, Windows
 def piece(source: str, first: float, last: float, number: int = 0) -> Piece:
     return Piece(
         f"/nowhere/{source}-{number}",
-        Segment(0, 0, 0),
+        Segment(0, 0, 0, 0),
         source,
         number,
         number + 1,
@@ -103,9 +103,9 @@ def test_segments_of_a_spilled_piece_are_decoded_together(tmp_path: Path) -> Non
         lists = [[event(number) for number in range(size)] for size in sizes]
         parsed = ParsedRange("b/request/1", 0, 9, lists, [("c", "h", lists[0])], [], 0, {}, {}, 0.0, 0.0)
         loaded = Loaded(spill(parsed, tmp_path / "piece"))
-        segments = [*loaded.index.lanes, loaded.index.clients[0].segment]
-        assert loaded.decode(segments) == [*lists[0], *lists[1], *lists[0]]
-        assert loaded.decode([]) == []
+        segments = [*loaded.index.lanes, loaded.index.clients[0].events]
+        assert loaded.events(segments) == [*lists[0], *lists[1], *lists[0]]
+        assert loaded.events([]) == []
 
 
 def test_a_log_that_was_silent_says_so() -> None:
