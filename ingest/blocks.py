@@ -9,7 +9,9 @@ the head of the file is skipped, a line over `MAX_LINE_BYTES` is rejected with i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
@@ -98,21 +100,16 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
     lanes, events, unrouted, learn = sink.lanes, sink.events, sink.unrouted, sink.directory.learn
     before = highest = sink.last_at_ms or 0.0
     quiet = False
-    at = start
-    for raw in lines:
-        begin, at = at, at + len(raw) + 1
-        line = raw
-        if damaged:
-            if len(raw) > MAX_LINE_BYTES:
-                add(too_long(dialect, raw, len(raw), source, begin, at))
-                continue
-            line, begin = _repaired(raw, begin, sink)
+    rest: Iterable[tuple[bytes, int, int]]
+    if damaged:
+        rest = _mended(dialect, lines, source, start, sink)
+    elif dialect.quiet is not None:
+        rest, highest, quiet = dialect.quiet.fold(lines, source, start, highest)
+    else:
+        rest = _placed(lines, start)
+    for line, begin, at in rest:
         reading = read(line, source, begin, at)
-        if isinstance(reading, float):
-            if reading > highest:
-                quiet = quiet or reading - highest >= SILENCE_MS
-                highest = reading
-        elif isinstance(reading, str):
+        if isinstance(reading, str):
             ignored[reading] += 1
         elif isinstance(reading, Event):
             kind = reading[0]
@@ -138,6 +135,23 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
     _note_stamps(dialect, lines, sink, highest)
     if quiet or (sink.last_at_ms or 0.0) - highest >= SILENCE_MS:
         _note_silences(dialect, lines, sink, before)
+
+
+def _placed(lines: list[bytes], start: int) -> Iterable[tuple[bytes, int, int]]:
+    """Lines with their start and end in the file."""
+    ends = list(accumulate(map(len, lines), lambda end, length: end + length + 1, initial=start))
+    return zip(lines, ends, ends[1:], strict=False)
+
+
+def _mended(
+    dialect: Dialect, lines: list[bytes], source: str, start: int, sink: Sink
+) -> Iterator[tuple[bytes, int, int]]:
+    """The same without their damage; what is too long is rejected here."""
+    for raw, begin, end in _placed(lines, start):
+        if len(raw) > MAX_LINE_BYTES:
+            sink.add(too_long(dialect, raw, len(raw), source, begin, end))
+        else:
+            yield (*_repaired(raw, begin, sink), end)
 
 
 def _note_silences(dialect: Dialect, lines: list[bytes], sink: Sink, before: float) -> None:

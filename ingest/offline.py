@@ -169,7 +169,7 @@ def _feed(piece: FileRange, dialect: Dialect, sink: Sink) -> Iterator[int]:
 def _parsed(source: str, start: int, end: int, sink: Sink, dialect: Dialect) -> ParsedRange:
     stretches: list[list[Stretch]] = [[] for _ in range(sink.lanes)]
     unrouted: dict[Client, list[Stretch]] = {}
-    for stretch in dialect.take_stretches():
+    for stretch in dialect.quiet.take() if dialect.quiet is not None else ():
         head = stretch.head
         if head.kind in UNROUTED:
             unrouted.setdefault((head.client_id, head.client_host), []).append(stretch)

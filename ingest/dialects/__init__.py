@@ -7,14 +7,16 @@ reason from `kardia.events.IGNORE_REASONS`.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kardia.events import ALL_SHARDS, Event, Kind
-from kardia.stretches import Stretch
 
-Reading = Event | list[Event] | str | float
-"""What a line says: an event (also a rejection), several events (one request about several groups), the reason why it
-is ignored, or the stamp of a line that a folding dialect has put into a stretch."""
+if TYPE_CHECKING:
+    from ingest.dialects.quiet_lines import QuietLines
+
+Reading = Event | list[Event] | str
+"""What a line says: an event (also a rejection), several events (one request about several groups), or the reason why
+it is ignored."""
 
 MAX_LINE_BYTES = 1024 * 1024
 """Longest line read, the newline not counted. FETCH lines grow with partitions (about 0.35 kB each way): 1 MiB holds
@@ -35,8 +37,9 @@ class Dialect(Protocol):
         """Read one line without its line end; `start` and `end` are its bytes in the file."""
         ...
 
-    def take_stretches(self) -> list[Stretch]:
-        """Give what was folded since the last call; always empty unless the dialect was made to fold."""
+    @property
+    def quiet(self) -> QuietLines | None:
+        """Folds lines of a whole block before the rest is read one by one; None if the dialect does not fold."""
         ...
 
     def stamp_ms(self, line: bytes) -> float | None:

@@ -1,8 +1,8 @@
-"""Heartbeats and fetches put into stretches while they are read: no object is made for each of them.
+"""Heartbeats and fetches put into stretches, a block of lines at a time: no object is kept for each of them.
 
 They are nearly all of a request log. A stretch is found by everything that the lines of one sender have in common; what
-is left of a line is seven numbers. A line that says more than "as before" (an error, a follower's fetch, a shape that
-is not understood) is refused here and read by itself.
+is left of a line is seven numbers. A line that says more than "as before" (another API, an error, a follower's fetch,
+anything unusual) is handed back, to be read by itself. The loop is written out because it runs once for each line.
 """
 
 from __future__ import annotations
@@ -10,38 +10,50 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ingest.dialects import request_shapes as shapes
-from ingest.dialects.request_events import Builder, RequestEvents, fetched_bytes, from_follower
-from kardia.events import Event, Kind
+from ingest.dialects.request_events import Builder, RequestEvents, fetched_bytes
+from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
+from ingest.stamps import MILLIS, Stamps
+from kardia.events import SILENCE_MS, Event, Kind
 from kardia.stretches import WIDTH, Stretch
 
 _pack = Struct(f"{WIDTH}d").pack
 _heartbeat = msgspec.json.Decoder(shapes.QuietHeartbeat).decode
 _fetch = msgspec.json.Decoder(shapes.QuietFetch).decode
 _HEARTBEAT, _FETCH = int(Kind.HEARTBEAT), int(Kind.FETCH)
+_KINDS = {MARK + PREFIX + b'1,"': _FETCH, MARK + PREFIX + b"12,": _HEARTBEAT}
+"""How a line of either API goes on after its stamp and level, three bytes into the number."""
 
-Fold = Callable[[bytes, str, int, int, float], bool]
-"""Takes the object of a line, its source, start, end and stamp; says whether the line is in a stretch now. Raises what
-msgspec raises, and AttributeError for a request or response that is not an object."""
+_KIND_END = API_AT + 3
+
+
+class Folded(NamedTuple):
+    """What is left of a block."""
+
+    rest: list[tuple[bytes, int, int]]
+    """Lines to be read by themselves: (line, start, end)."""
+    highest_at_ms: float
+    """Highest stamp of the lines that were folded, or the one given."""
+    silence: bool
+    """Whether two folded lines are `SILENCE_MS` apart."""
 
 
 class QuietLines:
     """The stretches that are being filled."""
 
-    def __init__(self, single: RequestEvents) -> None:
+    def __init__(self, single: RequestEvents, stamps: Stamps) -> None:
         """`single` builds the head of a stretch."""
+        self._stamps = stamps
         self._single: dict[int, tuple[Callable[[bytes], Any], Builder]] = {
             kind: (msgspec.json.Decoder(single.by_api[api][0]).decode, single.by_api[api][1])
             for kind, api in ((_HEARTBEAT, 12), (_FETCH, 1))
         }
         self._heads: dict[tuple[object, ...], Event] = {}
         self._numbers: dict[tuple[object, ...], bytearray] = {}
-        self.by_api: dict[int, Fold] = {1: self._fold_fetch, 12: self._fold_heartbeat}
-        """By number of the API."""
 
     def take(self) -> list[Stretch]:
         """Stretches in the order of their first lines; the next line begins new ones."""
@@ -49,53 +61,77 @@ class QuietLines:
         self._heads, self._numbers = {}, {}
         return taken
 
-    def _fold_heartbeat(self, body: bytes, source: str, start: int, end: int, at_ms: float) -> bool:
-        line = _heartbeat(body)
-        request: Any = line.request
-        if line.response.error_code != 0:  # type: ignore[union-attr]
-            return False
-        header = line.request_header
-        # A connection announces its software once, so that needs no place in the key.
-        key = (
-            line.connection,
-            request.member_id,
-            request.generation_id,
-            request.group_id,
-            request.group_instance_id,
-            header.client_id,
-            header.request_api_version,
-            source,
-        )
-        numbers = self._numbers.get(key)
-        if numbers is None:
-            numbers = self._begin(key, _HEARTBEAT, body, source, start, end, at_ms)
-        arrived = at_ms - line.total_time_ms
-        handled = arrived + line.request_queue_time_ms + line.local_time_ms
-        numbers += _pack(start, end, at_ms, arrived, handled, handled + line.remote_time_ms, 0.0)
-        return True
-
-    def _fold_fetch(self, body: bytes, source: str, start: int, end: int, at_ms: float) -> bool:
-        line = _fetch(body)
-        response: Any = line.response
-        if response.error_code != 0 or from_follower(line.request):
-            return False
-        header = line.request_header
-        key = (line.connection, header.client_id, header.request_api_version, source)
-        numbers = self._numbers.get(key)
-        if numbers is None:
-            numbers = self._begin(key, _FETCH, body, source, start, end, at_ms)
-        arrived = at_ms - line.total_time_ms
-        handled = arrived + line.request_queue_time_ms + line.local_time_ms
-        numbers += _pack(start, end, at_ms, arrived, handled, handled + line.remote_time_ms, fetched_bytes(response))
-        return True
+    def fold(self, lines: list[bytes], source: str, start: int, highest_at_ms: float) -> Folded:
+        """Fold what can be folded of complete lines, without their line ends, that begin at byte `start`."""
+        rest: list[tuple[bytes, int, int]] = []
+        silence = False
+        seconds, at_ms_of, numbers_of = self._stamps.seconds, self._stamps.at_ms, self._numbers
+        end = start
+        for line in lines:
+            begin, end = end, end + len(line) + 1
+            kind = _KINDS.get(line[MARK_AT:_KIND_END])
+            if kind is None or line[-LOGGER_BYTES:] != LOGGER or not line.isascii():
+                rest.append((line, begin, end))
+                continue
+            at_ms = seconds.get(line[:21])
+            millis = MILLIS.get(line[21:25])
+            if at_ms is not None and millis is not None:
+                at_ms += millis
+            else:
+                at_ms = at_ms_of(line)
+            body = line[JSON_AT:-LOGGER_BYTES]
+            try:
+                if kind == _FETCH:
+                    parsed: Any = _fetch(body)
+                    request, response = parsed.request, parsed.response
+                    if response.error_code != 0 or request.replica_id >= 0 or request.replica_state is not None:
+                        rest.append((line, begin, end))
+                        continue
+                    header = parsed.request_header
+                    key: tuple[object, ...] = (parsed.connection, header.client_id, header.request_api_version, source)
+                    size = fetched_bytes(response) if response.responses else 0
+                else:
+                    parsed = _heartbeat(body)
+                    request, header = parsed.request, parsed.request_header
+                    if parsed.response.error_code != 0:
+                        rest.append((line, begin, end))
+                        continue
+                    # A connection announces its software once, so that needs no place in the key.
+                    key = (
+                        parsed.connection,
+                        request.member_id,
+                        request.generation_id,
+                        request.group_id,
+                        request.group_instance_id,
+                        header.client_id,
+                        header.request_api_version,
+                        source,
+                    )
+                    size = 0
+                numbers = numbers_of.get(key)
+                if numbers is None:
+                    numbers = self._begin(key, kind, body, source, begin, end, at_ms)
+            except (msgspec.DecodeError, RecursionError, AttributeError):
+                rest.append((line, begin, end))
+                continue
+            if at_ms is None or numbers is None:
+                rest.append((line, begin, end))
+                continue
+            arrived = at_ms - parsed.total_time_ms
+            handled = arrived + parsed.request_queue_time_ms + parsed.local_time_ms
+            numbers += _pack(begin, end, at_ms, arrived, handled, handled + parsed.remote_time_ms, size)
+            if at_ms > highest_at_ms:
+                silence = silence or at_ms - highest_at_ms >= SILENCE_MS
+                highest_at_ms = at_ms
+        return Folded(rest, highest_at_ms, silence)
 
     def _begin(
-        self, key: tuple[object, ...], kind: int, body: bytes, source: str, start: int, end: int, at_ms: float
-    ) -> bytearray:
+        self, key: tuple[object, ...], kind: int, body: bytes, source: str, start: int, end: int, at_ms: float | None
+    ) -> bytearray | None:
         decode, build = self._single[kind]
-        head = build(decode(body), source, start, end, at_ms)
+        head = None if at_ms is None else build(decode(body), source, start, end, at_ms)
         if not isinstance(head, Event):
-            raise AttributeError("not a request by itself")
+            return None
         self._heads[key] = head
         numbers = self._numbers[key] = bytearray()
         return numbers

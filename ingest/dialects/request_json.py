@@ -21,28 +21,21 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ingest.dialects import Reading, rejection
-from ingest.dialects.quiet_lines import Fold, QuietLines
+from ingest.dialects.quiet_lines import QuietLines
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents
+from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, PREFIX
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event
-from kardia.stretches import Stretch
 
-MARK = b"Completed request:"
 _HEAD_BYTES = 256
 """`MARK` is looked for within this many bytes: a layout may print the thread before it, never anything of a client."""
 
-_PREFIX = b'{"isForwarded":false,"requestHeader":{"requestApiKey":'
-_PREFIX_AT = len(b"[2026-11-20 10:47:18,113] DEBUG ") + len(MARK)
-_API_AT = _PREFIX_AT + len(_PREFIX)
 _API_KEY = re.compile(rb'\{"isForwarded":(?:true|false),"requestHeader":\{"requestApiKey":(-?\d{1,5}),')
-_LOGGER = b" (kafka.request.logger)"
-_LOGGER_BYTES = len(_LOGGER)
 
 
 class _Api(NamedTuple):
     decode: Callable[[bytes], Any]
     build: Builder
-    fold: Fold | None
 
 
 class _Head(msgspec.Struct):
@@ -66,17 +59,17 @@ class RequestJson:
         self._at_ms = self.stamps.at_ms
         self._seconds = self.stamps.seconds
         builders = RequestEvents(offsets_partitions)
-        self._quiet = QuietLines(builders) if fold else None
-        folds = self._quiet.by_api if self._quiet is not None else {}
+        self._quiet = QuietLines(builders, self.stamps) if fold else None
         self._apis = {
-            b"%d" % key: _Api(msgspec.json.Decoder(shape).decode, build, folds.get(key))
+            b"%d" % key: _Api(msgspec.json.Decoder(shape).decode, build)
             for key, (shape, build) in builders.by_api.items()
         }
-        self._fast = {_PREFIX + key + b",": api for key, api in self._apis.items()}
+        self._fast = {PREFIX + key + b",": api for key, api in self._apis.items()}
 
-    def take_stretches(self) -> list[Stretch]:
+    @property
+    def quiet(self) -> QuietLines | None:
         """See `ingest.dialects.Dialect`."""
-        return [] if self._quiet is None else self._quiet.take()
+        return self._quiet
 
     def stamp_ms(self, line: bytes) -> float | None:
         """Instant of the line's own stamp."""
@@ -97,10 +90,10 @@ class RequestJson:
     def read(self, line: bytes, source: str, start: int, end: int) -> Reading:
         """Read one line. See `ingest.dialects.Dialect`."""
         # The shipped layout at level DEBUG or TRACE: everything has its place. APIs of one digit first: FETCH is one.
-        api = self._fast.get(line[_PREFIX_AT : _API_AT + 2]) or self._fast.get(line[_PREFIX_AT : _API_AT + 3])
-        json_at = _PREFIX_AT
+        api = self._fast.get(line[JSON_AT : API_AT + 2]) or self._fast.get(line[JSON_AT : API_AT + 3])
+        json_at = JSON_AT
         if api is None:
-            if line.startswith(_PREFIX, _PREFIX_AT) and line[_API_AT : line.find(b",", _API_AT)].isdigit():
+            if line.startswith(PREFIX, JSON_AT) and line[API_AT : line.find(b",", API_AT)].isdigit():
                 return "other_api"
             found = self._head(line, source, start, end)
             if not isinstance(found, _Head):
@@ -116,14 +109,8 @@ class RequestJson:
             if at_ms is None:
                 expected = "a stamp such as [2026-11-20 10:47:18,113] at the head of the line"
                 return rejection("bad_timestamp", expected, line, source, start, end, None)
-        decode, build, fold = api
-        body = line[json_at : -_LOGGER_BYTES if line.endswith(_LOGGER) else line.rfind(b"}") + 1]
-        if fold is not None and line.isascii():
-            try:
-                if fold(body, source, start, end, at_ms):
-                    return at_ms
-            except (msgspec.DecodeError, RecursionError, AttributeError):
-                pass  # read by itself, which finds the words for it
+        decode, build = api
+        body = line[json_at : -LOGGER_BYTES if line.endswith(LOGGER) else line.rfind(b"}") + 1]
         try:
             parsed = decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -23,7 +23,6 @@ from typing import NamedTuple
 from ingest.dialects import Reading, rejection
 from ingest.stamps import Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
-from kardia.stretches import Stretch
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _MEMBER = rf"(?P<member>.*?{_UUID})"
@@ -219,9 +218,8 @@ class ServerLog:
         self.stamps = Stamps(zone)
         self._offsets_partitions = offsets_partitions
 
-    def take_stretches(self) -> list[Stretch]:
-        """Give nothing: its lines are rare."""
-        return []
+    quiet = None
+    """Its lines are rare: nothing is folded."""
 
     def stamp_ms(self, line: bytes) -> float | None:
         """Instant of the line's own stamp."""

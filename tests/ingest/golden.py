@@ -27,7 +27,7 @@ def readings() -> dict[str, Any]:
 
 def plain(reading: Reading) -> Any:
     """A reading as JSON: fields by name, zeros left out."""
-    if isinstance(reading, str | float):
+    if isinstance(reading, str):
         return reading
     if isinstance(reading, list):
         return [plain(one) for one in reading]
