@@ -1,10 +1,10 @@
 """What can be known from completed requests: events in, rows of the tables out.
 
 `Observer` holds everything known about the groups of one lane. It is fed events and pulled for rows; it reads no clock:
-the time comes from the events and from ticks ("everything up to T has been read"). Reading order: `observer` (the
-loop), `group` (what is held), `facts` (memory and mouth), `requests` (what an answer means), `expiry` and `deadlines`
-(what silence means), `rebalance` (the ledger), `lives`, `leaves` and `polls` (what a client's behaviour means),
-`records` (what `__consumer_offsets` and server.log add), `rows`.
+the time comes from the events and from ticks ("everything up to T has been read"). Reading order: `intake` (each event
+once), `observer` (the loop), `quiet` (the same for many at a time), `group` (what is held), `facts` (memory and mouth),
+`requests` (what an answer means), `expiry` and `deadlines` (what silence means), `rebalance` (the ledger), `lives`,
+`leaves` and `polls` (what a client's behaviour means), `records` (what `__consumer_offsets` and server.log add), `rows`.
 """
 
 from kardia.observe.observer import Observer

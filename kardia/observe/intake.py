@@ -1,0 +1,238 @@
+"""Taking in: each source's events once and in order, and how far each log has been read and was alive.
+
+A repeat is recognised by its position. What is accepted waits in a queue of its broker (or, folded, among the
+stretches that are held) until the clock of the broker moves over it. Ticks, gaps and rejected lines are about the
+source itself and are counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
+from kardia.model.sessions import coordinator_of_connection
+from kardia.observe import rows
+from kardia.observe.facts import Facts
+from kardia.observe.group import NEVER
+from kardia.observe.quiet import Held
+from kardia.observe.settings import ObserverSettings
+from kardia.stretches import END, WIDTH, Stretch
+
+_TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
+
+_BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)})
+"""Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
+
+MAX_SILENCES = 100
+"""Silences of a log that are remembered; only those that a session timeout reaches back to matter."""
+
+COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
+
+
+class Stream:
+    """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
+
+    __slots__ = (
+        "alive_to",
+        "complete_to",
+        "duplicates",
+        "events",
+        "gaps",
+        "ignored",
+        "lines",
+        "rejected",
+        "since_tick",
+        "touched",
+    )
+
+    def __init__(self, complete_to: float = NEVER, alive_to: float = NEVER, since_tick: int = 0) -> None:
+        self.complete_to = complete_to
+        self.alive_to = alive_to
+        self.since_tick = since_tick
+        self.clear()
+
+    def untold(self) -> list[int]:
+        """Counts that no row of `progress` has told yet: a stream without a tick waits with them."""
+        return [int(getattr(self, name)) for name in COUNTS]
+
+    def clear(self) -> None:
+        self.events = self.duplicates = self.lines = self.ignored = self.rejected = self.gaps = 0
+        self.touched = False
+
+
+class Source:
+    """How far one source has been accepted: now, and before this step. `queue` and `stream` are its broker's."""
+
+    __slots__ = ("base", "end", "queue", "stream", "tick_end")
+
+    def __init__(self, stream: Stream, queue: list[tuple[float, Event]], end: int = -1, tick_end: int = -1) -> None:
+        self.stream = stream
+        self.queue = queue
+        self.base = self.end = end
+        self.tick_end = tick_end
+
+
+class Intake(Facts):
+    """Sources and streams of one lane, and what waits for the clocks."""
+
+    def __init__(self, settings: ObserverSettings, lane: int) -> None:
+        super().__init__(settings, lane)
+        self.sources: dict[str, Source] = {}
+        self.streams: dict[str, Stream] = {}
+        self.queues: dict[str, list[tuple[float, Event]]] = {}
+        """What waits, by broker: (instant of its effect, event)."""
+        self.held = Held()
+        self.last_sign_at: dict[str, float] = {}
+        """Latest record by which a broker was seen alive, beside its log."""
+        self._seen: set[tuple[str, int, int]] | None = None
+
+    def take_in(self, events: Iterable[Event], stretches: Iterable[Stretch]) -> None:
+        """Accept what has not been accepted before."""
+        self._seen = None
+        for source in self.sources.values():
+            source.base = source.end
+        folded = [self._accept_stretch(stretch) for stretch in stretches]  # before the ticks that count them
+        for event in events:
+            self._accept(event)
+        for source, end in folded:
+            source.end = max(source.end, end)
+
+    def _streams_of(self, broker: str) -> list[Stream]:
+        """The request log of a broker; without one, whatever there is of it."""
+        request = self.streams.get(f"{broker}/request")
+        if request is not None:
+            return [request]
+        return [stream for name, stream in self.streams.items() if name.rsplit("/", 1)[0] == broker]
+
+    def complete_to(self, broker: str) -> float:
+        """Up to when the log of a broker has been read completely."""
+        return max((stream.complete_to for stream in self._streams_of(broker)), default=NEVER)
+
+    def alive_to(self, broker: str) -> float:
+        """Up to when the broker is known to have been alive: a log read to its end that gets no more lines may be the
+        log of a dead broker, whose timers evict nobody."""
+        signs = (stream.alive_to for stream in self._streams_of(broker))
+        return max(*signs, self.last_sign_at.get(broker, NEVER), NEVER)
+
+    def _accept(self, event: Event) -> None:
+        source = self.sources.get(event.source) or self.new_source(event.source)
+        kind = event.kind
+        if kind >= _TICK:
+            self._accept_sign(event, source)
+            return
+        if event.start >= source.end:
+            source.end = event.end
+        elif event.start < source.base or self._seen_in_step(event):
+            source.stream.duplicates += 1
+            return
+        source.stream.since_tick += 1
+        source.stream.events += 1
+        if self._seen is not None:
+            self._seen.add((event.source, event.start, event.shard))
+        source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
+        if not self.coordinator_known and event.connection:
+            self._recognise(event.connection)
+
+    def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:
+        head, count = stretch.head, len(stretch)
+        source = self.sources.get(head.source) or self.new_source(head.source)
+        source.stream.since_tick += count
+        source.stream.events += count
+        if not self.coordinator_known and head.connection:
+            self._recognise(head.connection)
+        if not self.held.add(broker_of(head.source), stretch):
+            source.queue.extend((event.decided_at_ms, event) for event in stretch.events())
+        return source, int(stretch.numbers[END - WIDTH])
+
+    def new_source(self, name: str, end: int = -1, tick_end: int = -1) -> Source:
+        stream = self.streams.setdefault(stream_of(name), Stream())
+        queue = self.queues.setdefault(broker_of(name), [])
+        source = self.sources[name] = Source(stream, queue, end, tick_end)
+        return source
+
+    def _accept_sign(self, event: Event, source: Source) -> None:
+        """Take what is about the source itself: how far it is complete, what is lost, what was not understood."""
+        stream = source.stream
+        stream.touched = True
+        if event.kind == _TICK:
+            self._on_tick(event, stream, source)
+        elif event.kind == _GAP:
+            stream.gaps += 1
+            source.queue.append((float((event.detail or {}).get("from_ms", event.logged_at_ms)), event))
+        elif event.kind == _REJECTED and event.end > source.end:
+            source.end = event.end
+            stream.rejected += 1
+            self._on_rejected(event)
+
+    def _seen_in_step(self, event: Event) -> bool:
+        """Whether an event that comes behind its place is a repeat, or only out of order (a FETCH is routed later than
+        its neighbours, and goes to every shard its client has groups in: same position, another shard)."""
+        if self._seen is None:
+            self._seen = {
+                (queued.source, queued.start, queued.shard) for queue in self.queues.values() for _, queued in queue
+            }
+        key = (event.source, event.start, event.shard)
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
+
+    def _recognise(self, connection: str) -> None:
+        coordinator = coordinator_of_connection(connection)
+        if coordinator is not None:
+            self.coordinator, self.coordinator_known = coordinator, True
+
+    def _on_tick(self, event: Event, stream: Stream, source: Source) -> None:
+        detail = event.detail or {}
+        stream.lines += int(detail.get("lines", 0))
+        stream.ignored += sum((detail.get("ignored") or {}).values())
+        repeated = event.end < source.tick_end
+        sent = detail.get("events")
+        follows = not repeated and int(detail.get("previous_end", 0)) == source.tick_end
+        if not repeated and sent is not None:
+            if follows and stream.since_tick < int(sent):
+                stream.gaps += 1
+                lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
+                source.queue.append((stream.complete_to, event._replace(kind=_GAP, detail=lost)))
+            stream.since_tick = max(0, stream.since_tick - int(sent))
+        if not repeated:
+            source.tick_end = event.end
+        if event.logged_at_ms > stream.complete_to:
+            stream.complete_to = event.logged_at_ms
+        if not repeated:
+            self._note_silences(broker_of(event.source), stream.alive_to, detail)
+        alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
+        if alive_to > stream.alive_to:
+            stream.alive_to = alive_to
+
+    def _note_silences(self, broker: str, alive_to: float, detail: dict[str, Any]) -> None:
+        """Remember when the whole log was silent, within what a tick covers and since the one before."""
+        found = [[float(begin), float(end)] for begin, end in detail.get("silences") or ()]
+        first_at = float(detail.get("first_line_at_ms", NEVER))
+        if 0 <= alive_to <= first_at - SILENCE_MS:
+            found.insert(0, [alive_to, first_at])
+        if found:
+            silences = self.silences.setdefault(broker, [])
+            silences += found
+            del silences[:-MAX_SILENCES]
+
+    def _on_rejected(self, event: Event) -> None:
+        detail = event.detail or {}
+        at = rows.instant(max(event.logged_at_ms, 0.0))
+        self.rows["rejected"].append(
+            (
+                self.settings.cluster_id,
+                "",
+                -1,
+                at,
+                at,
+                "exact",
+                event.source,
+                event.start,
+                event.end,
+                str(detail.get("reason", "unknown_shape")),
+                str(detail.get("expected", "")) or None,
+                str(detail.get("excerpt", ""))[:200] or None,
+            )
+        )
