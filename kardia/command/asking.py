@@ -101,7 +101,8 @@ def _opened(tables: Path | None, api: str | None, token_file: Path | None) -> An
         return HttpAnswers(api or DEFAULT_API, None if token_file is None else _token(token_file))
     if not tables.is_dir():
         raise QuestionError(
-            f"--tables {words.name(str(tables), 200)} is no directory; expected one that `kardia stream` or `kardia replay` has written.",
+            f"--tables {words.name(str(tables), 200)} is no directory; expected one that `kardia stream` or "
+            "`kardia replay` has written.",
             2,
         )
     return TableAnswers(tables)

@@ -1,4 +1,4 @@
-"""`kardia groups`: all groups of a cluster, the worst first. Understands what hands remember of kafka-consumer-groups.sh."""
+"""`kardia groups`: all groups of a cluster, the worst first. Takes the options that hands know from Kafka's tool."""
 
 from __future__ import annotations
 

@@ -82,13 +82,15 @@ class Questions:
         freshness = cluster["freshness"]
         until_ms = to_ms if at_ms is None else at_ms + 1
         path = self._of(group_id)
-        bound: Params = {"limit": ROWS_MAX} | ({} if until_ms is None else {"to": until_ms})
+        bound: Params = {"limit": ROWS_MAX}
+        about: Params = {"limit": ROWS_MAX}
+        if until_ms is not None:
+            bound, about = bound | {"to": until_ms}, about | {"at": until_ms - 1}
         with_events: Params = {"events": "true"} if events else {}
         transitions, more_transitions = self._page(f"{path}/history", "transitions", bound | with_events)
         rebalances, more_rebalances = self._page(f"{path}/rebalances", "rebalances", bound)
         predictions, more_predictions = self._page(f"{path}/predictions", "predictions", bound)
         lives, ended_cut_ms = self._lives(group_id)
-        about: Params = {"limit": ROWS_MAX} | ({} if until_ms is None else {"at": until_ms - 1})
         health = self._answers.get(f"{path}/health", about)["health"]
         cuts = [
             min(int(row[column]) for row in rows)
@@ -142,9 +144,11 @@ class Questions:
     def _all(self, path: str, key: str, params: Params, rows_max: int) -> tuple[list[dict[str, Any]], bool]:
         rows: list[dict[str, Any]] = []
         more = False
-        for page, more in self._pages(path, key, params | {"limit": min(ROWS_MAX, rows_max)}):
+        pages = self._pages(path, key, params | {"limit": min(ROWS_MAX, rows_max)})
+        while len(rows) < rows_max:
+            page, more = next(pages, ([], False))
             rows += page
-            if len(rows) >= rows_max:
+            if not more:
                 break
         return rows[:rows_max], more or len(rows) > rows_max
 
@@ -184,8 +188,8 @@ class Questions:
         known = [life[column] for life in lives for column in ("client_id", "member_id") if life[column]]
         near = _near(member, list(dict.fromkeys(known)))
         return QuestionError(
-            f"{self._answers.where}: group {words.name(group_id)} has no member {words.name(member)}; expected a member "
-            f"id, a client.id or a static id, {_expected(near, 'of which there is none')}; "
+            f"{self._answers.where}: group {words.name(group_id)} has no member {words.name(member)}; expected a "
+            f"member id, a client.id or a static id, {_expected(near, 'of which there is none')}; "
             f"`kardia group` lists its members."
         )
 

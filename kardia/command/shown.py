@@ -187,7 +187,7 @@ def _status(status: str | None) -> Text:
 
 def _left(deadline: Answer | None) -> Text:
     """What is left until a deadline; a dash where nothing is known or nothing may count down."""
-    left_ms = deadline and deadline["remaining_ms"]
+    left_ms: int | None = deadline["remaining_ms"] if deadline is not None else None
     if left_ms is None:
         return Text("-")
     if left_ms < 0:

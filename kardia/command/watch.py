@@ -1,4 +1,4 @@
-"""`kardia watch`: a live view that counts down and looks again every second, until Ctrl-C. The only clock is the API's."""
+"""`kardia watch`: a live view that counts down and looks again every second, until Ctrl-C. The clock is the API's."""
 
 from __future__ import annotations
 

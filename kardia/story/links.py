@@ -96,13 +96,10 @@ def _comes_back(material: Material, row: Row, earlier: list[Row]) -> Link:
     ended = words.clock(last["ended_at_ms"], at_ms)
     who = material.who(last["member_id"])
     began_one = any(other["trigger_member_id"] == last["member_id"] for other in earlier if _at_end(other, last))
-    then = ", which began a rebalance too" if began_one else ""
-    text = (
-        f" The same client had been {who}, which ended at {ended} ({last['end_cause']}){then}; it came back after {away}."
-        " (Inferred: same client.id and host.)"
-    )
-    if last["group_instance_id"] and last["group_instance_id"] == life["group_instance_id"]:
-        text = text.replace(" (Inferred: same client.id and host.)", "")
+    too = "; its end began a rebalance too" if began_one else ""
+    text = f" The same client had been {who} until {ended} ({last['end_cause']}{too}); it came back after {away}."
+    if not life["group_instance_id"]:
+        text += " (Inferred: same client.id and host.)"
     return text, (last["member_id"],)
 
 

@@ -154,7 +154,7 @@ def _limits(material: Material, at_ms: int) -> list[Sentence]:
     if reached_ms is None:
         found.append("No source says how far it has been read.")
     elif at_ms >= reached_ms and material.stale:
-        age = f", {words.span(material.now_ms - reached_ms)} ago," if material.now_ms is not None else ""
+        age = f", {words.span(max(0, material.now_ms - reached_ms))} ago," if material.now_ms is not None else ""
         found.append(
             f"Everything logged up to {words.instant(reached_ms)}{age} is in the tables; what came later is not, or "
             "not all of it."

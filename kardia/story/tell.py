@@ -1,4 +1,4 @@
-"""The order of the sentences: `explain`, the whole story of a group or of some of its members, and `why`, its last turn.
+"""The order of the sentences: `explain`, the story of a group or of some of its members, and `why`, its last turn.
 
 Puts the sentences of the other files together; words nothing but what was left out.
 """
@@ -161,5 +161,5 @@ def _end_ms(material: Material) -> int:
     """The instant that the present is told for: now while the tables keep up, else as far as they say anything."""
     if not material.stale and material.now_ms is not None:
         return material.now_ms
-    seen = [row["at_ms"] for rows in (material.health, material.transitions) for row in rows]
+    seen = [int(row["at_ms"]) for rows in (material.health, material.transitions) for row in rows]
     return max([*seen, material.complete_to_ms or 0])
