@@ -76,6 +76,8 @@ class HttpAnswers:
                 f"{self.where} did not answer within {TIMEOUT_S:.0f} s; expected an answer of `kardia serve`; ask for "
                 "a narrower time, or look into the server's log."
             ) from None
+        except httpx.InvalidURL:
+            raise _too_long() from None
         except httpx.HTTPError as error:
             raise QuestionError(
                 f"{self.where} cannot be asked ({words.escaped(str(error) or type(error).__name__)}); expected a "
@@ -109,7 +111,10 @@ class TableAnswers:
     def get(self, path: str, params: Params | None = None) -> dict[str, Any]:
         """Look at the tables, and ask."""
         self._store.refresh()
-        return _answer(self.where, self._loop.run_until_complete(self._client.get(path, params=params)))
+        try:
+            return _answer(self.where, self._loop.run_until_complete(self._client.get(path, params=params)))
+        except httpx.InvalidURL:
+            raise _too_long() from None
 
     def __enter__(self) -> Self:
         return self
@@ -143,4 +148,11 @@ def _bad_url(url: str) -> QuestionError:
         f"--api {words.quoted(url)} is no address; expected one such as http://127.0.0.1:8765, where `kardia serve` "
         "listens.",
         2,
+    )
+
+
+def _too_long() -> QuestionError:
+    return QuestionError(
+        "the ids are too long together for one address of the API (65,536 characters); expected shorter ones; name the "
+        "member by its client.id, or ask about its group."
     )
