@@ -22,6 +22,9 @@ from kardia.story import words
 TIMEOUT_S = 30.0
 """The server gives a read of its files 10 s and lets some wait; twice that and a little."""
 
+LOOK_S = 0.5
+"""How long a look at the tables is good for: the pages of one question should be of one moment, and cost one look."""
+
 Params = dict[str, str | int | list[str]]
 
 
@@ -103,14 +106,17 @@ class TableAnswers:
         settings = ApiSettings.model_construct(tables=tables)
         self._app = create_app(settings, lambda: time.time_ns() // 1_000_000)
         self._store = self._app.state.desk.store
+        self._look_at = 0.0
         self._loop = asyncio.new_event_loop()
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(self._app, raise_app_exceptions=False), base_url="http://127.0.0.1"
         )
 
     def get(self, path: str, params: Params | None = None) -> dict[str, Any]:
-        """Look at the tables, and ask."""
-        self._store.refresh()
+        """Look at the tables if the last look is not of this moment, and ask."""
+        if time.monotonic() >= self._look_at:
+            self._store.refresh()
+            self._look_at = time.monotonic() + LOOK_S
         try:
             return _answer(self.where, self._loop.run_until_complete(self._client.get(path, params=params)))
         except httpx.InvalidURL:

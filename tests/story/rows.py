@@ -1,4 +1,4 @@
-"""Rows for pure tests: the columns that matter are given, the rest is legal; instants count from `T` in milliseconds."""
+"""Rows for pure tests: the columns that matter are given, the rest is legal; instants are ms after `T`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def transition(seq: int, at: int, to_state: str, member_id: str | None = None, *
 def rebalance(started: int, completed: int | None, trigger: str, member_id: str, **given: Any) -> dict[str, Any]:
     """A rebalance of two members."""
     over = None if completed is None else T + completed
-    known = {
+    known: dict[str, Any] = {
         "started_at_ms": T + started,
         "joined_at_ms": None if over is None else over - 10,
         "completed_at_ms": over,

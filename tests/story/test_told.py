@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kardia.story import Material, NoSuchMember, explain, why
@@ -49,7 +51,7 @@ def test_the_second_step_of_a_cooperative_assignor_is_linked() -> None:
 
 def test_a_twin_that_stays_is_nobody_who_came_back() -> None:
     """Two processes with one client.id: the end of one and a new third are not one client's return."""
-    same = {"client_id": "app"}
+    same: dict[str, Any] = {"client_id": "app"}
     gone = life("m1", -60_000, 0, "session_expired", **same)
     stays = life("m2", -60_000, **same)
     new = life("m3", 5_000, **same)
