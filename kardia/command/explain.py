@@ -45,10 +45,12 @@ def explain(
         from kardia.command.telling import show
 
         at_ms, from_ms, to_ms = instant_option("--at", at), instant_option("--from", from_), instant_option("--to", to)
-        if at_ms is not None and to_ms is not None:
-            raise QuestionError("--at and --to both say where the story ends; expected one of them.", 2)
-        end_ms = to_ms if at_ms is None else at_ms
-        if from_ms is not None and end_ms is not None and end_ms < from_ms:
+        if at_ms is not None and (from_ms is not None or to_ms is not None):
+            raise QuestionError(
+                "--at asks what was so at an instant, --from and --to what happened between; expected one of the two.",
+                2,
+            )
+        if from_ms is not None and to_ms is not None and to_ms < from_ms:
             raise QuestionError("the story ends before --from; expected an end that is not before its beginning.", 2)
         material = questions.material(group, at_ms, to_ms, events=evidence)
         try:

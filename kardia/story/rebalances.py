@@ -43,7 +43,7 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
         who = f"{who} ({material.identity(member_id)})"
     trigger = _BEGAN.get(row["trigger"], "{who}: " + words.name(str(row["trigger"]))).format(who=who)
     given = row["reason"] or ""
-    is_told = not alone and _end_that_began_it(material, row) is not None
+    is_told = _end_that_began_it(material, row) is not None  # by the sentence about that end
     is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
     reason = words.stopped(f" Its own words: {words.quoted(given)}") if is_reason else ""
     certainty = _certainty(material, row)

@@ -51,30 +51,33 @@ def explain(
     at_ms: int | None = None,
     sentences_max: int = SENTENCES_MAX,
 ) -> Story:
-    """What happened from `from_ms` to before `to_ms`, and what was so at the end, or at `at_ms`.
+    """What happened from `from_ms` to before `to_ms` and what was so at the end; with `at_ms` only what was so then.
 
     `member` is a member id, a client.id or a static id; NoSuchMember if no member of the material has it.
     """
     members = None if member is None else frozenset(_matched(material, member))
-    until_ms = to_ms if at_ms is None else at_ms + 1
+    if at_ms is not None:
+        running = [row for row in material.rebalances if _spans(row, at_ms) and row["completed_at_ms"] != at_ms]
+        told = [rebalances.began(material, row, alone=True) for row in running[-1:]]
+        told += present.present(material, at_ms, members, live=False)
+        return Story(material.cluster_id, material.group_id, member, at_ms, at_ms, tuple(told))
     told = [
         sentence
         for sentence in _all(material, members, from_ms)
-        if (from_ms is None or sentence.at_ms >= from_ms) and (until_ms is None or sentence.at_ms < until_ms)
+        if (from_ms is None or sentence.at_ms >= from_ms) and (to_ms is None or sentence.at_ms < to_ms)
     ]
     if material.whole_from_ms is not None:
         told = [sentence for sentence in told if sentence.at_ms >= material.whole_from_ms]
     left_out = max(0, len(told) - sentences_max)
     told = told[left_out:]
+    end_ms = _end_ms(material) if to_ms is None else to_ms
     if left_out:
         text = f"{words.count(left_out, 'earlier sentence')} left out; name a narrower time, or a higher limit."
-        told.insert(0, Sentence(told[0].at_ms if told else _end_ms(material), "limit", text))
+        told.insert(0, Sentence(told[0].at_ms if told else end_ms, "limit", text))
     if from_ms is not None:
         told.insert(0, present.state(material, from_ms, "context"))
-    live = at_ms is None and to_ms is None and not material.stale
-    shown_at_ms = at_ms if at_ms is not None else to_ms if to_ms is not None else _end_ms(material)
-    told += present.present(material, shown_at_ms, members, live=live)
-    return Story(material.cluster_id, material.group_id, member, from_ms, until_ms, tuple(told))
+    told += present.present(material, end_ms, members, live=to_ms is None and not material.stale)
+    return Story(material.cluster_id, material.group_id, member, from_ms, to_ms, tuple(told))
 
 
 def why(material: Material, *, at_ms: int | None = None) -> Story:

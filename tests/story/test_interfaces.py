@@ -21,13 +21,13 @@ from kardia.story.facts import KINDS
 from kardia.tables import CERTAINTIES, TABLES
 from spark_jobs.schemas import to_arrow
 from tests.api.written import NOW_MS, Tables, health, member, progress, row_of, transition
-from tests.story.conftest import kardia, sentences, wall_ms
+from tests.story.conftest import kardia, replayed, sentences, wall_ms
 
 INSIDE = "2026-11-20T21:51:50.000Z"
 """Inside the recording of c04: what was so then does not depend on today's clock."""
 
 QUESTIONS: tuple[tuple[str, ...], ...] = (
-    ("explain", "--group", "g04", "--at", INSIDE, "--evidence"),
+    ("explain", "--group", "g04", "--to", INSIDE, "--evidence"),
     ("explain", "--group", "g04", "--at", INSIDE, "-o", "json"),
     ("explain", "--group", "g04", "--member", "c04-b", "--from", "1795211497000", "--to", INSIDE),
     ("why", "g04", "--at", INSIDE),
@@ -67,7 +67,7 @@ def _timeless(row: Any) -> dict[str, Any]:
 
 
 def test_json_has_the_shape_that_it_promises(tables: Path) -> None:
-    said = kardia("explain", "--tables", tables, "--cluster", "c04", "--group", "g04", "--at", INSIDE, "-o", "json")
+    said = kardia("explain", "--tables", tables, "--cluster", "c04", "--group", "g04", "--to", INSIDE, "-o", "json")
     assert said.out.isascii()
     story = said.json()
     assert set(story) == {"cluster_id", "group_id", "member_id", "from", "to", "sentences"}
@@ -88,8 +88,18 @@ def test_instants_are_taken_as_rfc_3339_and_as_epoch_milliseconds(tables: Path) 
 
 
 def test_nothing_after_the_instant_is_told(tables: Path) -> None:
-    for sentence in sentences(tables, "c04", "g04", "--at", INSIDE):
+    for sentence in sentences(tables, "c04", "g04", "--to", INSIDE):
         assert sentence["at_ms"] <= 1_795_211_510_000
+
+
+def test_at_an_instant_only_what_was_so_is_told(tables: Path) -> None:
+    found = sentences(tables, "c04", "g04", "--at", "2026-11-20T21:51:37.500Z")
+    assert [one["kind"] for one in found] == ["rebalance_began", "state", "limit"]
+    assert "apache-kafka-java 3.9.2 at 127.0.0.1" in found[0]["text"], "who began the rebalance that was under way"
+    assert (
+        "under way for 188 ms and waited for c04-d and c04-b (45eb9731); it was over 831 ms later" in found[1]["text"]
+    )
+    assert [one["kind"] for one in sentences(tables, "c04", "g04", "--at", INSIDE)] == ["state", "limit"]
 
 
 def test_an_evidence_names_the_very_line(tables: Path) -> None:
@@ -186,7 +196,7 @@ def test_yaml_and_json_say_the_same(tables: Path) -> None:
 REFUSALS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("why", "g04", "--at", "yesterday"), 2, '--at "yesterday" is neither'),
     (("explain", "--group", "g04", "--from", INSIDE, "--to", "1000"), 2, "the story ends before --from"),
-    (("explain", "--group", "g04", "--at", INSIDE, "--to", INSIDE), 2, "expected one of them"),
+    (("explain", "--group", "g04", "--at", INSIDE, "--to", INSIDE), 2, "expected one of the two"),
     (("explain", "--group", "g4"), 1, "has no group g4; expected one such as g04"),
     (("explain", "--group", "g04", "--member", "c04-z"), 1, "has no member c04-z; expected a member id"),
     (("member", "g04", "c04-z"), 1, "has no member c04-z"),
@@ -262,3 +272,15 @@ def test_watch_of_one_group_stops_after_its_time(tables: Path) -> None:
     assert said.code == 0
     assert "Group g04 of cluster c04" in said.out
     assert json.dumps(said.out).isascii()
+
+
+def test_the_page_about_the_command_line_shows_what_it_says(tmp_path: Path) -> None:
+    """Every output in docs/cli.md is that of its command; only the age of the tables goes on."""
+    replayed(tmp_path / "out", "c04")
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    shown = re.findall(r"^```\n\$ kardia (.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
+    assert len(shown) >= 6
+    for question, output in shown:
+        said = kardia(*question.replace("--tables out", f"--tables {tmp_path / 'out'}").split())
+        expected, found = (re.sub(r", [^,]+ ago", "", text) for text in (output, said.out))
+        assert [line.rstrip() for line in found.splitlines()] == expected.splitlines(), question
