@@ -109,6 +109,21 @@ def prediction(row: Any, freshness: Freshness) -> dict[str, Any]:
     }
 
 
+def past_prediction(row: Any, freshness: Freshness) -> dict[str, Any]:
+    """A predicted timeout with what became of it."""
+    running = row.outcome == "open"
+    return {
+        "href": member_href(row.cluster_id, row.group_id, row.member_id),
+        **columns("predictions", row),
+        "remaining_ms": _remaining_ms(row.deadline_at_ms, freshness) if running else None,
+    }
+
+
+def health(row: Any) -> dict[str, Any]:
+    """What a health row says, as it was written."""
+    return {"href": member_href(row.cluster_id, row.group_id, row.member_id), **columns("health", row)}
+
+
 def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
     """A rebalance with its cause, phases, and whom it waited for."""
     ended_ms = row.completed_at_ms

@@ -7,7 +7,7 @@ refused instead of filling the memory; transitions need no such bound, because t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -108,6 +108,69 @@ def evictions(
     return _page(rows, window, lambda row: (row.ended_at_ms, short(row.member_id), row.joined_at_ms))
 
 
+def predictions(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
+    """Predictions about members of a group by the instant they were first said, with what became of them."""
+    where = _of(cluster_id, group_id, window)
+    files: list[Bound] = []
+    if window.from_ms is not None:
+        where &= ds.field("predicted_at_ms") >= window.from_ms
+        files.append(Bound("predicted_at_ms", ">=", window.from_ms))
+    if window.to_ms is not None:
+        where &= ds.field("predicted_at_ms") < window.to_ms
+        files.append(Bound("predicted_at_ms", "<", window.to_ms))
+    rows = _standing(reader, where, files, max_rows)
+    return _page(rows, window, lambda row: (row.predicted_at_ms, short(row.member_id), row.kind))
+
+
+def health_at(
+    reader: TableReader, cluster_id: str, group_id: str, batch_id: int, at_ms: int, lookback_ms: int, max_rows: int
+) -> list[Any]:
+    """Of each member its latest health row at or before an instant, and not older than `lookback_ms`."""
+    where = (
+        (ds.field("cluster_id") == cluster_id)
+        & (ds.field("group_id") == group_id)
+        & (ds.field("batch_id") <= batch_id)
+        & (ds.field("at_ms") <= at_ms)
+        & (ds.field("at_ms") >= at_ms - lookback_ms)
+    )
+    files = [Bound("at_ms", "<=", at_ms), Bound("at_ms", ">=", at_ms - lookback_ms)]
+
+    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+        latest: dict[str, Any] = {}
+        seen = 0
+        for piece in pieces:
+            seen += piece.num_rows
+            _bounded(seen, max_rows, reader.name)
+            for row in reader.rows(piece):
+                before = latest.get(row.member_id)
+                if before is None or (before.at_ms, before.batch_id) <= (row.at_ms, row.batch_id):
+                    latest[row.member_id] = row
+        return list(latest.values())
+
+    return reader.scan(where, files, take)
+
+
+def events_at(
+    reader: TableReader, cluster_id: str, group_id: str, positions: Iterable[tuple[str, int]]
+) -> dict[tuple[str, int], Any]:
+    """Archived events by position, (source, first byte); positions that the archive does not hold are absent."""
+    wanted = set(positions)
+    if not wanted:
+        return {}
+    where = (
+        (ds.field("cluster_id") == cluster_id)
+        & (ds.field("group_id") == group_id)
+        & ds.field("source").isin(sorted({source for source, _ in wanted}))
+        & ds.field("start").isin(sorted({start for _, start in wanted}))
+    )
+
+    def take(pieces: Iterator[pa.Table]) -> dict[tuple[str, int], Any]:
+        rows = (row for piece in pieces for row in reader.rows(piece))
+        return {(row.source, row.start): row for row in rows if (row.source, row.start) in wanted}
+
+    return reader.scan(where, [], take)
+
+
 def lives(
     reader: TableReader, cluster_id: str, group_id: str, member_id: str, batch_id: int, max_rows: int
 ) -> list[Any]:
@@ -139,16 +202,20 @@ def _standing(reader: TableReader, where: ds.Expression, files: list[Bound], max
         standing, seen = Standing(TABLES[reader.name]), 0
         for piece in pieces:
             seen += piece.num_rows
-            if seen > max_rows:
-                raise RangeTooWide(
-                    f"from, to: expected a range with at most {max_rows} rows of this group in the table; narrow it.",
-                    table=reader.name,
-                )
+            _bounded(seen, max_rows, reader.name)
             for row in reader.rows(piece):
                 standing.fold(row)
         return list(standing.rows())
 
     return reader.scan(where, files, take)
+
+
+def _bounded(seen: int, max_rows: int, table: str) -> None:
+    if seen > max_rows:
+        raise RangeTooWide(
+            f"from, to: expected a range with at most {max_rows} rows of this group in the table; narrow it.",
+            table=table,
+        )
 
 
 def _page(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:

@@ -179,6 +179,16 @@ def _instant(name: str, text: str | None) -> int | None:
 _INSTANT = "epoch milliseconds or RFC 3339"
 
 
+async def at_instant(
+    at: Annotated[str | None, Query(description=f"the instant asked about, {_INSTANT}; absent: as far as read")] = None,
+) -> int | None:
+    """The instant asked about."""
+    return _instant("at", at)
+
+
+AtInstant = Annotated[int | None, Depends(at_instant)]
+
+
 async def time_range(
     at: DeskOf,
     from_: Annotated[str | None, Query(alias="from", description=f"not before this instant, {_INSTANT}")] = None,

@@ -127,6 +127,10 @@ class _Member(_Href):
 Member = _shape("Member", _Member, _columns("members") | {"predictions": _many(Prediction)})
 
 
+PastPrediction = _shape("PastPrediction", _Href, _columns("predictions") | {"remaining_ms": (int | None, ...)})
+Health = _shape("Health", _Href, _columns("health"))
+
+
 class _Rebalance(_Href):
     running: bool
     duration_ms: int | None = Field(description="so far, if it is running")
@@ -135,7 +139,11 @@ class _Rebalance(_Href):
 
 
 Rebalance = _shape("Rebalance", _Rebalance, _columns("rebalances"))
-Transition = _shape("Transition", _Href, _columns("transitions"))
+Event = _shape("Event", Answer, _columns("events"), "An event of the archive: a line, and what was read from it.")
+
+
+_ARCHIVED = Field(None, description="with events=true: what `evidence` points to, if it is archived")
+Transition = _shape("Transition", _Href, _columns("transitions") | {"event": (Event | None, _ARCHIVED)})
 
 
 class _Eviction(_Href):
@@ -249,6 +257,19 @@ MemberAnswer = _shape(
 
 
 Rebalances = _shape("Rebalances", _Paged, {"rebalances": _many(Rebalance)}, "Rebalances of a group.")
+
+
+Predictions = _shape(
+    "Predictions", _Paged, {"predictions": _many(PastPrediction)}, "Predictions about members of a group."
+)
+
+
+HealthAt = _shape(
+    "HealthAt",
+    _Fresh,
+    {"health": _many(Health), "at_ms": (int, ...), "at": (str | None, ...), "left_off": (int, ...)},
+    "Of each member the latest health row at or before an instant, the worst status first.",
+)
 
 
 History = _shape(

@@ -49,6 +49,8 @@ class Store:
         self.settings = settings
         self.now_ms = now_ms
         self.readers = {name: TableReader(settings.tables, name) for name in (*VIEWED, "progress")}
+        self.events = TableReader(settings.tables, "events")
+        """The archive of events; opened when it is asked for, as it may not exist."""
         self.current = Current(settings)
         self.looked_at_ms: int | None = None
         self._folded: dict[str, int] = {}

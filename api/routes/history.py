@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from starlette.responses import Response
 
 from api import answers, archive, models
 from api.asking import ClusterId, DeskOf, GroupId, History, answer, router_of
-from api.errors import ParameterRefused
+from api.errors import ParameterRefused, TablesMissing
+from api.reader import TableReader
 
 router = router_of("history")
 
@@ -29,8 +30,13 @@ async def history(
         str | None,
         Query(description="changes of the group or of its members alone", json_schema_extra={"enum": list(ENTITIES)}),
     ] = None,
+    events: Annotated[
+        str, Query(description="true: with the archived event of each", json_schema_extra={"enum": ["true", "false"]})
+    ] = "false",
 ) -> Response:
     """Transitions, newest first unless asked otherwise; `from` and `to` bound the instant on the broker."""
+    if events not in ("true", "false"):
+        raise ParameterRefused("events", "true or false", events)
     if entity is not None and entity not in ENTITIES:
         raise ParameterRefused("entity", " or ".join(ENTITIES), entity)
     store = at.store
@@ -40,8 +46,31 @@ async def history(
     page = await at.read(
         partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity)
     )
+    found = [answers.transition(row) for row in page.rows]
+    if events == "true":
+        archived = await at.read(partial(_archived, store.events, cluster_id, group_id, page.rows))
+        for transition in found:
+            place = position(transition["evidence"])
+            event = archived.get(place) if place is not None else None
+            transition["event"] = event and answers.columns("events", event)
     return answer(
         store.freshness(store.cluster(cluster_id)),
-        transitions=[answers.transition(row) for row in page.rows],
+        transitions=found,
         next_cursor=history.next_cursor(question, page),
     )
+
+
+def position(evidence: str | None) -> tuple[str, int] | None:
+    """Source and first byte of the line that an evidence names; None for a timer."""
+    source, _, start = (evidence or "").rpartition("@")
+    return (source, int(start)) if source and start.isascii() and start.isdigit() else None
+
+
+def _archived(reader: TableReader, cluster_id: str, group_id: str, rows: list[Any]) -> dict[tuple[str, int], Any]:
+    """Events behind some transitions; none if the archive does not exist: its retention is short, or it is not kept."""
+    try:
+        reader.refresh()
+    except TablesMissing:
+        return {}
+    positions = [place for row in rows if (place := position(row.evidence)) is not None]
+    return archive.events_at(reader, cluster_id, group_id, positions)

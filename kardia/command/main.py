@@ -8,8 +8,14 @@ import typer
 
 from kardia import __version__
 
-VERBS = ("demo", "up", "collect", "capture", "stream", "replay", "serve", "bench")
-"""Verbs in the order of the help: first light, then the roles in the order of the flow."""
+PANELS = {
+    "First light": ("demo",),
+    "Questions": ("explain", "why", "groups", "group", "member", "watch"),
+    "Roles": ("up", "collect", "capture", "stream", "replay", "serve", "bench"),
+}
+"""Verbs in the order of the help: what it looks like, what one asks, and the roles in the order of the flow."""
+
+VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
 
 app = typer.Typer(
     name="kardia",
@@ -36,9 +42,10 @@ def _root(
     """Hold the options that come before a verb."""
 
 
-for _verb in VERBS:
-    _module = importlib.import_module(f"kardia.command.{_verb}")
-    app.command(_verb, cls=getattr(_module, "COMMAND", None))(getattr(_module, _verb))
+for _panel, _verbs in PANELS.items():
+    for _verb in _verbs:
+        _module = importlib.import_module(f"kardia.command.{_verb}")
+        app.command(_verb, cls=getattr(_module, "COMMAND", None), rich_help_panel=_panel)(getattr(_module, _verb))
 
 
 def run() -> None:

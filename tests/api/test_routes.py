@@ -73,6 +73,8 @@ SHAPES: dict[str, Any] = {
     f"{GROUP}/rebalances": models.Rebalances,
     f"{GROUP}/history": models.History,
     f"{GROUP}/evictions": models.Evictions,
+    f"{GROUP}/predictions": models.Predictions,
+    f"{GROUP}/health": models.HealthAt,
     "/readyz": models.Readiness,
 }
 

@@ -1,0 +1,41 @@
+"""Predictions of a group: which timeouts were said beforehand, when, and what became of each."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.responses import Response
+
+from api import answers, archive, models
+from api.asking import ClusterId, DeskOf, GroupId, History, answer, router_of
+
+router = router_of("history")
+
+
+@router.get(
+    "/clusters/{cluster}/groups/{group}/predictions",
+    response_model=models.Predictions,
+    summary="Predictions about members of a group",
+)
+async def predictions(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, history: History) -> Response:
+    """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant it was first said."""
+    store = at.store
+    store.require("predictions")
+    store.group(cluster_id, group_id)
+    window, question = history.window(cluster_id, group_id)
+    page = await at.read(
+        partial(
+            archive.predictions,
+            store.readers["predictions"],
+            cluster_id,
+            group_id,
+            window,
+            store.settings.rows_read_max,
+        )
+    )
+    freshness = store.freshness(store.cluster(cluster_id))
+    return answer(
+        freshness,
+        predictions=[answers.past_prediction(row, freshness) for row in page.rows],
+        next_cursor=history.next_cursor(question, page),
+    )

@@ -1,0 +1,175 @@
+"""What verbs that ask share: where the answers are, instants as people write them, output formats, errors.
+
+Imports nothing heavy before a verb is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kardia.command.answers import Answers
+    from kardia.command.questions import Questions
+
+DEFAULT_API = "http://127.0.0.1:8765"
+"""Where `kardia serve` listens by default."""
+
+_WHERE = "Where to look"
+
+TablesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--tables", envvar="KARDIA_TABLES", rich_help_panel=_WHERE, help="Directory of the tables; read directly."
+    ),
+]
+ApiOption = Annotated[
+    str | None,
+    typer.Option(
+        "--api",
+        envvar="KARDIA_API",
+        rich_help_panel=_WHERE,
+        help=f"Address of a running `kardia serve`. [default: {DEFAULT_API}, if --tables is not given]",
+    ),
+]
+TokenOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        envvar="KARDIA_TOKEN_FILE",
+        rich_help_panel=_WHERE,
+        help="File with the API's bearer token on its first line.",
+    ),
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", rich_help_panel=_WHERE, help="Cluster, where there are several.")
+]
+AtOption = Annotated[
+    str | None, typer.Option("--at", metavar="INSTANT", help="What was so then: RFC 3339 with a zone, or epoch ms.")
+]
+
+
+class TextOutput(StrEnum):
+    """Forms of a story."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class TableOutput(StrEnum):
+    """Forms of a list."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+@contextmanager
+def asking(
+    verb: str, tables: Path | None, api: str | None, token_file: Path | None, cluster: str | None
+) -> Iterator[Questions]:
+    """Questions to the tables or the API; an error becomes one sentence and an exit status."""
+    from kardia.command.answers import QuestionError
+    from kardia.command.questions import Questions
+
+    try:
+        with _opened(tables, api, token_file) as answers:
+            yield Questions(answers, cluster)
+    except QuestionError as error:
+        stderr().print(f"kardia {verb}: {error}")
+        raise typer.Exit(error.status) from None
+
+
+def _opened(tables: Path | None, api: str | None, token_file: Path | None) -> Answers:
+    from kardia.command.answers import HttpAnswers, QuestionError, TableAnswers
+    from kardia.story import words
+
+    if tables is not None and api is not None:
+        raise QuestionError(
+            "both --tables and --api are given (on the command line, or as KARDIA_TABLES and KARDIA_API); expected "
+            "one of them; leave the other out.",
+            2,
+        )
+    if tables is None:
+        return HttpAnswers(api or DEFAULT_API, None if token_file is None else _token(token_file))
+    if not tables.is_dir():
+        raise QuestionError(
+            f"--tables {words.name(str(tables), 200)} is no directory; expected one that `kardia stream` or "
+            "`kardia replay` has written.",
+            2,
+        )
+    return TableAnswers(tables)
+
+
+def _token(path: Path) -> str:
+    from kardia.command.answers import QuestionError
+    from kardia.story import words
+
+    shown = words.name(str(path), 200)
+    try:
+        lines = path.read_text("ascii").split()
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else "not ASCII"
+        raise QuestionError(
+            f"--token-file {shown} cannot be read ({said}); expected a token on its first line.", 2
+        ) from None
+    if not lines:
+        raise QuestionError(f"--token-file {shown} is empty; expected a token on its first line.", 2)
+    return lines[0]
+
+
+def instant_option(name: str, text: str | None) -> int | None:
+    """Epoch milliseconds of an option; QuestionError names what was expected."""
+    from api.instants import parse_instant
+    from kardia.command.answers import QuestionError
+    from kardia.story import words
+
+    if text is None:
+        return None
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        raise QuestionError(
+            f"{name} {words.quoted(text)} is {error}; expected an instant such as 2026-11-20T21:51:37.312Z or "
+            "1795211497312 (epoch milliseconds).",
+            2,
+        ) from None
+
+
+WIDTH_MAX = 2_000
+"""Columns of a table that is not cut to the terminal: a line that is too long is wrapped by it, as kubectl's are."""
+
+
+def stdout() -> Console:
+    """Console for answers: nothing in a text is markup, an emoji or a number to colour; nothing is cut."""
+    from rich.console import Console
+
+    return Console(width=WIDTH_MAX, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def stderr() -> Console:
+    """Console for what went wrong."""
+    from rich.console import Console
+
+    return Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def print_json(value: Any) -> None:
+    """JSON in ASCII: no control character and no mark of direction of a stranger's id reaches a terminal."""
+    import json
+
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=True))
+
+
+def print_yaml(value: Any) -> None:
+    """YAML in ASCII, for the same reason."""
+    import yaml
+
+    typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=False, width=10_000), nl=False)

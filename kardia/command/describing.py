@@ -1,0 +1,34 @@
+"""What `kardia group` and `kardia groups --describe --group` show of one group."""
+
+from __future__ import annotations
+
+from kardia.command import shown
+from kardia.command.asking import TableOutput, print_json, print_yaml, stdout
+from kardia.command.questions import Questions
+
+MEMBERS_MAX = 1_000
+"""Members of a group on a terminal; JSON and YAML have them all."""
+
+
+def describe(
+    questions: Questions, group_id: str, members_alone: bool, state_alone: bool, verbose: bool, output: TableOutput
+) -> None:
+    """State and members of a group, or one of the two."""
+    both = members_alone == state_alone
+    group = questions.group(group_id)
+    found = [] if state_alone and not both else questions.members(group_id)[0]
+    if output is not TableOutput.TABLE:
+        whole = {"group": group, "members": found} if both else found if members_alone else group
+        (print_json if output is TableOutput.JSON else print_yaml)(whole)
+        return
+    console = stdout()
+    if both or state_alone:
+        console.print(shown.group(group))
+    if both or members_alone:
+        least = sorted(found, key=shown.margin)
+        console.print(shown.members(least[:MEMBERS_MAX], verbose=verbose))
+        if len(found) > MEMBERS_MAX:
+            console.print(f"{len(found) - MEMBERS_MAX} more members have a wider margin.")
+    console.print(shown.fresh(questions.freshness()))
+    if both:
+        console.print(shown.NO_LAG, style="dim")

@@ -1,0 +1,27 @@
+"""`kardia group`: one group with its members, the least margin first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kardia.command.asking import ApiOption, ClusterOption, TableOutput, TablesOption, TokenOption, asking
+
+
+def group(
+    group_id: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
+    members: Annotated[bool, typer.Option("--members", help="Its members alone.")] = False,
+    state: Annotated[bool, typer.Option("--state", help="Its state alone.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="More columns about members.")] = False,
+    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Show a group: its state, since when and why, and its members with what is left of their deadlines."""
+    with asking("group", tables, api, token_file, cluster) as questions:
+        from kardia.command.describing import describe
+
+        describe(questions, group_id, members, state, verbose, output)

@@ -1,0 +1,66 @@
+"""`kardia groups`: all groups of a cluster, the worst first. Takes the options that hands know from Kafka's tool."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kardia.command.asking import (
+    ApiOption,
+    ClusterOption,
+    TableOutput,
+    TablesOption,
+    TokenOption,
+    asking,
+    print_json,
+    print_yaml,
+    stdout,
+)
+
+_HABIT = "As in kafka-consumer-groups.sh"
+
+
+def groups(
+    search: Annotated[str | None, typer.Option(help="Only groups whose name contains this.")] = None,
+    state: Annotated[str | None, typer.Option("--in-state", help="Only groups in this state, e.g. Stable.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=50_000, help="At most that many groups.")] = 100,
+    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    names: Annotated[bool, typer.Option("--list", rich_help_panel=_HABIT, help="Only the names.")] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", rich_help_panel=_HABIT, help="With --group: the same as `kardia group`.")
+    ] = False,
+    group: Annotated[str | None, typer.Option(rich_help_panel=_HABIT, help="The group to describe.")] = None,
+    members: Annotated[bool, typer.Option("--members", rich_help_panel=_HABIT, help="Its members alone.")] = False,
+    state_only: Annotated[bool, typer.Option("--state", rich_help_panel=_HABIT, help="Its state alone.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", rich_help_panel=_HABIT, help="More columns about members.")
+    ] = False,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """List groups with state, members, what is left of the next deadlines, and the last rebalance."""
+    with asking("groups", tables, api, token_file, cluster) as questions:
+        from kardia.command import describing, shown
+        from kardia.command.answers import QuestionError
+        from kardia.story import words
+
+        if group is not None:
+            describing.describe(questions, group, members, state_only, verbose, output)
+            return
+        if describe or members or state_only:
+            raise QuestionError("--describe, --members and --state are about one group; name it with --group.", 2)
+        rows, more = questions.groups(search, state, limit)
+        if output is TableOutput.JSON:
+            print_json([row["group_id"] for row in rows] if names else rows)
+        elif output is TableOutput.YAML:
+            print_yaml([row["group_id"] for row in rows] if names else rows)
+        elif names:
+            for row in rows:
+                typer.echo(words.name(row["group_id"], 40_000))
+        else:
+            console = stdout()
+            console.print(shown.groups(rows, more))
+            console.print(shown.fresh(questions.freshness()))

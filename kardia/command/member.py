@@ -1,0 +1,50 @@
+"""`kardia member`: one member with both deadlines and what they rest on, and the lives it had before."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kardia.command.asking import (
+    ApiOption,
+    ClusterOption,
+    TableOutput,
+    TablesOption,
+    TokenOption,
+    asking,
+    print_json,
+    print_yaml,
+    stdout,
+)
+
+LIVES_MAX = 5
+"""Lives shown on a terminal; JSON and YAML have them all."""
+
+
+def member(
+    group: Annotated[str, typer.Argument(help="The group.")],
+    member_id: Annotated[
+        str, typer.Argument(metavar="MEMBER", help="The member: its id, or a client.id or static id of several.")
+    ],
+    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Show a member: who it is, its deadlines and what they rest on, or how it ended."""
+    with asking("member", tables, api, token_file, cluster) as questions:
+        from kardia.command import shown
+
+        lives = questions.lives(group, member_id)
+        if output is not TableOutput.TABLE:
+            (print_json if output is TableOutput.JSON else print_yaml)(lives)
+            return
+        console = stdout()
+        for life in lives[:LIVES_MAX]:
+            console.print(shown.member(life))
+            console.print()
+        if len(lives) > LIVES_MAX:
+            console.print(f"{len(lives) - LIVES_MAX} earlier memberships are not shown.")
+        console.print(shown.fresh(questions.freshness()))

@@ -1,0 +1,212 @@
+"""Groups and members as tables of a terminal, worst margin first. Every text of a stranger passes `words.name`.
+
+What is left of a deadline is told as the API tells it: nothing while the tables are behind, because then the silence is
+the feed's and not the member's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group as Pile
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kardia.story import words
+
+Answer = dict[str, Any]
+
+_STATUS_STYLES = {"ok": "green", "late": "yellow", "imminent": "bold red", "overdue": "bold red", "unknown": "magenta"}
+_NAME_CHARS_MAX = 48
+_BADNESS = ("overdue", "imminent", "late", "unknown", "ok", "ended")
+
+NO_LAG = "Offsets and lag are not Kardia's: kafka-consumer-groups.sh --describe shows them."
+
+
+def fresh(freshness: Answer) -> Text:
+    """How far the tables reach, in words."""
+    reached_ms, age_ms = freshness["complete_as_of_ms"], freshness["age_ms"]
+    if reached_ms is None:
+        return Text("Nothing has been read yet.", style="yellow")
+    text = f"Complete up to {words.instant(reached_ms)}, {words.span(age_ms)} ago."
+    if freshness["stale"]:
+        text += " The tables are behind: nothing counts down, because the silence since then is not the members'."
+    return Text(text, style="yellow" if freshness["stale"] else "dim")
+
+
+def groups(rows: list[Answer], more: bool, *, narrow: bool = False) -> RenderableType:
+    """Groups, one per line."""
+    table = _table("GROUP", "STATUS", "SESSION LEFT", "POLL LEFT", "MEMBERS", "STATE")
+    if not narrow:
+        table.add_column("GEN", justify="right", no_wrap=True)
+        table.add_column("LAST REBALANCE", no_wrap=True)
+    for row in rows:
+        last = row["last_rebalance"]
+        cells = [
+            _name(row["group_id"]),
+            _status(row["status"]),
+            _left(row["next_session_deadline"]),
+            _left(row["next_poll_deadline"]),
+            _number(row["members"]["total"]),
+            _name(row["state"]),
+            _number(row["generation_id"]),
+            Text("-" if last is None else f"{words.instant(last['started_at_ms'])} {words.name(last['trigger'])}"),
+        ]
+        table.add_row(*cells[: len(table.columns)])
+    return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
+
+
+def group(row: Answer) -> RenderableType:
+    """One group in a few lines."""
+    state = f"{words.name(row['state'])} in generation {row['generation_id']}"
+    if row["state_since_at_ms"] is not None:
+        state += f" since {words.instant(row['state_since_at_ms'])} ({words.name(row['state_cause'] or '')})"
+    if row["state_certainty"] != "exact":
+        state += f", {words.name(row['state_certainty'])}"
+    last = row["last_rebalance"]
+    lines = [
+        Text.assemble("Group ", _name(row["group_id"], 200), f" of cluster {words.name(row['cluster_id'])}: {state}")
+    ]
+    if last is not None:
+        who = words.name(last["trigger_client_id"] or last["trigger_member_id"] or "unknown")
+        lasted = "under way" if last["running"] else f"{words.span(last['duration_ms'] or 0)} long"
+        lines.append(
+            Text(
+                f"Last rebalance {words.instant(last['started_at_ms'])}, {lasted}: {words.name(last['trigger'])}, {who}"
+            )
+        )
+    return Pile(*lines)
+
+
+_MEMBER_HEADINGS = ("CLIENT", "STATUS", "SESSION LEFT", "POLL LEFT", "POLL SIGN", "STATIC ID")
+_WIDE_HEADINGS = ("HOST", "MEMBER")
+_VERBOSE_HEADINGS = ("LIBRARY", "SESSION TIMEOUT", "REBALANCE TIMEOUT", "JOINED")
+
+
+def members(rows: list[Answer], *, narrow: bool = False, verbose: bool = False) -> RenderableType:
+    """Members, one per line, the least margin first."""
+    table = _table(*_MEMBER_HEADINGS, *_WIDE_HEADINGS * (not narrow), *_VERBOSE_HEADINGS * verbose)
+    for row in sorted(rows, key=margin):
+        cells = [
+            _name(row["client_id"]),
+            _status(row["status"]),
+            _left(row["session"]),
+            _left(row["poll"]),
+            _sign(row["poll"]),
+            _name(row["group_instance_id"]),
+        ]
+        if not narrow:
+            cells += [_name(row["client_host"]), _name(row["member_id"], 200 if verbose else _NAME_CHARS_MAX)]
+        if verbose:
+            library = "/".join(
+                words.name(part) for part in (row["client_software_name"], row["client_software_version"]) if part
+            )
+            cells += [
+                Text(library or "-"),
+                _span(row["session_timeout_ms"]),
+                _span(row["rebalance_timeout_ms"]),
+                Text(words.instant(row["joined_at_ms"])),
+            ]
+        table.add_row(*cells)
+    return table
+
+
+def member(row: Answer) -> RenderableType:
+    """One life of a member, line by line."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    session, poll = row["session"] or {}, row["poll"] or {}
+    lines: list[tuple[str, RenderableType]] = [
+        ("member", _name(row["member_id"], 200)),
+        ("client", _name(row["client_id"], 200)),
+        ("static id", _name(row["group_instance_id"], 200)),
+        ("host", _name(row["client_host"], 200)),
+        ("library", Text(f"{words.name(row['client_software_name'] or '-')} {row_version(row)}".rstrip())),
+        ("joined", _instant(row["joined_at_ms"])),
+        ("session timeout", _span(row["session_timeout_ms"])),
+        ("rebalance timeout", _span(row["rebalance_timeout_ms"])),
+    ]
+    if row["ended_at_ms"] is not None:
+        lines += [
+            ("ended", _instant(row["ended_at_ms"])),
+            ("cause", Text(f"{words.name(row['end_cause'])} ({words.name(row['certainty'])})")),
+            ("reason", Text(words.quoted(row["end_reason"]) if row["end_reason"] else "-")),
+        ]
+    else:
+        lines += [
+            ("status", _status(row["status"])),
+            *(("", Text(words.escaped(words.shortened(reason, 200)))) for reason in row["reasons"][:5]),
+            ("last heard", _instant(session.get("last_heard_at_ms"))),
+            ("session over", _deadline(session)),
+            ("last poll", Text.assemble(_instant(poll.get("last_poll_at_ms")), " ", _sign(row["poll"]))),
+            ("poll over", _deadline(poll)),
+        ]
+    for label, value in lines:
+        table.add_row(Text(label, style="bold"), value)
+    return table
+
+
+def row_version(row: Answer) -> str:
+    """Version of a member's library, if it announced one."""
+    return words.name(row["client_software_version"]) if row["client_software_version"] else ""
+
+
+def margin(row: Answer) -> tuple[int, int, str]:
+    """Sort key: the worst status first, then the deadline that comes first."""
+    deadlines = [part["deadline_at_ms"] for part in (row["session"], row["poll"]) if part and part["deadline_at_ms"]]
+    rank = _BADNESS.index(row["status"]) if row["status"] in _BADNESS else 0
+    return rank, min(deadlines, default=1 << 62), row["member_id"]
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in ("GEN", "MEMBERS") else "left", no_wrap=True)
+    return table
+
+
+def _name(text: str | None, chars_max: int = _NAME_CHARS_MAX) -> Text:
+    return Text("-" if not text else words.name(text, chars_max))
+
+
+def _number(number: int | None) -> Text:
+    return Text("-" if number is None else str(number))
+
+
+def _span(duration_ms: int | None) -> Text:
+    return Text("-" if duration_ms is None else words.span(duration_ms))
+
+
+def _instant(at_ms: int | None) -> Text:
+    return Text("-" if at_ms is None else words.instant(at_ms))
+
+
+def _status(status: str | None) -> Text:
+    return Text(words.name(status or "-"), style=_STATUS_STYLES.get(status or "", ""))
+
+
+def _left(deadline: Answer | None) -> Text:
+    """What is left until a deadline; a dash where nothing is known or nothing may count down."""
+    left_ms: int | None = deadline["remaining_ms"] if deadline is not None else None
+    if left_ms is None:
+        return Text("-")
+    if left_ms < 0:
+        return Text(f"over since {words.span(-left_ms)}", style="bold red")
+    return Text(f"{left_ms / 1000:.1f} s")
+
+
+def _deadline(deadline: Answer) -> Text:
+    if deadline.get("deadline_at_ms") is None:
+        return Text("-")
+    left = _left(deadline)
+    left_ms = deadline["remaining_ms"]
+    if left_ms is None:
+        return _instant(deadline["deadline_at_ms"])
+    return Text.assemble(_instant(deadline["deadline_at_ms"]), " (", left, ")" if left_ms < 0 else " left)")
+
+
+def _sign(poll: Answer | None) -> Text:
+    if not poll or poll["evidence"] == "none":
+        return Text("-")
+    bound_ms = poll["error_bound_ms"]
+    return Text(words.name(poll["evidence"]) + (f" -{words.span(bound_ms)}" if bound_ms else ""))

@@ -1,0 +1,45 @@
+"""`kardia why`: the last rebalance or eviction of a group in a few sentences."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kardia.command.asking import (
+    ApiOption,
+    AtOption,
+    ClusterOption,
+    TablesOption,
+    TextOutput,
+    TokenOption,
+    asking,
+    instant_option,
+    print_json,
+    stdout,
+)
+
+
+def why(
+    group: Annotated[str, typer.Argument(help="The group.")],
+    at: AtOption = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Name below each sentence the rows and lines that it rests on.")
+    ] = False,
+    output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Tell why a group rebalanced or lost a member, the last time before now or before --at."""
+    with asking("why", tables, api, token_file, cluster) as questions:
+        from kardia import story
+        from kardia.command.telling import show
+
+        at_ms = instant_option("--at", at)
+        told = story.why(questions.material(group, at_ms, None, events=evidence), at_ms=at_ms)
+        if output is TextOutput.JSON:
+            print_json(told.as_json())
+        else:
+            show(stdout(), told, with_evidence=evidence)

@@ -1,0 +1,100 @@
+"""What had been predicted: with how much lead, and which predictions did not come true."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from kardia.story import evidence, words
+from kardia.story.facts import Material, Row, Sentence
+
+NAMED_MAX = 3
+"""That many averted predictions of one member and timeout are told one by one, more of them in one sentence."""
+
+TIMEOUTS = {"session": "session timeout", "poll": "poll interval", "rebalance": "rebalance timeout"}
+
+STRUCK = {"session_expired": "session", "poll_timeout": "poll", "rebalance_timeout": "rebalance"}
+"""End cause -> kind of the prediction that speaks of it."""
+
+
+_SIGNS = {"session": "it was heard", "poll": "a sign of a poll came", "rebalance": "it rejoined"}
+
+
+def beforehand(material: Material, life: Row) -> str:
+    """What had been said about an end before it came; empty for an end that nobody can foresee."""
+    kind = STRUCK.get(life["end_cause"])
+    if kind is None:
+        return ""
+    found = came_true(material, life, kind)
+    if found is None:
+        return "This had not been predicted."
+    off_ms = found["error_ms"] or 0
+    exact = "right to the millisecond" if off_ms == 0 else f"off by {words.span(abs(off_ms))}"
+    said = words.clock(found["predicted_at_ms"], life["ended_at_ms"])
+    return f"This was predicted at {said}, {words.span(found['lead_ms'] or 0)} ahead, {exact}."
+
+
+def came_true(material: Material, life: Row, kind: str) -> Row | None:
+    """The latest prediction of a kind about a life that came true."""
+    found = [row for row in of_life(material, life, kind) if row["outcome"] == "came_true"]
+    return found[-1] if found else None
+
+
+def of_life(material: Material, life: Row, kind: str) -> list[Row]:
+    """Predictions of a kind about one life."""
+    until_ms = life["ended_at_ms"]
+    return [
+        row
+        for row in material.predictions
+        if row["member_id"] == life["member_id"]
+        and row["kind"] == kind
+        and row["predicted_at_ms"] >= life["joined_at_ms"]
+        and (until_ms is None or row["predicted_at_ms"] <= until_ms)
+    ]
+
+
+def sentences(material: Material) -> list[Sentence]:
+    """Predictions that did not come true or whose outcome is not known; those that came true are told with the end."""
+    told = [row for row in material.predictions if row["outcome"] in ("averted", "unknown")]
+    told.sort(key=lambda row: (row["member_id"], row["kind"], row["outcome"]))
+    found: list[Sentence] = []
+    for (member_id, kind, outcome), group in groupby(told, lambda row: (row["member_id"], row["kind"], row["outcome"])):
+        rows = sorted(group, key=lambda row: int(row["predicted_at_ms"]))
+        if len(rows) <= NAMED_MAX or outcome == "unknown":
+            found += [_one(material, row) for row in rows]
+        else:
+            found.append(_many(material, member_id, kind, rows))
+    return found
+
+
+def _expected(material: Material, row: Row) -> str:
+    at_ms = row["predicted_at_ms"]
+    left_ms = row["deadline_at_ms"] - at_ms
+    who = material.who(row["member_id"], row["client_id"])
+    deadline = words.clock(row["deadline_at_ms"], at_ms)
+    return f"Warning about {who}: its {TIMEOUTS[row['kind']]} would be over at {deadline}, in {words.span(left_ms)}"
+
+
+def _one(material: Material, row: Row) -> Sentence:
+    at_ms = row["predicted_at_ms"]
+    if row["outcome"] == "unknown":
+        after = "What became of this warning cannot be told: the membership ended first, or the evidence is missing"
+    elif row["outcome_at_ms"] is None:
+        after = "It did not strike"
+    else:
+        heard = words.clock(row["outcome_at_ms"], at_ms)
+        life = material.life_at(row["member_id"], at_ms)
+        went = life is not None and life["ended_at_ms"] == row["outcome_at_ms"]
+        after = f"It did not strike: {'it went first,' if went else _SIGNS[row['kind']]} at {heard}"
+    text = f"{_expected(material, row)}. {after}."
+    return Sentence(at_ms, "predicted", text, row["certainty"], (row["member_id"],), evidence.of_row("predictions"))
+
+
+def _many(material: Material, member_id: str, kind: str, rows: list[Row]) -> Sentence:
+    first, last = rows[0]["predicted_at_ms"], rows[-1]["predicted_at_ms"]
+    margins = [row["deadline_at_ms"] - row["outcome_at_ms"] for row in rows if row["outcome_at_ms"] is not None]
+    narrowest = f"; the narrowest margin was {words.span(min(margins))}" if margins else ""
+    text = (
+        f"{len(rows)} warnings about {material.who(member_id)} up to {words.clock(last, first)}: each time its "
+        f"{TIMEOUTS[kind]} did not strike{narrowest}."
+    )
+    return Sentence(first, "predicted", text, "provisional", (member_id,), evidence.of_row("predictions"))

@@ -1,0 +1,140 @@
+"""What followed from what: a rebalance that began because of one before it, said in words.
+
+A link is drawn only from rows: the same member, the same client under another id, an interruption, an assignor that
+works in two steps. Where it rests on more than ids and instants that are in the rows, the sentence says so.
+"""
+
+from __future__ import annotations
+
+from kardia.story import lives, words
+from kardia.story.facts import Material, Row
+
+RETURN_MAX_MS = 300_000
+"""A client that comes back later than five minutes, the default max.poll.interval.ms, is a new story."""
+
+SAME_SILENCE_MS = 1_000
+"""A last sign of life that soon after a rebalance belongs to it: its own SyncGroup, or the first heartbeat after it."""
+
+SECOND_STEP_MAX_MS = 5_000
+"""With a cooperative assignor members rejoin as soon as they gave up partitions: within a poll or two."""
+
+Link = tuple[str, tuple[str, ...]]
+"""Sentence with a blank before it, and the members that it names beside the trigger."""
+
+NONE: Link = ("", ())
+
+
+def before(material: Material, row: Row) -> Link:
+    """How a rebalance follows from an earlier one; empty if nothing shows that it does."""
+    earlier = [other for other in material.rebalances if other["started_at_ms"] < row["started_at_ms"]]
+    previous = earlier[-1] if earlier else None
+    for found in (
+        _interrupts(row, previous),
+        _silent_since(material, row, previous),
+        _comes_back(material, row, earlier),
+        _second_step(row, previous),
+    ):
+        if found != NONE:
+            return found
+    return NONE
+
+
+def _interrupts(row: Row, previous: Row | None) -> Link:
+    if previous is None:
+        return NONE
+    over_ms, at_ms = previous["completed_at_ms"], row["started_at_ms"]
+    if over_ms is not None and over_ms <= at_ms:
+        return NONE
+    began = words.clock(previous["started_at_ms"], at_ms)
+    return f" It interrupts the one before: that began at {began} and was not over yet.", ()
+
+
+def _silent_since(material: Material, row: Row, previous: Row | None) -> Link:
+    """The member whose end began this one had been in the one before, and gave no sign of life after it."""
+    member_id = row["trigger_member_id"]
+    life = material.life_at(member_id, row["started_at_ms"])
+    if previous is None or previous["completed_at_ms"] is None or life is None or life["ended_at_ms"] is None:
+        return NONE
+    waits = {entry["member_id"]: entry["waited_ms"] or 0 for entry in previous["stragglers"] or ()}
+    if member_id not in waits and member_id != previous["trigger_member_id"]:
+        return NONE
+    sign_ms = _last_sign_ms(material, life)
+    if sign_ms is None or sign_ms > previous["completed_at_ms"] + SAME_SILENCE_MS:
+        return NONE
+    waited = f", which had waited {words.span(waits[member_id])} for it" if waits.get(member_id, 0) >= 1_000 else ""
+    began = words.clock(previous["started_at_ms"], row["started_at_ms"])
+    return f" It had given no sign of life since the rebalance of {began}{waited}.", ()
+
+
+def _last_sign_ms(material: Material, life: Row) -> int | None:
+    if life["end_cause"] == "session_expired":
+        return lives.last_heard_at_ms(material, life)
+    if life["end_cause"] == "poll_timeout" and life["rebalance_timeout_ms"] is not None:
+        return int(life["ended_at_ms"] - life["rebalance_timeout_ms"])
+    return None
+
+
+def _comes_back(material: Material, row: Row, earlier: list[Row]) -> Link:
+    """A client whose end had begun a rebalance, or that one had dropped, is back: one fault, two rebalances."""
+    life = material.life_at(row["trigger_member_id"], row["started_at_ms"])
+    if row["trigger"] not in ("member_joined", "static_replaced") or life is None:
+        return NONE
+    at_ms = row["started_at_ms"]
+    gone = [
+        other
+        for other in material.lives
+        if other["ended_at_ms"] is not None
+        and other["member_id"] != life["member_id"]
+        and 0 <= at_ms - other["ended_at_ms"] <= RETURN_MAX_MS
+        and _same_client(other, life)
+        and not _present(material, other, at_ms)
+    ]
+    if not gone:
+        return NONE
+    last = max(gone, key=lambda other: int(other["ended_at_ms"]))
+    away = words.span(at_ms - last["ended_at_ms"])
+    ended = words.clock(last["ended_at_ms"], at_ms)
+    who = material.who(last["member_id"])
+    began_one = any(other["trigger_member_id"] == last["member_id"] for other in earlier if _at_end(other, last))
+    too = "; its end began a rebalance too" if began_one else ""
+    text = f" The same client had been {who} until {ended} ({last['end_cause']}{too}); it came back after {away}."
+    if not life["group_instance_id"]:
+        text += " (Inferred: same client.id and host.)"
+    return text, (last["member_id"],)
+
+
+def _second_step(row: Row, previous: Row | None) -> Link:
+    if previous is None or "cooperative" not in (previous["protocol_name"] or ""):
+        return NONE
+    after_ms = row["started_at_ms"] - (previous["completed_at_ms"] or row["started_at_ms"])
+    if row["trigger"] not in ("leader_rejoined", "metadata_changed") or not 0 <= after_ms <= SECOND_STEP_MAX_MS:
+        return NONE
+    return (
+        f" It follows {words.span(after_ms)} after the one before, whose assignor is cooperative: members rejoin when "
+        "they have given up partitions. (Inferred.)",
+        (),
+    )
+
+
+def _same_client(one: Row, other: Row) -> bool:
+    if one["group_instance_id"] or other["group_instance_id"]:
+        return bool(one["group_instance_id"] == other["group_instance_id"])
+    return bool(one["client_id"]) and (one["client_id"], one["client_host"]) == (
+        other["client_id"],
+        other["client_host"],
+    )
+
+
+def _present(material: Material, ended: Row, at_ms: int) -> bool:
+    """Whether a twin of an ended life was there before it ended and still is: then nobody came back."""
+    return any(
+        other["member_id"] != ended["member_id"]
+        and _same_client(other, ended)
+        and other["joined_at_ms"] < at_ms
+        and (other["ended_at_ms"] is None or other["ended_at_ms"] > at_ms)
+        for other in material.lives
+    )
+
+
+def _at_end(rebalance: Row, life: Row) -> bool:
+    return bool(rebalance["started_at_ms"] == life["ended_at_ms"])

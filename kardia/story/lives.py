@@ -1,0 +1,220 @@
+"""Who came, who went, when and why: one sentence for each beginning and each end of a membership."""
+
+from __future__ import annotations
+
+from kardia.story import evidence, foretold, words
+from kardia.story.facts import Material, Row, Sentence
+
+EVICTIONS = (
+    "session_expired",
+    "poll_timeout",
+    "rebalance_timeout",
+    "sync_timeout",
+    "join_timeout",
+    "fenced",
+    "removed_by_admin",
+)
+"""End causes that took a membership away from a consumer that had not asked to go; the API counts the same."""
+
+POLL_SIGNS = {
+    "fetch": "a FETCH",
+    "commit": "a commit",
+    "join": "a JoinGroup",
+    "sync": "a SyncGroup",
+    "telemetry": "its own telemetry",
+}
+
+STOPPED_WITHIN_MS = 5_000
+"""A static member whose poll interval ran out that close to its last heartbeat has probably stopped because of it:
+Java's default interval between heartbeats is 3 s, and a stalled client is seen a little later."""
+
+
+def joined(material: Material, life: Row) -> Sentence:
+    """It became a member, or was first seen as one."""
+    member_id, at_ms = life["member_id"], life["joined_at_ms"]
+    transition = material.transition(at_ms, "Member", member_id)
+    who = f"{material.who(member_id)} ({material.identity(member_id)})"
+    if transition is None:
+        text = f"{who} was first seen: it had joined before, where nothing was read."
+        return Sentence(at_ms, "joined", text, "inferred", (member_id,), evidence.of_row("members"))
+    text = f"{who} joined."
+    if transition["cause"] == "static_replaced":
+        text = f"{who} came back and took over its static id: no rebalance was needed."
+    return Sentence(at_ms, "joined", text, transition["certainty"], (member_id,), evidence.of(transition))
+
+
+def ended(material: Material, life: Row) -> Sentence:
+    """It stopped being a member: when, why, how that is known, and whether it had been predicted."""
+    member_id, at_ms = life["member_id"], life["ended_at_ms"]
+    parts = (
+        _WHY.get(life["end_cause"], _unknown)(material, life),
+        unsure(life["end_cause"], life["certainty"], life["end_reason"]),
+        foretold.beforehand(material, life),
+        _poll_of_static_member(material, life),
+    )
+    transition = material.transition(at_ms, "Absent", member_id)
+    found = evidence.of(transition) or evidence.of_row("members")
+    return Sentence(at_ms, "ended", " ".join(part for part in parts if part), life["certainty"], (member_id,), found)
+
+
+def unsure(cause: str, certainty: str, reason: str | None) -> str:
+    """Why something is not certain, in words; empty if it is."""
+    if certainty == "exact":
+        return ""
+    if certainty == "provisional":
+        return "(This may change when an answer that is still awaited completes.)"
+    if certainty == "unknown":
+        return "(Not sure: the evidence is missing.)"
+    return {
+        "session_expired": "(Inferred from silence: nothing that came later confirmed it.)",
+        "poll_timeout": "(Inferred: it gave no reason, but its last sign of a poll was as old as the interval.)",
+        "left": "(Inferred: it gave no reason, and nothing points to a timeout.)",
+        "removed_by_admin": "(Inferred: another client, from another connection, asked for it.)",
+    }.get(cause, f"(Inferred{'' if reason else ': it follows from what was seen, nobody said it'}.)")
+
+
+def last_heard_at_ms(material: Material, life: Row) -> int | None:
+    """Last request that renewed the session of a life that expired: as observed, or by the timer's arithmetic."""
+    for row in material.health:
+        if row["member_id"] == life["member_id"] and row["status"] == "ended" and row["at_ms"] == life["ended_at_ms"]:
+            return None if row["last_heard_at_ms"] is None else int(row["last_heard_at_ms"])
+    timeout_ms = life["session_timeout_ms"]
+    if timeout_ms is None:
+        return None
+    unheard = _not_heard_again(material, life)
+    if unheard is not None:
+        return int(unheard["deadline_at_ms"] - timeout_ms)
+    predicted = foretold.came_true(material, life, "session")
+    deadline_ms = predicted["deadline_at_ms"] if predicted is not None else life["ended_at_ms"]
+    return int(deadline_ms - timeout_ms)
+
+
+def _not_heard_again(material: Material, life: Row) -> Row | None:
+    """A warning that was open when the session expired, for an earlier deadline: nothing was heard in between.
+
+    Then the timer was begun anew without the member, as a coordinator does that loads the group.
+    """
+    for row in foretold.of_life(material, life, "session"):
+        if row["outcome"] == "averted" and row["outcome_at_ms"] == life["ended_at_ms"] > row["deadline_at_ms"]:
+            return row
+    return None
+
+
+def _session_expired(material: Material, life: Row) -> str:
+    at_ms, who, timeout_ms = life["ended_at_ms"], material.who(life["member_id"]), life["session_timeout_ms"]
+    heard_ms = last_heard_at_ms(material, life)
+    if heard_ms is None or timeout_ms is None:
+        return f"{who} was evicted: its session expired; its session timeout is not known."
+    if _not_heard_again(material, life) is not None:
+        return (
+            f"{who} was evicted: its session expired. It was last heard at {words.clock(heard_ms, at_ms)}; its session "
+            f"timer of {words.span(timeout_ms)} was begun anew at {words.clock(at_ms - timeout_ms, at_ms)} without it, "
+            "as by a coordinator that loads the group. (Inferred from the timer.)"
+        )
+    return (
+        f"{who} was evicted: its session expired. It was last heard at {words.clock(heard_ms, at_ms)} and then silent "
+        f"for its session timeout of {words.span(timeout_ms)}."
+    )
+
+
+def _poll_timeout(material: Material, life: Row) -> str:
+    who, reason = material.who(life["member_id"]), life["end_reason"]
+    said = f"; its own words: {words.quoted(reason)}" if reason else ""
+    text = words.stopped(f"{who} gave up its membership: its application had not polled in time{said}")
+    return f"{text} {_last_poll(material, life)}".rstrip()
+
+
+def _last_poll(material: Material, life: Row) -> str:
+    """When the application was last known to poll, by what, and how far off that may be."""
+    at_ms, interval_ms = life["ended_at_ms"], life["rebalance_timeout_ms"]
+    for row in material.health:
+        if row["member_id"] == life["member_id"] and row["last_poll_at_ms"] is not None and row["at_ms"] <= at_ms:
+            sign = POLL_SIGNS.get(row["poll_evidence"], "nothing")
+            bound_ms = row["poll_error_bound_ms"]
+            bound = f"; the poll was at most {words.span(bound_ms)} earlier" if bound_ms else ""
+            return (
+                f"Last sign of a poll: {sign} at {words.clock(row['last_poll_at_ms'], at_ms)}{bound}; "
+                f"its poll interval is {words.span(row['poll_interval_ms'] or interval_ms or 0)}."
+            )
+    predicted = foretold.came_true(material, life, "poll")
+    if predicted is not None and interval_ms is not None:
+        polled = words.clock(predicted["deadline_at_ms"] - interval_ms, at_ms)
+        return f"Last sign of a poll: {polled}; its poll interval is {words.span(interval_ms)}."
+    return f"Its poll interval is {words.span(interval_ms)}." if interval_ms is not None else ""
+
+
+def _poll_of_static_member(material: Material, life: Row) -> str:
+    """A static Java member whose poll interval ran out says nothing: it stops its heartbeats, and the session ends it.
+
+    Kafka: `AbstractCoordinator.maybeLeaveGroup` sends no LeaveGroup for a static member.
+    """
+    heard_ms = last_heard_at_ms(material, life) if life["end_cause"] == "session_expired" else None
+    if heard_ms is None or not life["group_instance_id"]:
+        return ""
+    for row in reversed(foretold.of_life(material, life, "poll")):
+        if row["outcome"] != "averted" and abs(row["deadline_at_ms"] - heard_ms) <= STOPPED_WITHIN_MS:
+            over = words.clock(row["deadline_at_ms"], life["ended_at_ms"])
+            return (
+                f"Its poll interval had run out at {over}, about when its heartbeats stopped: a static member does not "
+                "leave then, it falls silent. (Inferred from the two instants.)"
+            )
+    return ""
+
+
+def _left(material: Material, life: Row) -> str:
+    reason = life["end_reason"]
+    said = f"; its own words: {words.quoted(reason)}" if reason else ", without giving a reason"
+    return words.stopped(f"{material.who(life['member_id'])} left{said}")
+
+
+def _rebalance_timeout(material: Material, life: Row) -> str:
+    timeout_ms = life["rebalance_timeout_ms"]
+    within = f" within the rebalance timeout ({words.span(timeout_ms)} is its own)" if timeout_ms is not None else ""
+    return f"{material.who(life['member_id'])} was dropped: it had not rejoined the rebalance{within}."
+
+
+def _sync_timeout(material: Material, life: Row) -> str:
+    return f"{material.who(life['member_id'])} was dropped: it had joined, but its SyncGroup did not come in time."
+
+
+def _join_timeout(material: Material, life: Row) -> str:
+    return f"{material.who(life['member_id'])} was dropped: it was new and its join was not completed in time."
+
+
+def _static_replaced(material: Material, life: Row) -> str:
+    static = words.name(life["group_instance_id"] or "")
+    return f"{material.who(life['member_id'])} was replaced: its static id {static} came back under a new member id."
+
+
+def _fenced(material: Material, life: Row) -> str:
+    static = f" {words.name(life['group_instance_id'])}" if life["group_instance_id"] else ""
+    return f"{material.who(life['member_id'])} was fenced: another process took its static id{static}."
+
+
+def _removed_by_admin(material: Material, life: Row) -> str:
+    reason = f"; the reason given: {words.quoted(life['end_reason'])}" if life["end_reason"] else ""
+    return words.stopped(f"{material.who(life['member_id'])} was removed by an admin{reason}")
+
+
+def _group_deleted(material: Material, life: Row) -> str:
+    return f"{material.who(life['member_id'])} was gone when the group was deleted."
+
+
+def _unknown(material: Material, life: Row) -> str:
+    return f"{material.who(life['member_id'])} is no longer a member; why cannot be told from what was read."
+
+
+_WHY = {
+    "session_expired": _session_expired,
+    "poll_timeout": _poll_timeout,
+    "left": _left,
+    "rebalance_timeout": _rebalance_timeout,
+    "sync_timeout": _sync_timeout,
+    "join_timeout": _join_timeout,
+    "static_replaced": _static_replaced,
+    "fenced": _fenced,
+    "removed_by_admin": _removed_by_admin,
+    "group_deleted": _group_deleted,
+    "unknown": _unknown,
+}
+"""Words for every end cause of `kardia.tables.END_CAUSES`; a test compares the two lists."""

@@ -1,0 +1,180 @@
+"""What was so at an instant: state, members, a rebalance under way, deadlines with what was left of them.
+
+`live` means that the tables keep up with the clock of whoever asks: then what is left counts down from `now_ms`. If
+not, what is left is told for the instant asked about, and silence after the end of the tables is called by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kardia.story import evidence, foretold, lives, words
+from kardia.story.facts import Material, Row, Sentence
+
+MEMBERS_MAX = 10
+"""Members whose deadlines are told one by one, the least margin first."""
+
+WARNINGS_MAX = 10
+
+
+def present(material: Material, at_ms: int, members: Collection[str] | None, *, live: bool) -> list[Sentence]:
+    """State, warnings, deadlines and limits, for all members or for some."""
+    found = [state(material, at_ms), *_warnings(material, at_ms, members), *_deadlines(material, at_ms, members, live)]
+    return [*found, *_limits(material, at_ms)]
+
+
+def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
+    """State of the group at an instant, since when, and who was in it."""
+    changes = [row for row in material.transitions if row["entity"] == "group" and row["at_ms"] <= at_ms]
+    there = members_at(material, at_ms)
+    names = words.listing([material.who(life["member_id"]) for life in there])
+    who = f"{words.count(len(there), 'member')}: {names}" if there else "no members"
+    if not changes:
+        return Sentence(at_ms, kind, f"Nothing is known of the state of the group at this instant; {who}.", "unknown")
+    last = changes[-1]
+    generation = f" in generation {last['generation_id']}" if last["generation_id"] is not None else ""
+    since = words.clock(last["at_ms"], at_ms)
+    text = (
+        f"The group was {words.name(last['to_state'])}{generation} since {since}, {who}.{_under_way(material, at_ms)}"
+    )
+    unsure = {"inferred": " (Inferred.)", "provisional": " (This may change.)", "unknown": " (Not sure.)"}
+    member_ids = tuple(life["member_id"] for life in there)
+    text += unsure.get(last["certainty"], "")
+    return Sentence(at_ms, kind, text, last["certainty"], member_ids, evidence.of(last))
+
+
+def members_at(material: Material, at_ms: int) -> list[Row]:
+    """Lives that an instant lies in."""
+    return [
+        life
+        for life in material.lives
+        if life["joined_at_ms"] <= at_ms and (life["ended_at_ms"] is None or life["ended_at_ms"] > at_ms)
+    ]
+
+
+def _under_way(material: Material, at_ms: int) -> str:
+    for row in reversed(material.rebalances):
+        if row["started_at_ms"] > at_ms:
+            continue
+        over_ms = row["completed_at_ms"]
+        if over_ms is not None and over_ms <= at_ms:
+            return ""
+        lasted = words.span(at_ms - row["started_at_ms"])
+        if over_ms is None:
+            return f" A rebalance had been under way for {lasted}; whom it waits for is known when it is over."
+        waited = [
+            material.who(entry["member_id"], entry["client_id"])
+            for entry in row["stragglers"] or ()
+            if row["started_at_ms"] + (entry["waited_ms"] or 0) > at_ms
+        ]
+        still = f" and waited for {words.listing(waited)}" if waited else ""
+        known = f" (known from {words.clock(row['known_at_ms'], at_ms)} on)" if row["known_at_ms"] > at_ms else ""
+        left = words.span(over_ms - at_ms)
+        return f" A rebalance had been under way for {lasted}{still}; it was over {left} later{known}."
+    return ""
+
+
+def _warnings(material: Material, at_ms: int, members: Collection[str] | None) -> list[Sentence]:
+    """Predictions that were open at the instant, with what became of them if that is known."""
+    found = []
+    for row in material.predictions:
+        over_ms = row["outcome_at_ms"]
+        is_open = row["predicted_at_ms"] <= at_ms and (row["outcome"] == "open" or (over_ms or 0) > at_ms)
+        if not is_open or (members is not None and row["member_id"] not in members):
+            continue
+        who = material.who(row["member_id"], row["client_id"])
+        left = _left(row["deadline_at_ms"] - at_ms)
+        text = f"Warning about {who}: its {foretold.TIMEOUTS[row['kind']]} is over at "
+        text += f"{words.clock(row['deadline_at_ms'], at_ms)} ({left}), said since "
+        text += f"{words.clock(row['predicted_at_ms'], at_ms)}."
+        if over_ms is not None:
+            became = {"came_true": "It struck", "averted": "It did not strike, which showed"}
+            text += f" {became.get(row['outcome'], 'It lost its evidence')} at {words.clock(over_ms, at_ms)}."
+        found.append(
+            Sentence(at_ms, "deadline", text, row["certainty"], (row["member_id"],), evidence.of_row("predictions"))
+        )
+    return found[-WARNINGS_MAX:]
+
+
+def _deadlines(material: Material, at_ms: int, members: Collection[str] | None, live: bool) -> list[Sentence]:
+    there = {life["member_id"] for life in members_at(material, at_ms)}
+    rows = [
+        row
+        for row in material.health
+        if row["member_id"] in there
+        and row["status"] != "ended"
+        and (members is None or row["member_id"] in members)
+        and row["at_ms"] <= at_ms
+    ]
+    rows.sort(key=lambda row: _least(row))
+    base_ms = material.now_ms if live and material.now_ms is not None else at_ms
+    found = [_deadline(material, row, base_ms) for row in rows[:MEMBERS_MAX]]
+    if len(rows) > MEMBERS_MAX:
+        text = f"{len(rows) - MEMBERS_MAX} more members have a wider margin."
+        found.append(Sentence(at_ms, "limit", text))
+    blind = there - {row["member_id"] for row in rows} if members is None else there & set(members)
+    if not rows and blind:
+        text = "No health row is near this instant: deadlines and margins cannot be told for it."
+        found.append(Sentence(at_ms, "limit", text, "unknown"))
+    return found
+
+
+def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
+    parts = []
+    if row["session_deadline_at_ms"] is not None and row["last_heard_at_ms"] is not None:
+        timeout = f" of {words.span(row['session_timeout_ms'])}" if row["session_timeout_ms"] is not None else ""
+        parts.append(
+            f"last heard at {words.clock(row['last_heard_at_ms'], base_ms)}, its session is over at "
+            f"{words.clock(row['session_deadline_at_ms'], base_ms)} unless it is heard "
+            f"({_left(row['session_deadline_at_ms'] - base_ms)}{timeout})"
+        )
+    if row["poll_deadline_at_ms"] is not None and row["last_poll_at_ms"] is not None:
+        sign = lives.POLL_SIGNS.get(row["poll_evidence"], "nothing")
+        bound = f", the poll at most {words.span(row['poll_error_bound_ms'])} earlier" * bool(
+            row["poll_error_bound_ms"]
+        )
+        interval = f" of {words.span(row['poll_interval_ms'])}" if row["poll_interval_ms"] is not None else ""
+        parts.append(
+            f"last sign of a poll at {words.clock(row['last_poll_at_ms'], base_ms)} ({sign}{bound}), its poll interval "
+            f"is over at {words.clock(row['poll_deadline_at_ms'], base_ms)} unless it polls "
+            f"({_left(row['poll_deadline_at_ms'] - base_ms)}{interval})"
+        )
+    known = "; ".join(parts) or "no deadline is known"
+    reasons = [words.quoted(reason) for reason in row["reasons"] or ()]
+    status = "" if row["status"] == "ok" else f" Status {words.name(row['status'])}: {words.listing(reasons)}."
+    sampled = f" (Seen at {words.clock(row['at_ms'], base_ms)}.)" if row["at_ms"] != base_ms else ""
+    text = f"{material.who(row['member_id'], row['client_id'])}: {known}.{status}{sampled}"
+    return Sentence(base_ms, "deadline", text, row["certainty"], (row["member_id"],), evidence.of_row("health"))
+
+
+def _limits(material: Material, at_ms: int) -> list[Sentence]:
+    """How far all this reaches, and what may be missing from it."""
+    found = []
+    reached_ms = material.complete_to_ms
+    if reached_ms is None:
+        found.append("No source says how far it has been read.")
+    elif at_ms >= reached_ms and material.stale:
+        age = f", {words.span(max(0, material.now_ms - reached_ms))} ago," if material.now_ms is not None else ""
+        found.append(
+            f"Everything logged up to {words.instant(reached_ms)}{age} is in the tables; what came later is not, or "
+            "not all of it."
+        )
+    if material.gaps:
+        found.append(
+            f"The logs of this cluster had {words.count(material.gaps, 'gap')}: silence in a gap says nothing."
+        )
+    if material.whole_from_ms is not None:
+        found.append(
+            f"What was before {words.instant(material.whole_from_ms)} was not read, because there is too much of it: "
+            "name a narrower time to see it."
+        )
+    return [Sentence(at_ms, "limit", text, "exact") for text in found]
+
+
+def _least(row: Row) -> tuple[int, str]:
+    deadlines = [at for at in (row["session_deadline_at_ms"], row["poll_deadline_at_ms"]) if at is not None]
+    return min(deadlines, default=1 << 62), row["member_id"]
+
+
+def _left(left_ms: int) -> str:
+    return f"{words.span(left_ms)} left" if left_ms >= 0 else f"passed {words.span(-left_ms)} before"

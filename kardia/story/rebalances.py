@@ -1,0 +1,191 @@
+"""What began a rebalance, whom it waited for, what it cost: one sentence at its start and one at its end."""
+
+from __future__ import annotations
+
+from kardia.story import evidence, links, words
+from kardia.story.facts import Material, Row, Sentence
+
+WAITED_MIN_MS = 1
+"""A wait shorter than that is none: the member came in the same millisecond."""
+
+SECOND_JOIN = "need to re-join with the given member-id"
+"""Words of every Java client that joins: the second step of the hand-out of its id (KIP-394), not a reason."""
+
+_BEGAN = {
+    "member_joined": "{who} joined",
+    "member_left": "{who} left",
+    "poll_timeout": "{who} gave up its membership, because its application had not polled in time",
+    "session_expired": "the session of {who} expired",
+    "pending_expired": "{who} had been given a member id and never joined with it",
+    "rebalance_timeout": "{who} had not rejoined in time and was dropped",
+    "sync_timeout": "the SyncGroup of {who} did not come in time",
+    "metadata_changed": "{who} rejoined with other metadata: other topics or other assignors",
+    "leader_rejoined": "the leader, {who}, rejoined: it saw other partitions or topics, or was asked to",
+    "static_replaced": "the static member {who} came back with another subscription",
+    "removed_by_admin": "an admin removed {who}",
+    "coordinator_loaded": "another coordinator took the group over",
+    "topic_metadata": "the topics changed",
+    "unknown": "something that cannot be told from what was read",
+}
+"""Words for every trigger of `kardia.tables.TRIGGERS`; a test compares the two lists."""
+
+_GONE = ("member_left", "poll_timeout", "session_expired", "rebalance_timeout", "sync_timeout", "removed_by_admin")
+
+
+def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
+    """It began: by whom or what, in the client's own words, and whether it follows from one before.
+
+    `alone`: no sentence about the trigger member stands beside it, so that this one tells who it is.
+    """
+    at_ms, member_id = row["started_at_ms"], row["trigger_member_id"]
+    who = material.who(member_id, row["trigger_client_id"])
+    if alone and member_id:
+        who = f"{who} ({material.identity(member_id)})"
+    trigger = _BEGAN.get(row["trigger"], "{who}: " + words.name(str(row["trigger"]))).format(who=who)
+    given = row["reason"] or ""
+    is_told = _end_that_began_it(material, row) is not None  # by the sentence about that end
+    is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
+    reason = words.stopped(f" Its own words: {words.quoted(given)}") if is_reason else ""
+    certainty = _certainty(material, row)
+    link, linked = links.before(material, row)
+    before = row["members_before"]
+    was = f"generation {row['generation_before']}" + (f", {words.count(before, 'member')}" if before else "")
+    text = f"A rebalance began ({was}): {trigger}.{reason}{_unsure(row['trigger'], certainty)}{link}"
+    members = tuple(dict.fromkeys([*([member_id] if member_id else []), *linked]))
+    found = evidence.of(material.transition(at_ms, "PreparingRebalance")) or evidence.of_row("rebalances")
+    return Sentence(at_ms, "rebalance_began", text, certainty, members, found)
+
+
+def ended(material: Material, row: Row) -> Sentence | None:
+    """It was over: phases, waits, cost; None while it lasts (`present` tells of it)."""
+    began_ms, joined_ms, at_ms = row["started_at_ms"], row["joined_at_ms"], row["completed_at_ms"]
+    if joined_ms is None:
+        return None
+    member_ids = tuple(entry["member_id"] for entry in row["stragglers"] or ())
+    if at_ms is None:
+        return _without_assignment(material, row)
+    if row["members_after"] == 0:
+        text = f"The group became empty (generation {row['generation_after']}): no member is left."
+        found = evidence.of(material.transition(joined_ms, "Empty"))
+        return Sentence(at_ms, "rebalance_ended", text, "exact", member_ids, found or evidence.of_row("rebalances"))
+    phases = f"join phase {words.span(joined_ms - began_ms)}, sync phase {words.span(at_ms - joined_ms)}"
+    text = (
+        f"The rebalance was over after {words.span(at_ms - began_ms)} ({phases}): generation {row['generation_after']}"
+        f" with {words.count(row['members_after'] or 0, 'member')}{_chosen(material, row)}."
+        f"{waited(material, row)}{_cost(material, row)}"
+    )
+    found = evidence.of(
+        material.transition(joined_ms, "CompletingRebalance"), _after(material, "Stable", at_ms)
+    ) or evidence.of_row("rebalances")
+    return Sentence(at_ms, "rebalance_ended", text, "exact", member_ids, found)
+
+
+def waited(material: Material, row: Row) -> str:
+    """Whom it waited for and how long; those who never came first."""
+    entries = [entry for entry in row["stragglers"] or () if (entry["waited_ms"] or 0) >= WAITED_MIN_MS]
+    gone = [_wait(material, entry) for entry in entries if not entry["joined"]]
+    came = [_wait(material, entry) for entry in entries if entry["joined"]]
+    text = f" It waited in vain for {words.listing(gone)}: dropped." if gone else ""
+    return text + (f" It waited for {words.listing(came)}." if came else "")
+
+
+def waits_ms(material: Material, row: Row) -> dict[str, int] | None:
+    """How long each member of the new generation stood still, from its JoinGroup to the end; None if it is not over.
+
+    When a member joined is known of those that were waited for and of new ones. The others joined at once or a moment
+    later: they waited that long at most, and are counted together under the empty name.
+    """
+    at_ms, began_ms = row["completed_at_ms"], row["started_at_ms"]
+    if at_ms is None or not row["members_after"]:
+        return None
+    came = {
+        life["member_id"]: life["joined_at_ms"] - began_ms
+        for life in material.lives
+        if began_ms <= life["joined_at_ms"] <= row["joined_at_ms"] and _is_in(life, row["joined_at_ms"])
+    }
+    came |= {entry["member_id"]: entry["waited_ms"] or 0 for entry in row["stragglers"] or () if entry["joined"]}
+    lasted_ms = at_ms - began_ms
+    found = {member_id: max(0, lasted_ms - after_ms) for member_id, after_ms in came.items()}
+    others = max(0, row["members_after"] - len(found))
+    return found | ({"": others * lasted_ms} if others else {})
+
+
+def _cost(material: Material, row: Row) -> str:
+    found = waits_ms(material, row)
+    if not found or row["members_after"] == 1:
+        return ""
+    named = sorted(((wait, member_id) for member_id, wait in found.items() if member_id), reverse=True)
+    parts = [f"{material.who(member_id)} {words.span(wait)}" for wait, member_id in named]
+    if "" in found:
+        others = [
+            material.who(life["member_id"])
+            for life in material.lives
+            if life["member_id"] not in found and _is_in(life, row["joined_at_ms"])
+        ]
+        parts.append(f"{words.listing(others) or 'others'} at most {words.span(found[''])}")
+    most = "at most " if "" in found else ""
+    return f" Members stood still for {most}{words.span(sum(found.values()))} in sum ({words.listing(parts)})."
+
+
+def _is_in(life: Row, at_ms: int) -> bool:
+    return bool(life["joined_at_ms"] <= at_ms and (life["ended_at_ms"] is None or life["ended_at_ms"] > at_ms))
+
+
+def _wait(material: Material, entry: Row) -> str:
+    return f"{material.who(entry['member_id'], entry['client_id'])} ({words.span(entry['waited_ms'])})"
+
+
+def _chosen(material: Material, row: Row) -> str:
+    leader, assignor = row["leader_member_id"], row["protocol_name"]
+    return words.clauses(
+        (
+            f", leader {material.who(leader)}" if leader else "",
+            f"assignor {words.name(assignor)}" if assignor else "",
+        )
+    )
+
+
+def _without_assignment(material: Material, row: Row) -> Sentence | None:
+    """The join phase ended and no assignment came: the next rebalance began first. None if it is still awaited."""
+    later = [other for other in material.rebalances if other["started_at_ms"] >= row["joined_at_ms"] and other != row]
+    if not later:
+        return None
+    at_ms = row["joined_at_ms"]
+    text = (
+        f"Generation {row['generation_after']} began after {words.span(at_ms - row['started_at_ms'])}, but its "
+        f"assignment never came: the next rebalance began at {words.clock(later[0]['started_at_ms'], at_ms)}."
+        f"{waited(material, row)}"
+    )
+    found = evidence.of(material.transition(at_ms, "CompletingRebalance")) or evidence.of_row("rebalances")
+    return Sentence(at_ms, "rebalance_ended", text, row["certainty"], (), found)
+
+
+def _certainty(material: Material, row: Row) -> str:
+    """A rebalance that an end began is as sure as that end: it may have been confirmed after this row was written."""
+    life = _end_that_began_it(material, row)
+    return str(row["certainty"] if life is None else life["certainty"])
+
+
+def _end_that_began_it(material: Material, row: Row) -> Row | None:
+    """The life whose end, at the same instant, began a rebalance."""
+    life = material.life_at(row["trigger_member_id"], row["started_at_ms"])
+    if row["trigger"] not in _GONE or life is None or life["ended_at_ms"] != row["started_at_ms"]:
+        return None
+    return life
+
+
+def _unsure(trigger: str, certainty: str) -> str:
+    if certainty == "exact" or trigger == "unknown":
+        return ""
+    return {
+        "inferred": " (Inferred: it follows from what was seen, nobody said it.)",
+        "provisional": " (This may change when an answer that is still awaited completes.)",
+    }.get(certainty, " (Not sure: the evidence is missing.)")
+
+
+def _after(material: Material, to_state: str, at_ms: int) -> Row | None:
+    """The first transition of the group into a state at or after an instant, before it goes on to another."""
+    for row in material.transitions:
+        if row["entity"] == "group" and row["at_ms"] >= at_ms:
+            return row if row["to_state"] == to_state else None
+    return None

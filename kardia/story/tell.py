@@ -1,0 +1,168 @@
+"""The order of the sentences: `explain`, the story of a group or of some of its members, and `why`, its last turn.
+
+Puts the sentences of the other files together; words nothing but what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from kardia.story import evidence, foretold, lives, present, rebalances, words
+from kardia.story.facts import KINDS, Material, Row, Sentence, Story
+
+SENTENCES_MAX = 200
+"""Sentences of a story unless told otherwise; the latest are kept, and it is said how many were not."""
+
+_RANK = {kind: rank for rank, kind in enumerate(KINDS)}
+
+_CHANGES = {
+    "coordinator_loaded": "A coordinator loaded the group: every session timer began anew.",
+    "group record": "The group was there already when it was first read of; __consumer_offsets tells of it.",
+    "no rebalance: answered as stable": "The rebalance that was thought to be under way was none: a member of the old "
+    "generation was answered as in a stable group.",
+    "generation restarted": "The group had died and began anew with its first generation.",
+    "deleted": "The group was deleted, or expired.",
+}
+"""Causes of a group's transitions that no rebalance tells of."""
+
+
+class NoSuchMember(LookupError):  # noqa: N818 - named for what was asked for
+    """No member of the material is meant by a word."""
+
+
+def matching(material: Material, text: str) -> tuple[str, ...]:
+    """Member ids that a word means: that id, or else every member with that client.id or that static id."""
+    if text in material.by_member:
+        return (text,)
+    return tuple(
+        member_id
+        for member_id, life in material.by_member.items()
+        if text in (life["client_id"], life["group_instance_id"])
+    )
+
+
+def explain(
+    material: Material,
+    *,
+    member: str | None = None,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    at_ms: int | None = None,
+    sentences_max: int = SENTENCES_MAX,
+) -> Story:
+    """What happened from `from_ms` to before `to_ms` and what was so at the end; with `at_ms` only what was so then.
+
+    `member` is a member id, a client.id or a static id; NoSuchMember if no member of the material has it.
+    """
+    members = None if member is None else frozenset(_matched(material, member))
+    if at_ms is not None:
+        running = [row for row in material.rebalances if _spans(row, at_ms) and row["completed_at_ms"] != at_ms]
+        told = [rebalances.began(material, row, alone=True) for row in running[-1:]]
+        told += present.present(material, at_ms, members, live=False)
+        return Story(material.cluster_id, material.group_id, member, at_ms, at_ms, tuple(told))
+    told = [
+        sentence
+        for sentence in _all(material, members, from_ms)
+        if (from_ms is None or sentence.at_ms >= from_ms) and (to_ms is None or sentence.at_ms < to_ms)
+    ]
+    if material.whole_from_ms is not None:
+        told = [sentence for sentence in told if sentence.at_ms >= material.whole_from_ms]
+    left_out = max(0, len(told) - sentences_max)
+    told = told[left_out:]
+    end_ms = _end_ms(material) if to_ms is None else to_ms
+    if left_out:
+        text = f"{words.count(left_out, 'earlier sentence')} left out; name a narrower time, or a higher limit."
+        told.insert(0, Sentence(told[0].at_ms if told else end_ms, "limit", text))
+    if from_ms is not None:
+        told.insert(0, present.state(material, from_ms, "context"))
+    told += present.present(material, end_ms, members, live=to_ms is None and not material.stale)
+    return Story(material.cluster_id, material.group_id, member, from_ms, to_ms, tuple(told))
+
+
+def why(material: Material, *, at_ms: int | None = None) -> Story:
+    """The last rebalance or eviction at or before an instant: what began it, whom it waited for, how it ended."""
+    shown_at_ms = _end_ms(material) if at_ms is None else at_ms
+    begun = [row for row in material.rebalances if row["started_at_ms"] <= shown_at_ms]
+    gone = [
+        life for life in material.lives if life["end_cause"] in lives.EVICTIONS and life["ended_at_ms"] <= shown_at_ms
+    ]
+    told: list[Sentence] = []
+    evicted = max(gone, key=lambda life: int(life["ended_at_ms"])) if gone else None
+    if begun and (evicted is None or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]):
+        told = _turn(material, begun[-1])
+    elif evicted is not None:
+        around = [row for row in begun if _spans(row, evicted["ended_at_ms"])]
+        told = _turn(material, around[-1]) if around else []
+        told.append(lives.ended(material, evicted))
+    else:
+        text = "Nothing to explain: no rebalance and no eviction is known up to this instant."
+        told = [Sentence(shown_at_ms, "limit", text, "unknown")]
+    told = [sentence for sentence in _in_order(told) if sentence.at_ms <= shown_at_ms]
+    told.append(present.state(material, shown_at_ms))
+    return Story(material.cluster_id, material.group_id, None, None, None if at_ms is None else at_ms + 1, tuple(told))
+
+
+def _turn(material: Material, row: Row) -> list[Sentence]:
+    """A rebalance with the end or the beginning of a membership that began it."""
+    life = material.life_at(row["trigger_member_id"], row["started_at_ms"])
+    because = life is not None and life["ended_at_ms"] == row["started_at_ms"]
+    told = [lives.ended(material, life)] if because and life is not None else []
+    told.append(rebalances.began(material, row, alone=True))
+    over = rebalances.ended(material, row)
+    return [*told, over] if over is not None else told
+
+
+def _all(material: Material, members: Collection[str] | None, from_ms: int | None) -> list[Sentence]:
+    """Every sentence about the past, in order; of some members only what is about them."""
+
+    def about(*sentences: Sentence) -> bool:
+        return members is None or any(member in members for one in sentences for member in one.member_ids)
+
+    told = [one for one in foretold.sentences(material) if about(one)]
+    for life in material.lives:
+        pair = [lives.joined(material, life)]
+        if life["ended_at_ms"] is not None:
+            pair.append(lives.ended(material, life))
+        told += pair if about(*pair) else []
+    for row in material.rebalances:
+        over = rebalances.ended(material, row)
+        pair = [rebalances.began(material, row), *([over] if over is not None else [])]
+        if not about(*pair):
+            continue
+        if from_ms is not None and pair[0].at_ms < from_ms and _spans(row, from_ms):
+            text = f"(It began at {words.clock(pair[0].at_ms, from_ms)}.) {pair[0].text}"
+            pair[0] = replace(pair[0], at_ms=from_ms, text=text)
+        told += pair
+    if members is None:
+        told += [
+            Sentence(row["at_ms"], "context", _CHANGES[row["cause"]], row["certainty"], (), evidence.of(row))
+            for row in material.transitions
+            if row["entity"] == "group" and row["cause"] in _CHANGES
+        ]
+    return _in_order(told)
+
+
+def _in_order(told: list[Sentence]) -> list[Sentence]:
+    return sorted(told, key=lambda sentence: (sentence.at_ms, _RANK[sentence.kind]))
+
+
+def _spans(row: Row, at_ms: int) -> bool:
+    """Whether a rebalance was under way at an instant."""
+    over_ms = row["completed_at_ms"]
+    return bool(row["started_at_ms"] <= at_ms and (over_ms is None or over_ms >= at_ms))
+
+
+def _matched(material: Material, member: str) -> tuple[str, ...]:
+    found = matching(material, member)
+    if not found:
+        raise NoSuchMember(member)
+    return found
+
+
+def _end_ms(material: Material) -> int:
+    """The instant that the present is told for: now while the tables keep up, else as far as they say anything."""
+    if not material.stale and material.now_ms is not None:
+        return material.now_ms
+    seen = [int(row["at_ms"]) for rows in (material.health, material.transitions) for row in rows]
+    return max([*seen, material.complete_to_ms or 0])

@@ -1,0 +1,117 @@
+"""How names, instants and durations are written. Every text that a stranger chose passes `name` or `quoted`.
+
+Ids of groups and members, client ids and reasons may hold anything: control characters, terminal escapes, marks of
+direction, a whole sentence. They are never interpreted: what is not plain stands in quotes, what is not printable is
+escaped, what is long is cut in the middle. Backslash and quote are escaped as well, so that the writing is unambiguous.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+NAME_CHARS_MAX = 80
+"""Longest name shown; Kafka's own member ids are a client.id and 37 characters."""
+
+REASON_CHARS_MAX = 200
+LISTED_MAX = 10
+"""Names in one sentence; the rest is counted."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INSTANT_MAX_MS = 253_402_300_799_999
+_DAY_MS = 86_400_000
+_PLAIN = re.compile(r"[A-Za-z0-9_.:@/+#~=-]+")
+_UUID_AT_END = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+
+
+def escaped(text: str) -> str:
+    """Printable text: other characters, combining marks, backslash and quote as escapes."""
+    return "".join(_escape(character) for character in text)
+
+
+def _escape(character: str) -> str:
+    if character in ('"', "\\"):
+        return "\\" + character
+    if character.isprintable() and unicodedata.category(character) not in ("Mn", "Me"):
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def shortened(text: str, chars_max: int) -> str:
+    """A long text without its middle."""
+    if len(text) <= chars_max:
+        return text
+    head = (chars_max - 1) * 2 // 3
+    return text[:head] + "…" + text[-(chars_max - 1 - head) :]
+
+
+def quoted(text: str, chars_max: int = REASON_CHARS_MAX) -> str:
+    """A stranger's words, in quotes."""
+    return f'"{shortened(escaped(shortened(text, chars_max)), 4 * chars_max)}"'
+
+
+def stopped(text: str) -> str:
+    """A sentence with its full stop, which may stand inside the last quote already."""
+    return text if text.endswith((".", '."')) else text + "."
+
+
+def name(text: str, chars_max: int = NAME_CHARS_MAX) -> str:
+    """An id as it is where it is plain; in quotes and escaped where it could be taken for something else."""
+    return shortened(text, chars_max) if _PLAIN.fullmatch(text) else quoted(text, chars_max)
+
+
+def short_id(member_id: str) -> str:
+    """What tells a member id from others of the same client: the head of its UUID, or its last characters."""
+    found = _UUID_AT_END.search(member_id)
+    return found[1] if found else name(member_id if len(member_id) <= 24 else "…" + member_id[-12:], 24)
+
+
+def instant(at_ms: int) -> str:
+    """RFC 3339, UTC, with milliseconds; the number itself where no calendar holds it."""
+    if not 0 <= at_ms <= _INSTANT_MAX_MS:
+        return f"{at_ms} ms"
+    moment = _EPOCH + at_ms * timedelta(milliseconds=1)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def clock(at_ms: int, beside_ms: int) -> str:
+    """Time of day where another instant of the same day stands beside it, else the whole instant."""
+    return instant(at_ms)[11:-1] if at_ms // _DAY_MS == beside_ms // _DAY_MS else instant(at_ms)
+
+
+def span(duration_ms: float) -> str:
+    """A duration: to the millisecond below a minute, to the second above."""
+    whole = round(abs(duration_ms))
+    sign = "-" if duration_ms < 0 and whole else ""
+    if whole < 1_000:
+        return f"{sign}{whole} ms"
+    if whole < 60_000:
+        return f"{sign}{whole / 1000:.3f}".rstrip("0").rstrip(".") + " s"
+    seconds = whole // 1000
+    for size, unit, below, unit_below in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            rest = seconds % size // below
+            return f"{sign}{seconds // size} {unit}" + (f" {rest} {unit_below}" if rest else "")
+    raise AssertionError(f"{duration_ms} ms: a minute or more has a unit")
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listing(items: Sequence[str], listed_max: int = LISTED_MAX) -> str:
+    """`a, b and c`; what is beyond the bound is counted."""
+    if len(items) > listed_max:
+        return ", ".join(items[:listed_max]) + f" and {len(items) - listed_max} more"
+    if len(items) < 2:
+        return "".join(items)
+    return ", ".join(items[:-1]) + f" and {items[-1]}"
+
+
+def clauses(parts: Iterable[str]) -> str:
+    """Parts of a sentence that are there, with commas."""
+    return ", ".join(part for part in parts if part)

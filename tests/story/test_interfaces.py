@@ -1,0 +1,286 @@
+"""The verbs as a person calls them: the same from tables and from a server; evidence, windows, formats, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kardia.command.answers import HttpAnswers, TableAnswers
+from kardia.command.questions import Questions
+from kardia.story.facts import KINDS
+from kardia.tables import CERTAINTIES, TABLES
+from spark_jobs.schemas import to_arrow
+from tests.api.written import NOW_MS, Tables, health, member, progress, row_of, transition
+from tests.story.conftest import kardia, replayed, sentences, wall_ms
+
+INSIDE = "2026-11-20T21:51:50.000Z"
+"""Inside the recording of c04: what was so then does not depend on today's clock."""
+
+QUESTIONS: tuple[tuple[str, ...], ...] = (
+    ("explain", "--group", "g04", "--to", INSIDE, "--evidence"),
+    ("explain", "--group", "g04", "--at", INSIDE, "-o", "json"),
+    ("explain", "--group", "g04", "--member", "c04-b", "--from", "1795211497000", "--to", INSIDE),
+    ("why", "g04", "--at", INSIDE),
+    ("why", "g04s", "--at", INSIDE, "-o", "json"),
+    ("groups", "--list"),
+    ("group", "g04", "--state", "-o", "yaml"),
+    ("group", "g04", "--members", "-o", "json"),
+    ("member", "g04", "c04-b", "-o", "json"),
+    ("explain", "--group", "nowhere"),
+    ("explain", "--group", "g04", "--member", "nobody"),
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_tables_and_server_answer_alike(tables: Path, url: str, question: tuple[str, ...]) -> None:
+    by_tables = kardia(*question, "--tables", tables, "--cluster", "c04")
+    by_server = kardia(*question, "--api", url, "--cluster", "c04")
+    assert by_tables.code == by_server.code
+    assert by_tables.out == by_server.out
+    assert by_tables.err.replace(str(tables), url) == by_server.err
+    assert by_tables.out or by_tables.err
+
+
+def test_tables_and_server_give_the_same_material(tables: Path, url: str) -> None:
+    found = []
+    for answers in (TableAnswers(tables), HttpAnswers(url)):
+        with answers:
+            material = Questions(answers, "c04").material("g04", None, None, events=True)
+            found.append((material.transitions, material.rebalances, material.lives, material.predictions))
+    for one, other in zip(*found, strict=True):
+        assert [_timeless(row) for row in one] == [_timeless(row) for row in other]
+        assert one
+
+
+def _timeless(row: Any) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("session", "poll", "remaining_ms")}
+
+
+def test_json_has_the_shape_that_it_promises(tables: Path) -> None:
+    said = kardia("explain", "--tables", tables, "--cluster", "c04", "--group", "g04", "--to", INSIDE, "-o", "json")
+    assert said.out.isascii()
+    story = said.json()
+    assert set(story) == {"cluster_id", "group_id", "member_id", "from", "to", "sentences"}
+    assert (story["cluster_id"], story["group_id"], story["member_id"]) == ("c04", "g04", None)
+    for sentence in story["sentences"]:
+        assert set(sentence) == {"at", "at_ms", "kind", "text", "certainty", "member_ids", "evidence"}
+        assert sentence["kind"] in KINDS
+        assert sentence["certainty"] in CERTAINTIES
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", sentence["at"])
+        assert sentence["text"].endswith((".", ".)", '."'))
+    assert {"joined", "ended", "rebalance_began", "rebalance_ended", "state"} <= {
+        sentence["kind"] for sentence in story["sentences"]
+    }
+
+
+def test_instants_are_taken_as_rfc_3339_and_as_epoch_milliseconds(tables: Path) -> None:
+    assert sentences(tables, "c04", "g04", "--at", INSIDE) == sentences(tables, "c04", "g04", "--at", "1795211510000")
+
+
+def test_nothing_after_the_instant_is_told(tables: Path) -> None:
+    for sentence in sentences(tables, "c04", "g04", "--to", INSIDE):
+        assert sentence["at_ms"] <= 1_795_211_510_000
+
+
+def test_at_an_instant_only_what_was_so_is_told(tables: Path) -> None:
+    found = sentences(tables, "c04", "g04", "--at", "2026-11-20T21:51:37.500Z")
+    assert [one["kind"] for one in found] == ["rebalance_began", "state", "limit"]
+    assert "apache-kafka-java 3.9.2 at 127.0.0.1" in found[0]["text"], "who began the rebalance that was under way"
+    assert (
+        "under way for 188 ms and waited for c04-d and c04-b (45eb9731); it was over 831 ms later" in found[1]["text"]
+    )
+    assert [one["kind"] for one in sentences(tables, "c04", "g04", "--at", INSIDE)] == ["state", "limit"]
+
+
+def test_an_evidence_names_the_very_line(tables: Path) -> None:
+    """The byte that the sentence about a LeaveGroup names is the first of its line in the log."""
+    import gzip
+
+    from tests.support.stories import Story
+
+    ended = next(one for one in sentences(tables, "c04", "g04") if one["kind"] == "ended" and "c04-a" in one["text"])
+    (evidence,) = ended["evidence"]
+    log = gzip.decompress((Story("c04_mpi-3.9.2").folder / "kafka-request.log.gz").read_bytes())
+    line = log[evidence["start"] :].split(b"\n", 1)[0]
+    assert b'"requestApiKeyName":"LEAVE_GROUP"' in line
+    assert ended["member_ids"][0].encode() in line
+    said = kardia("explain", "--tables", tables, "--cluster", "c04", "--group", "g04", "--evidence")
+    assert f"the line at byte {evidence['start']} of 127.0.0.1:21040/request/" in said.out
+
+
+def test_an_archived_event_is_named_with_its_kind_and_client(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    tables.create("events")
+    event = row_of(
+        TABLES["events"],
+        group_id="orders",
+        event_id="e",
+        kind="leave_group",
+        source="b1/request/abc",
+        start=4_200,
+        end=4_900,
+        logged_at_ms=float(NOW_MS),
+        client_id="app",
+    )
+    tables.batch(
+        0,
+        member("orders", "m1", joined_at_ms=NOW_MS - 9_000, ended_at_ms=NOW_MS, end_cause="left"),
+        transition("orders", 1, "Stable", at_ms=NOW_MS - 9_000),
+        transition(
+            "orders", 2, "Absent", entity="member", member_id="m1", evidence="b1/request/abc@4200", at_ms=NOW_MS
+        ),
+        progress(NOW_MS),
+        ("events", event),
+    )
+    said = kardia("explain", "--tables", tables.root, "--group", "orders", "--evidence")
+    line = "the line at byte 4200 of b1/request/abc, leave_group of app, logged 2025-10-09T08:53:20.000Z"
+    assert line in said.out
+    assert "no line" in said.out, "the other transition names no position"
+    assert to_arrow(TABLES["events"], [event], 0).num_rows == 1
+
+
+def test_a_live_group_counts_down(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    now_ms = wall_ms()
+    tables.batch(
+        0,
+        member("orders", "steady", joined_at_ms=now_ms - 60_000, client_id="steady"),
+        member("orders", "weak", joined_at_ms=now_ms - 60_000, client_id="weak"),
+        transition("orders", 1, "Stable", at_ms=now_ms - 59_000),
+        health("orders", "steady", at_ms=now_ms, session_deadline_at_ms=now_ms + 90_000, client_id="steady"),
+        health("orders", "weak", at_ms=now_ms, session_deadline_at_ms=now_ms + 60_000, client_id="weak", status="late"),
+        progress(now_ms),
+    )
+    where = ("--tables", tables.root)
+    shown = kardia("group", "orders", "--members", *where).out.splitlines()
+    assert [line.split()[0] for line in shown[1:3]] == ["weak", "steady"], "the worst margin first"
+    left_s = float(re.split(r" {2,}", shown[1])[2].removesuffix(" s"))
+    assert 30 < left_s <= 60
+    told = kardia("explain", "--group", "orders", "-o", "json", *where).json()["sentences"]
+    assert any("weak: last heard" in one["text"] and "left of 10 s" in one["text"] for one in told)
+    assert not any(one["kind"] == "limit" for one in told)
+
+
+def test_the_options_of_kafkas_own_tool_show_the_same(tables: Path) -> None:
+    where = ("--tables", tables, "--cluster", "c04")
+
+    def same(text: str) -> str:
+        return re.sub(r", [^,]+ ago", "", text)  # the age goes on between two calls
+
+    for options in (("--members", "--verbose"), ("--state",)):
+        habit = kardia("groups", "--describe", "--group", "g04", *options, *where)
+        assert habit.code == 0
+        assert same(habit.out) == same(kardia("group", "g04", *options, *where).out)
+    assert "c04-b" in kardia("groups", "--describe", "--group", "g04", "--members", *where).out
+    assert kardia("groups", "--list", *where).out.split() == ["g04", "g04s"]
+
+
+def test_yaml_and_json_say_the_same(tables: Path) -> None:
+    where = ("--tables", tables, "--cluster", "c04")
+    as_json = kardia("group", "g04", "--state", "-o", "json", *where)
+    assert yaml.safe_load(kardia("group", "g04", "--state", "-o", "yaml", *where).out) == as_json.json()
+
+
+REFUSALS: tuple[tuple[tuple[str, ...], int, str], ...] = (
+    (("why", "g04", "--at", "yesterday"), 2, '--at "yesterday" is neither'),
+    (("explain", "--group", "g04", "--from", INSIDE, "--to", "1000"), 2, "the story ends before --from"),
+    (("explain", "--group", "g04", "--at", INSIDE, "--to", INSIDE), 2, "expected one of the two"),
+    (("explain", "--group", "g4"), 1, "has no group g4; expected one such as g04"),
+    (("explain", "--group", "g04", "--member", "c04-z"), 1, "has no member c04-z; expected a member id"),
+    (("member", "g04", "c04-z"), 1, "has no member c04-z"),
+    (("groups", "--describe"), 2, "name it with --group"),
+)
+
+
+@pytest.mark.parametrize(("question", "code", "sentence"), REFUSALS)
+def test_a_refusal_is_one_sentence(tables: Path, question: tuple[str, ...], code: int, sentence: str) -> None:
+    said = kardia(*question, "--tables", tables, "--cluster", "c04")
+    assert said.code == code
+    assert said.out == ""
+    assert sentence in said.err
+    assert said.err.startswith(f"kardia {question[0]}: ")
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_place_that_has_no_answer_is_refused(tables: Path, tmp_path: Path, url: str) -> None:
+    several = kardia("groups", "--tables", tables)
+    assert (several.code, "name it with --cluster" in several.err) == (2, True)
+    missing = kardia("groups", "--tables", tables, "--cluster", "none")
+    assert (missing.code, "No cluster of this name" in missing.err) == (1, True)
+    empty = kardia("groups", "--tables", tmp_path)
+    assert (empty.code, "do not exist yet" in empty.err) == (1, True)
+    nowhere = kardia("groups", "--tables", tmp_path / "nowhere")
+    assert (nowhere.code, "is no directory" in nowhere.err) == (2, True)
+    both = kardia("groups", "--tables", tables, "--api", url)
+    assert (both.code, "expected one of them" in both.err) == (2, True)
+    away = kardia("groups", "--api", "http://127.0.0.1:9")
+    assert (away.code, "expected a running `kardia serve`" in away.err) == (1, True)
+    for bad in ("127.0.0.1:8765", "ftp://127.0.0.1", "http://", "http://[::1"):
+        refused = kardia("groups", "--api", bad)
+        assert (refused.code, "is no address" in refused.err) == (2, True), refused.err
+    other = kardia("groups", "--api", url + "/page")
+    assert other.code == 1
+
+
+def test_a_token_is_asked_for_and_taken(tables: Path, tmp_path: Path) -> None:
+    from api.settings import ApiSettings
+    from tests.api.conftest import running
+
+    token = tmp_path / "tokens"
+    token.write_text("abcdefghijklmnopqrstuvwxyz0123456789\n")
+    with running(ApiSettings(tables=tables, token_file=token), wall_ms) as url:
+        question = ("groups", "--list", "--cluster", "c04", "--api", url)
+        refused = kardia(*question)
+        assert (refused.code, "--token-file" in refused.err) == (1, True)
+        deadline = time.monotonic() + 20
+        while (said := kardia(*question, "--token-file", token)).code and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert said.out.split() == ["g04", "g04s"]
+    unreadable = kardia("groups", "--api", url, "--token-file", tmp_path / "none")
+    assert (unreadable.code, "cannot be read" in unreadable.err) == (2, True)
+
+
+def test_watch_shows_and_ends_cleanly_with_ctrl_c(tables: Path) -> None:
+    words = [sys.executable, "-m", "kardia.command.main", "watch", "--tables", str(tables), "--cluster", "c04"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        first = watching.stdout.readline()
+        os.kill(watching.pid, signal.SIGINT)
+        rest = watching.stdout.read()
+        assert watching.wait(30) == 0
+        assert first.startswith("GROUP")
+        assert "g04s" in rest
+        assert rest.endswith("Stopped.\n")
+        assert "Traceback" not in watching.stderr.read()
+
+
+def test_watch_of_one_group_stops_after_its_time(tables: Path) -> None:
+    said = kardia("watch", "g04", "--for", "0.5", "--tables", tables, "--cluster", "c04")
+    assert said.code == 0
+    assert "Group g04 of cluster c04" in said.out
+    assert json.dumps(said.out).isascii()
+
+
+def test_the_page_about_the_command_line_shows_what_it_says(tmp_path: Path) -> None:
+    """Every output in docs/cli.md is that of its command; only the age of the tables goes on."""
+    replayed(tmp_path / "out", "c04")
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    shown = re.findall(r"^```\n\$ kardia (.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
+    assert len(shown) >= 6
+    for question, output in shown:
+        said = kardia(*question.replace("--tables out", f"--tables {tmp_path / 'out'}").split())
+        expected, found = (re.sub(r", [^,]+ ago", "", text) for text in (output, said.out))
+        assert [line.rstrip() for line in found.splitlines()] == expected.splitlines(), question

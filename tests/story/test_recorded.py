@@ -1,0 +1,202 @@
+"""Recorded stories told by `kardia explain`, against what the broker's own log and the driver say happened.
+
+The truth is `expect.json` of each recording; instants may be off by 10 ms, as the tables promise.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.story.conftest import STORIES, kardia, sentences
+from tests.support.stories import Story
+
+WITHIN_MS = 10
+GROUPS = {"c01": "g01", "c04": "g04", "c05": "g05", "c06": "g06", "c09": "g09", "c10": "g10", "c13": "g13"}
+ALL = [*GROUPS.items(), ("c04", "g04s")]
+
+
+def of_kind(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [one for one in found if one["kind"] == kind]
+
+
+def near(found: list[dict[str, Any]], at_ms: float, within_ms: float = WITHIN_MS) -> list[dict[str, Any]]:
+    return [one for one in found if abs(one["at_ms"] - at_ms) <= within_ms]
+
+
+def expected(cluster: str, group: str, what: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = Story(STORIES[cluster]).expect[what]
+    return [row for row in rows if row["group"] == group]
+
+
+@pytest.mark.parametrize(("cluster", "group"), ALL)
+def test_every_eviction_and_leave_is_told_and_none_invented(tables: Path, cluster: str, group: str) -> None:
+    ended = of_kind(sentences(tables, cluster, group), "ended")
+    gone = {one["member_ids"][0]: one for one in ended if "was replaced" not in one["text"]}
+    evictions = {row["member_id"]: row for row in expected(cluster, group, "evictions")}
+    leaves = {row["member_id"]: row for row in expected(cluster, group, "leaves")}
+    assert gone.keys() == evictions.keys() | leaves.keys()
+    for member_id, row in (evictions | leaves).items():
+        assert abs(gone[member_id]["at_ms"] - row["t"]) <= WITHIN_MS
+        assert row["client_id"] in gone[member_id]["text"]
+
+
+@pytest.mark.parametrize(("cluster", "group"), ALL)
+def test_an_eviction_says_when_the_member_was_last_heard(tables: Path, cluster: str, group: str) -> None:
+    for row in expected(cluster, group, "evictions"):
+        (told,) = [
+            one
+            for one in of_kind(sentences(tables, cluster, group), "ended")
+            if one["member_ids"] == [row["member_id"]]
+        ]
+        heard = re.search(r"last heard at (\d\d):(\d\d):(\d\d\.\d{3})", told["text"])
+        assert heard is not None, told["text"]
+        of_day_ms = (int(heard[1]) * 3_600 + int(heard[2]) * 60 + float(heard[3])) * 1_000
+        assert abs(of_day_ms - row["last_contact"] % 86_400_000) <= WITHIN_MS
+        assert f"session timeout of {row['session_ms'] // 1000} s" in told["text"]
+        assert re.search(r"predicted at [\d:.]+, [\d.]+ m?s ahead", told["text"])
+
+
+@pytest.mark.parametrize(("cluster", "group"), ALL)
+def test_every_rebalance_is_told_with_trigger_phases_and_straggler(tables: Path, cluster: str, group: str) -> None:
+    found = sentences(tables, cluster, group)
+    began, over = of_kind(found, "rebalance_began"), of_kind(found, "rebalance_ended")
+    rows = expected(cluster, group, "rebalances")
+    assert len(began) == len(over) == len(rows)
+    for row in rows:
+        (start,) = [one for one in began if f"(generation {row['from_gen']}" in one["text"]]
+        assert abs(start["at_ms"] - row["t_start"]) <= 3 * WITHIN_MS
+        # The broker's line about an assignment was written up to 26 ms after it came.
+        ended = near(over, row["t_done"], 3 * WITHIN_MS)
+        (end,) = [one for one in ended if f"generation {row['to_gen']}" in one["text"]]
+        if row["members"] == 0:
+            assert "became empty" in end["text"]
+            continue
+        assert f"with {row['members']} member" in end["text"]
+        assert "join phase" in end["text"]
+        assert "sync phase" in end["text"]
+        if row["from_gen"] and len(row["joins"]) > 1:
+            assert re.search(rf"It waited for {row['last_joiner']}( \(\w+\))? \(", end["text"]), end["text"]
+
+
+def test_a_kill_is_an_expired_session_that_began_a_rebalance(tables: Path) -> None:
+    found = sentences(tables, "c01", "g01")
+    (ended,) = [one for one in of_kind(found, "ended") if "c01-b" in one["text"]]
+    assert "was evicted: its session expired" in ended["text"]
+    assert "5 s ahead, right to the millisecond" in ended["text"]
+    assert ended["certainty"] == "exact"
+    (began,) = near(of_kind(found, "rebalance_began"), ended["at_ms"])
+    assert "the session of c01-b expired" in began["text"]
+    assert began["certainty"] == "exact", "the eviction was confirmed, so the cause of the rebalance is"
+    (over,) = [one for one in of_kind(found, "rebalance_ended") if "generation 2 " in one["text"]]
+    assert "It waited for c01-a (2.012 s)" in over["text"]
+
+
+def test_a_poll_timeout_is_told_in_the_clients_own_words_or_as_inferred(tables: Path) -> None:
+    ended = {one["member_ids"][0][:5]: one for one in of_kind(sentences(tables, "c04", "g04"), "ended")}
+    java, librdkafka = ended["c04-a"], ended["c04-b"]
+    assert 'its own words: "consumer poll timeout has expired."' in java["text"]
+    assert "its poll interval is 8 s" in java["text"]
+    assert java["certainty"] == "exact"
+    assert "Inferred" not in java["text"]
+    assert "Inferred: it gave no reason" in librdkafka["text"]
+    assert librdkafka["certainty"] == "inferred"
+
+
+def test_the_last_sign_of_a_poll_is_the_one_that_the_client_remembers(tables: Path) -> None:
+    stall = next(row for row in Story(STORIES["c04"]).expect["poll_stalls"] if row["client_id"] == "c04-a")
+    ended = next(one for one in of_kind(sentences(tables, "c04", "g04"), "ended") if "c04-a" in one["text"])
+    polled = re.search(r"Last sign of a poll: (\d\d):(\d\d):(\d\d\.\d{3})", ended["text"])
+    assert polled is not None
+    of_day_ms = (int(polled[1]) * 3_600 + int(polled[2]) * 60 + float(polled[3])) * 1_000
+    assert stall["last_poll_start"] - WITHIN_MS <= of_day_ms + stall["t"] // 86_400_000 * 86_400_000
+    assert of_day_ms + stall["t"] // 86_400_000 * 86_400_000 <= stall["last_poll_end"] + WITHIN_MS
+
+
+def test_a_stalled_static_member_falls_silent_instead_of_leaving(tables: Path) -> None:
+    (ended,) = of_kind(sentences(tables, "c04", "g04s"), "ended")
+    assert "its session expired" in ended["text"]
+    assert "a static member does not leave then" in ended["text"]
+    killed = next(one for one in of_kind(sentences(tables, "c06", "g06"), "ended") if "evicted" in one["text"])
+    assert "a static member does not leave then" not in killed["text"], "it was closed, its application had polled"
+
+
+def test_a_client_that_comes_back_is_linked_to_its_end(tables: Path) -> None:
+    began = of_kind(sentences(tables, "c04", "g04"), "rebalance_began")
+    (back,) = [one for one in began if "came back after 6.164 s" in one["text"]]
+    assert "The same client had been c04-a (c18b9f7b) until 21:51:37.312" in back["text"]
+    assert "its end began a rebalance too" in back["text"]
+    assert "(Inferred: same client.id and host.)" in back["text"]
+    (static,) = [
+        one for one in of_kind(sentences(tables, "c04", "g04s"), "rebalance_began") if "came back" in one["text"]
+    ]
+    assert "Inferred" not in static["text"], "a static id is the same by definition"
+
+
+def test_leaves_are_told_with_their_reasons(tables: Path) -> None:
+    texts = [one["text"] for one in of_kind(sentences(tables, "c05", "g05"), "ended")]
+    assert sum('"the consumer unsubscribed from all topics"' in text for text in texts) == 1
+    assert sum('"the consumer is being closed"' in text for text in texts) == 1
+    assert sum("without giving a reason" in text and "Inferred" in text for text in texts) == 2
+    assert not any("evicted" in text or "had not polled" in text for text in texts)
+
+
+def test_static_restarts_need_no_rebalance(tables: Path) -> None:
+    found = sentences(tables, "c06", "g06")
+    replaced = [one for one in of_kind(found, "ended") if "its static id" in one["text"]]
+    assert [one["member_ids"][0][:3] for one in replaced] == ["i-b", "i-c"]
+    back = [one for one in of_kind(found, "joined") if "no rebalance was needed" in one["text"]]
+    assert [one["at_ms"] for one in back] == [one["at_ms"] for one in replaced]
+
+
+def test_a_slow_member_is_named_with_its_wait_and_what_it_cost(tables: Path) -> None:
+    (over,) = [
+        one for one in of_kind(sentences(tables, "c10", "g10"), "rebalance_ended") if "generation 2 " in one["text"]
+    ]
+    assert "It waited for c10-b (12.796 s) and c10-a (1.646 s)." in over["text"]
+    cost = re.search(r"Members stood still for ([\d.]+) s in sum \(c10-c 12.824 s, c10-a 11.178 s", over["text"])
+    assert cost is not None, over["text"]
+    assert float(cost[1]) == pytest.approx(12.824 + 11.178 + 0.028)
+
+
+def test_a_story_without_faults_has_no_end_and_no_warning(tables: Path) -> None:
+    for cluster in ("c09", "c10"):
+        found = sentences(tables, cluster, GROUPS[cluster])
+        assert not of_kind(found, "ended")
+        assert not of_kind(found, "predicted")
+
+
+def test_a_member_that_another_coordinator_waited_for_was_not_heard_there(tables: Path) -> None:
+    """The killed coordinator's member was last heard before the kill; its timer was begun anew by the next broker."""
+    ended = of_kind(sentences(tables, "m01", "gm1"), "ended")
+    assert len(ended) == 2
+    assert "last heard at 22:17:36.231" in ended[0]["text"]
+    assert "begun anew at 22:17:47.309 without it" in ended[0]["text"]
+    assert "Inferred" in ended[0]["text"]
+
+
+def test_why_tells_the_turn_before_an_instant(tables: Path) -> None:
+    where = ("--tables", tables, "--cluster", "c13", "-o", "json")
+    evicted = next(row for row in Story(STORIES["c13"]).expect["evictions"])
+    after = kardia("why", "g13", "--at", str(evicted["t"] + 3_000), *where).json()["sentences"]
+    assert [one["kind"] for one in after] == ["ended", "rebalance_began", "rebalance_ended", "state"]
+    assert "c13-b (6185f317) was evicted" in after[0]["text"]
+    assert "confluent-kafka-python" in after[1]["text"], "who it is stands in the sentence itself"
+    during = kardia("why", "g13", "--at", str(evicted["t"] + 500), *where).json()["sentences"]
+    assert [one["kind"] for one in during] == ["ended", "rebalance_began", "state"]
+    assert "PreparingRebalance" in during[-1]["text"]
+    assert "waited for c13-a" in during[-1]["text"]
+    before = kardia("why", "g13", "--at", str(evicted["t"] - 1_000), *where).json()["sentences"]
+    assert "c13-c" in before[0]["text"]
+    never = kardia("why", "g13", "--at", "1000", *where).json()["sentences"]
+    assert "Nothing to explain" in never[0]["text"]
+
+
+def test_a_group_that_is_not_modelled_is_told_as_that(tables: Path) -> None:
+    found = sentences(tables, "m01", "hm1")
+    assert all("it had joined before, where nothing was read" in one["text"] for one in of_kind(found, "joined"))
+    assert "not modelled: consumer protocol" in of_kind(found, "deadline")[0]["text"]
+    assert not of_kind(found, "rebalance_began")

@@ -1,0 +1,210 @@
+"""Sentences from rows made by hand: what the recordings do not hold. No table, no server, no clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kardia.story import Material, NoSuchMember, explain, why
+from kardia.tables import END_CAUSES, TRIGGERS
+from tests.story.rows import T, health, life, material, prediction, rebalance, transition, wait
+
+
+def texts(found: Material, kind: str, **options: int | str) -> list[str]:
+    return [one.text for one in explain(found, **options).sentences if one.kind == kind]  # type: ignore[arg-type]
+
+
+def test_a_rebalance_that_interrupts_another_says_so() -> None:
+    found = material(
+        rebalances=[
+            rebalance(0, None, "member_joined", "a", joined_at_ms=T + 5_000),
+            rebalance(6_000, 9_000, "sync_timeout", "b"),
+        ]
+    )
+    first, second = texts(found, "rebalance_began")
+    assert "interrupts" not in first
+    assert "It interrupts the one before: that began at" in second
+    assert "its assignment never came" in texts(found, "rebalance_ended")[0]
+
+
+def test_a_member_silent_since_the_rebalance_before_links_the_two() -> None:
+    one = rebalance(0, 8_000, "member_joined", "a", stragglers=[wait("b", 7_900)])
+    two = rebalance(18_000, 19_000, "session_expired", "b")
+    silent = life("b", -50_000, 18_000, "session_expired")
+    _, text = texts(material(rebalances=[one, two], lives=[silent]), "rebalance_began")
+    assert "It had given no sign of life since the rebalance of" in text
+    assert "which had waited 7.9 s for it" in text
+    late = rebalance(28_000, 29_000, "session_expired", "b")
+    lived = life("b", -50_000, 28_000, "session_expired")
+    _, text = texts(material(rebalances=[one, late], lives=[lived]), "rebalance_began")
+    assert "no sign of life" not in text, "it was heard for 10 s after the first"
+
+
+def test_the_second_step_of_a_cooperative_assignor_is_linked() -> None:
+    one = rebalance(0, 1_000, "member_joined", "a", protocol_name="cooperative-sticky")
+    two = rebalance(1_030, 1_100, "leader_rejoined", "b", protocol_name="cooperative-sticky")
+    assert "It follows 30 ms after the one before" in texts(material(rebalances=[one, two]), "rebalance_began")[1]
+    eager = {**one, "protocol_name": "range"}
+    assert "It follows" not in texts(material(rebalances=[eager, two]), "rebalance_began")[1]
+
+
+def test_a_twin_that_stays_is_nobody_who_came_back() -> None:
+    """Two processes with one client.id: the end of one and a new third are not one client's return."""
+    same: dict[str, Any] = {"client_id": "app"}
+    gone = life("m1", -60_000, 0, "session_expired", **same)
+    stays = life("m2", -60_000, **same)
+    new = life("m3", 5_000, **same)
+    rows = [rebalance(0, 1_000, "session_expired", "m1"), rebalance(5_000, 6_000, "member_joined", "m3")]
+    assert "came back" not in texts(material(rebalances=rows, lives=[gone, stays, new]), "rebalance_began")[1]
+    assert "came back after 5 s" in texts(material(rebalances=rows, lives=[gone, new]), "rebalance_began")[1]
+
+
+def test_those_who_were_waited_for_in_vain_are_named_first() -> None:
+    row = rebalance(0, 60_010, "member_joined", "a", stragglers=[wait("z", 60_000, joined=False), wait("b", 2_000)])
+    (text,) = texts(material(rebalances=[row]), "rebalance_ended")
+    assert "It waited in vain for z (1 min): dropped. It waited for b (2 s)." in text
+
+
+@pytest.mark.parametrize("cause", END_CAUSES)
+def test_every_end_names_the_member_and_doubts_are_said(cause: str) -> None:
+    for certainty, doubt in (
+        ("exact", ""),
+        ("inferred", "(Inferred"),
+        ("unknown", "(Not sure"),
+        ("provisional", "(This"),
+    ):
+        found = material(lives=[life("app-7", 0, 30_000, cause, certainty=certainty)])
+        (text,) = texts(found, "ended")
+        assert "app-7" in text
+        assert doubt in text
+        if not doubt:
+            assert "Inferred" not in text
+            assert "Not sure" not in text
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_every_trigger_has_its_words(trigger: str) -> None:
+    (text,) = texts(material(rebalances=[rebalance(0, 1_000, trigger, "app-7")]), "rebalance_began")
+    assert text.startswith("A rebalance began (generation 3, 2 members): ")
+    assert trigger not in text, "a code is no word"
+
+
+def test_the_last_poll_is_told_with_its_sign_and_error_bound_where_a_health_row_has_them() -> None:
+    over = health("a", 30_000, status="ended", poll_evidence="commit", poll_error_bound_ms=5_000)
+    found = material(lives=[life("a", 0, 30_000, "poll_timeout")], health=[over])
+    (text,) = texts(found, "ended")
+    assert "Last sign of a poll: a commit at 08:53:48.000; the poll was at most 5 s earlier" in text
+    heard = material(lives=[life("a", 0, 30_000, "session_expired")], health=[over])
+    assert "last heard at 08:53:49.000" in texts(heard, "ended")[0]
+
+
+def test_warnings_that_did_not_strike_are_told_and_many_are_counted() -> None:
+    lived = [life("a", 0)]
+    one = prediction("a", "session", 5_000, 10_000, "averted", 6_000)
+    (text,) = texts(material(lives=lived, predictions=[one]), "predicted")
+    assert "its session timeout would be over at 08:53:30.000, in 5 s. It did not strike: it was heard at" in text
+    many = [prediction("a", "poll", n * 1_000, n * 1_000 + 500, "averted", n * 1_000 + 400 - n) for n in range(20)]
+    (text,) = texts(material(lives=lived, predictions=many), "predicted")
+    assert text.startswith("20 warnings about a ")
+    assert "narrowest margin was 100 ms" in text
+
+
+def test_the_state_at_an_instant_knows_what_was_open_then() -> None:
+    found = material(
+        lives=[life("a", -60_000), life("b", -60_000, 10_000, "session_expired"), life("c", 20_000)],
+        transitions=[transition(1, -50_000, "Stable"), transition(2, 10_000, "PreparingRebalance")],
+        rebalances=[rebalance(10_000, 13_000, "session_expired", "b", stragglers=[wait("a", 2_900)])],
+        predictions=[prediction("b", "session", 5_000, 10_000, "came_true", 10_000)],
+        health=[health("b", 6_000, status="imminent", reasons=["silent for 6000 ms"])],
+    )
+    (state,) = texts(found, "state", at_ms=T + 8_000)
+    assert "was Stable in generation 3" in state
+    assert "2 members: a and b" in state
+    warning, deadline = texts(found, "deadline", at_ms=T + 8_000)
+    assert "its session timeout is over at 08:53:30.000 (2 s left)" in warning
+    assert "It struck at 08:53:30.000" in warning
+    assert 'Status imminent: "silent for 6000 ms"' in deadline
+    assert "(7 s left of 10 s)" in deadline
+    assert "(Seen at 08:53:26.000.)" in deadline
+    (during,) = texts(found, "state", at_ms=T + 11_000)
+    assert "1 member: a" in during
+    assert "under way for 1 s and waited for a; it was over 2 s later (known from 08:53:33.000 on)" in during
+
+
+def test_a_live_story_counts_down_and_a_stale_one_does_not() -> None:
+    rows = {"lives": [life("a", -60_000)], "transitions": [transition(1, -50_000, "Stable")]}
+    live = material(**rows, health=[health("a", 0)], complete_to_ms=T + 100, now_ms=T + 200, stale=False)
+    assert "(8.8 s left of 10 s)" in texts(live, "deadline")[0]
+    assert not texts(live, "limit")
+    stale = material(**rows, health=[health("a", 0)], complete_to_ms=T, now_ms=T + 7_200_000, stale=True)
+    assert "(9 s left of 10 s)" in texts(stale, "deadline")[0], "what was left when the tables end"
+    assert "2 h ago, is in the tables" in texts(stale, "limit")[0]
+    overdue = material(**rows, health=[health("a", 0)], complete_to_ms=T + 9_900, now_ms=T + 9_500, stale=False)
+    assert "passed 500 ms before" in texts(overdue, "deadline")[0]
+
+
+def test_limits_are_said() -> None:
+    found = material(gaps=2, whole_from_ms=T, lives=[life("a", -60_000), life("b", 1_000)])
+    assert [text.split(":")[0] for text in texts(found, "limit")] == [
+        "No health row is near this instant",
+        "Everything logged up to 2025-10-09T09",
+        "The logs of this cluster had 2 gaps",
+        "What was before 2025-10-09T08",
+    ]
+    assert len(texts(found, "joined")) == 1, "what is not whole is not told"
+    assert "No source says how far" in " ".join(texts(material(complete_to_ms=None), "limit"))
+
+
+def test_a_story_is_bounded_and_says_what_it_left_out() -> None:
+    found = material(lives=[life(f"m{n}", n, n + 1, "left") for n in range(0, 1_000, 2)])
+    told = explain(found, sentences_max=50).sentences
+    assert told[0].text == "950 earlier sentences left out; name a narrower time, or a higher limit."
+    assert [one.at_ms for one in told] == sorted(one.at_ms for one in told)
+    assert sum(one.kind in ("joined", "ended") for one in told) == 50
+    assert len(max((one.text for one in told), key=len)) < 2_000
+
+
+def test_a_window_begins_with_what_was_there() -> None:
+    found = material(
+        lives=[life("a", -60_000), life("b", -60_000, 10_000, "session_expired")],
+        transitions=[transition(1, -50_000, "Stable"), transition(2, 10_000, "PreparingRebalance")],
+        rebalances=[rebalance(10_000, 13_000, "session_expired", "b")],
+    )
+    told = explain(found, from_ms=T + 11_000, to_ms=T + 20_000).sentences
+    assert [one.kind for one in told] == ["context", "rebalance_began", "rebalance_ended", "state", "limit"]
+    assert told[1].text.startswith("(It began at 08:53:30.000.)")
+
+
+def test_a_member_is_found_by_id_client_id_or_static_id() -> None:
+    lives = [life("m1", 0, client_id="app", group_instance_id="s1"), life("m2", 0, client_id="app"), life("m3", 0)]
+    found = material(lives=lives)
+    assert len(texts(found, "joined", member="m1")) == 1
+    assert len(texts(found, "joined", member="app")) == 2
+    assert len(texts(found, "joined", member="s1")) == 1
+    with pytest.raises(NoSuchMember):
+        explain(found, member="nobody")
+
+
+def test_an_eviction_inside_a_rebalance_is_why() -> None:
+    found = material(
+        lives=[life("b", -60_000, 8_000, "rebalance_timeout")],
+        rebalances=[rebalance(0, 8_010, "member_joined", "a")],
+        transitions=[transition(1, 8_010, "Stable")],
+    )
+    told = why(found).sentences
+    assert [one.kind for one in told] == ["rebalance_began", "ended", "rebalance_ended", "state"]
+    assert "had not rejoined the rebalance within the rebalance timeout" in told[1].text
+
+
+def test_a_timer_is_evidence_without_a_line_and_a_transition_with_one() -> None:
+    found = material(
+        lives=[life("a", 0, 10_000, "session_expired")],
+        transitions=[
+            transition(1, 0, "Member", "a"),
+            transition(2, 10_000, "Absent", "a", evidence="member timer", cause="session_expired"),
+        ],
+    )
+    joined, ended = (one.evidence[0] for one in explain(found).sentences if one.kind in ("joined", "ended"))
+    assert (joined.seq, joined.source, joined.start) == (1, "b1/request/abc", 100)
+    assert (ended.seq, ended.shown_by, ended.source, ended.start) == (2, "member timer", None, None)
