@@ -1,6 +1,8 @@
 """JoinGroup: who is let in, who waits, what starts a rebalance.
 
-Checks come in Kafka's order, the first that hits answers. Source: spec 5, 6 (J1 to J36, REPLACE).
+Checks come in Kafka's order, the first that hits answers. Follows `handleJoinGroup` and
+`updateStaticMemberAndRebalance` (Scala), `classicGroupJoinToClassicGroup` and
+`updateStaticMemberThenRebalanceOrCompleteJoin` (Java).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """LeaveGroup: members go, one or several, by their own wish or by an administrator's.
 
-An administrator names the instance id and no member id. Source: spec 9.
+An administrator names the instance id and no member id. Follows `handleLeaveGroup` (Scala),
+`classicGroupLeaveToClassicGroup` (Java).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The rebalance: how it begins, when it completes, who drops out of it.
 
 `prepare` begins it, `try_complete` and the join timer end it, `complete` makes the next generation (or an Empty group),
-`propagate` hands assignments out. Source: spec 4, 6.5, 7.3, 11.2; the names there are PREPARE, TRY_COMPLETE_JOIN,
-COMPLETE_JOIN, REMOVE.
+`propagate` hands assignments out. Follows `prepareRebalance`, `onCompleteJoin`, `InitialDelayedJoin`,
+`onExpireHeartbeat` and `onExpirePendingSync` (Scala), `prepareRebalance`, `completeClassicGroupJoin`,
+`tryCompleteInitialRebalanceElseSchedule`, `expireClassicGroupMemberHeartbeat` and `expirePendingSync` (Java).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The coordinator's timers: what they are (a table) and the clockwork that keeps them.
 
 A timer has a key; arming a key again replaces what ran under it. Due means deadline at or before now; equal deadlines
-fire in the order they were armed. Reads no clock. Source: spec 3.1, 3.3.
+fire in the order they were armed. Reads no clock. Follows `DelayedHeartbeat`, `DelayedJoin` and `DelayedSync` (Scala),
+`CoordinatorTimer` (Java).
 """
 
 from __future__ import annotations
