@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind
-from kardia.model.behaviour import INVISIBLE, OLDEST, SWITCHES, Switch, Version
+from kardia.model.behaviour import INVISIBLE, SWITCHES, Switch
 from kardia.model.happenings import HAPPENINGS
 from kardia.model.libraries import LIBRARIES
 from kardia.model.reactions import DOES, REACTIONS, Reaction
+from kardia.model.releases import OLDEST, Version
 from kardia.model.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, RENEWALS
 from kardia.model.states import MOVES, ErrorCode, GroupState
 from kardia.model.timers import TIMERS

@@ -10,32 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kardia.model.releases import JAVA_ONLY, OLDEST, SCALA_ONLY, Span, Version, since, version_of
 from kardia.model.sessions import Coordinator, coordinator_of
-
-Version = tuple[int, int, int]
-
-OLDEST: Version = (2, 0, 0)
-"""Older brokers speak another record format and are not modelled."""
-JAVA: Version = (4, 0, 0)
-"""First release in which the Java coordinator is the only one."""
-_END: Version = (9999, 0, 0)
-
-
-class Span(NamedTuple):
-    """Releases from `first` on, before `end`."""
-
-    first: Version
-    end: Version = _END
-
-
-SCALA_ONLY = (Span(OLDEST, JAVA),)
-JAVA_ONLY = (Span(JAVA),)
-
-
-def _since(*firsts: Version) -> tuple[Span, ...]:
-    """From each release to the end of its minor line, from the last one for good: how fixes are carried back."""
-    lines = tuple(Span(first, (first[0], first[1] + 1, 0)) for first in firsts[:-1])
-    return (*lines, Span(firsts[-1]))
 
 
 class Switch(NamedTuple):
@@ -214,108 +190,108 @@ SWITCHES: dict[str, Switch] = {
         ),
         Switch(
             "new_member_timeout",
-            _since((2, 1, 1)),
+            since((2, 1, 1)),
             "a new member has five minutes in its first JoinGroup; before, no timer at all",
             "tags 2.1.0, 2.1.1 (KAFKA-7610)",
         ),
         Switch(
             "removed_joiner_is_answered",
-            _since((2, 1, 1)),
+            since((2, 1, 1)),
             "a member removed while it waits in JoinGroup is answered 25; before, never",
             "tags 2.1.0, 2.1.1",
         ),
         Switch(
             "empty_since_counts",
-            _since((2, 1, 0)),
+            since((2, 1, 0)),
             "offsets of a group with a protocol type are kept while it has members and expire after it became Empty; "
             "before, each by its own commit",
             "tags 2.0.1, 2.1.0 (KIP-211)",
         ),
         Switch(
             "member_id_required",
-            _since((2, 2, 0)),
+            since((2, 2, 0)),
             "JoinGroup v4 without member id is answered 79 and a pending id",
             "KIP-394",
         ),
-        Switch("max_size", _since((2, 2, 0)), "group.max.size bounds a group (81)", "KIP-389"),
+        Switch("max_size", since((2, 2, 0)), "group.max.size bounds a group (81)", "KIP-389"),
         Switch(
             "static_members",
-            _since((2, 3, 0)),
+            since((2, 3, 0)),
             "instance ids: kept through the rebalance timeout, replaced, fenced (82)",
             "KIP-345",
         ),
         Switch(
             "completing_checks_generation",
-            _since((2, 3, 0)),
+            since((2, 3, 0)),
             "a Heartbeat while Completing is checked for its generation; before, 27 to every member",
             "tags 2.2.2, 2.3.0",
         ),
         Switch(
             "commit_checks_member_first",
-            _since((2, 4, 0)),
+            since((2, 4, 0)),
             "an OffsetCommit while Completing is answered 25 or 22 before 27; before, 27 to anybody",
             "KAFKA-8487",
         ),
         Switch(
             "unsubscribed_offsets_expire",
-            _since((2, 4, 0)),
+            since((2, 4, 0)),
             "offsets of topics that no member of a consumer group subscribes to expire by their commit",
             "tags 2.2.2, 2.4.1 (KAFKA-8730)",
         ),
         Switch(
             "completing_replacement_rebalances",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "a static member replaced while Completing starts a rebalance; before, answered at once",
             "KAFKA-9801",
         ),
         Switch(
             "new_member_keeps_short_timer",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "a new member armed with its own session timeout can expire by it; before, its five minutes made a shorter "
             "timer void",
             "tags 2.4.1, 2.5.1 (KAFKA-9232, 9752)",
         ),
         Switch(
             "txn_commit_is_checked",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "TxnOffsetCommit is checked for member and generation when they are sent",
             "KIP-447",
         ),
         Switch(
             "sync_names_protocol",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "SyncGroup names protocol type and name, which are compared",
             "tags 2.4.1, 2.5.1 (KIP-559)",
         ),
         Switch(
             "max_size_counts_joined",
-            _since((2, 6, 0)),
+            since((2, 6, 0)),
             "group.max.size counts waiting members while preparing; before, only known members of an overfull group "
             "and new ids of a full one are rejected",
             "KAFKA-9844, 9885",
         ),
         Switch(
             "completing_heartbeat_arms",
-            _since((2, 6, 1)),
+            since((2, 6, 1)),
             "a Heartbeat while Completing is answered 0 and arms; before, 27 and nothing",
             "KAFKA-10134",
         ),
         Switch(
             "replacement_is_recorded",
-            _since((2, 6, 1)),
+            since((2, 6, 1)),
             "a static member replaced while Stable is recorded, and rebalances when the vote changes; before, answered "
             "at once whatever its protocols",
             "KAFKA-10284",
         ),
         Switch(
             "state_instant_is_loaded",
-            _since((2, 6, 1)),
+            since((2, 6, 1)),
             "the instant of the last state change is read back at load",
             "KAFKA-10401",
         ),
         Switch(
             "sync_timer",
-            _since((2, 8, 1)),
+            since((2, 8, 1)),
             "members that never send SyncGroup are removed a rebalance timeout after the join phase",
             "KAFKA-12890",
         ),
@@ -327,13 +303,13 @@ SWITCHES: dict[str, Switch] = {
         ),
         Switch(
             "only_stable_offsets_expire",
-            _since((2, 8, 2), (3, 0, 2), (3, 1, 2), (3, 2, 0)),
+            since((2, 8, 2), (3, 0, 2), (3, 1, 2), (3, 2, 0)),
             "offsets of a group with members expire only while it is Stable; before, while it rebalances too",
             "KAFKA-13636",
         ),
         Switch(
             "unmapped_instance_is_25",
-            _since((3, 0, 0)),
+            since((3, 0, 0)),
             "an instance id that nobody holds is answered 25 everywhere; before, only in JoinGroup",
             "tags 2.8.2, 3.0.0: validateCurrentMember",
         ),
@@ -351,13 +327,13 @@ SWITCHES: dict[str, Switch] = {
         ),
         Switch(
             "skips_assignment",
-            _since((3, 2, 0)),
+            since((3, 2, 0)),
             "JoinGroup v9 tells a replaced static leader to skip the assignment",
             "KIP-814",
         ),
         Switch(
             "rejoin_updates_timeouts",
-            _since((3, 3, 2)),
+            since((3, 3, 2)),
             "a rejoin stores its session and rebalance timeout; before, those of the first JoinGroup stay",
             "KAFKA-14009",
         ),
@@ -383,22 +359,6 @@ INVISIBLE: tuple[Invisible, ...] = (
     Invisible("a Java broker holds Heartbeat and LeaveGroup back until earlier writes commit", "4.0.0", "no latency"),
     Invisible("a Java broker may reload by itself", "4.0.0", "no write goes astray here"),
 )
-
-
-def version_of(kafka_version: str) -> Version:
-    """Numbers of a release such as "3.9.2" or "4.1" (a missing number is 0, a suffix after "-" is dropped).
-
-    Raises ValueError when it is not made of numbers with dots, or older than 2.0.
-    """
-    parts = kafka_version.split("-", 1)[0].split(".")
-    if not all(part.isdigit() for part in parts) or len(parts) > 3:
-        raise ValueError(
-            f"kafka version {kafka_version!r}: expected numbers with dots such as 3.9.2; give the broker's release"
-        )
-    major, minor, patch = (*(int(part) for part in parts), 0, 0)[:3]
-    if (major, minor, patch) < OLDEST:
-        raise ValueError(f"kafka version {kafka_version!r}: expected 2.0 or later; older brokers are not modelled")
-    return major, minor, patch
 
 
 def behaviour_of(kafka_version: str) -> Behaviour:

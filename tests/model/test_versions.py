@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kardia.model.behaviour import SWITCHES, Behaviour, behaviour_of, version_of
+from kardia.model.behaviour import SWITCHES, Behaviour, behaviour_of
+from kardia.model.releases import version_of
 from kardia.model.sessions import Coordinator
 from tests.model.context import EVERY, GROUP, OTHER, Context, D, S
 
