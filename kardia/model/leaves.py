@@ -78,14 +78,14 @@ def _leave_one(shard: Shard, group: Group, one: Leaving) -> ErrorCode:
         error = group.member_error(member_id, instance_id, behaviour.unmapped_instance_is_25)
         if error is not ErrorCode.NONE:
             return error
-    _remove(shard, group, member_id, one.reason)
+    _remove(shard, group, member_id, one)
     return ErrorCode.NONE
 
 
-def _remove(shard: Shard, group: Group, member_id: str, reason: str | None) -> None:
+def _remove(shard: Shard, group: Group, member_id: str, one: Leaving) -> None:
     """A waiting JoinGroup is answered 25; a waiting SyncGroup never is."""
     member = group.members[member_id]
-    shard.happen(group.group_id, "left", member_id, reason or "")
+    shard.happen(group.group_id, "left" if one.member_id else "removed_by_admin", member_id, one.reason or "")
     if shard.behaviour.removed_joiner_is_answered:
         shard.dismiss_join(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
     shard.forget_one(group, member_id)

@@ -60,9 +60,7 @@ def join_timer_fired(shard: Shard, group: Group, timer: Timer) -> None:
     if group.from_empty and group.new_member_added and timer.remaining_ms != 0:
         group.new_member_added = False
         delay_ms = min(shard.settings.initial_rebalance_delay_ms, timer.remaining_ms)
-        # What is left shrinks by the delay that just ended, not by the one that begins.
-        left_ms = max(timer.remaining_ms - timer.delay_ms, 0)
-        shard.timers.arm(timer.key, shard.now_ms, delay_ms, left_ms)
+        shard.timers.arm(timer.key, shard.now_ms, delay_ms, timer.remaining_ms - delay_ms)
     else:
         complete(shard, group)
 
@@ -153,7 +151,7 @@ def propagate(shard: Shard, group: Group, error: ErrorCode) -> None:
     shard.arm_sessions(group, [member.member_id for member in waiting])
 
 
-def add_member(shard: Shard, group: Group, member: Member, protocol_type: str) -> None:
+def add_member(shard: Shard, group: Group, member: Member, protocol_type: str, why: str) -> None:
     """Take in a new member that waits in its first JoinGroup."""
     behaviour = shard.behaviour
     extends = group.from_empty if behaviour.restart_extends_delay else group.generation_id == 0
@@ -171,7 +169,7 @@ def add_member(shard: Shard, group: Group, member: Member, protocol_type: str) -
     shard.happen(group.group_id, "member_added", member.member_id, member.group_instance_id or "")
     if behaviour.new_member_timeout:
         shard.timers.arm(session_key(group.group_id, member.member_id), shard.now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    prepare_or_try(shard, group, "member added")
+    prepare_or_try(shard, group, why)
 
 
 def session_fired(shard: Shard, group: Group, member_id: str) -> None:

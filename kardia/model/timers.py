@@ -102,7 +102,6 @@ class Timer(NamedTuple):
     deadline_at_ms: int
     number: int
     key: Key
-    delay_ms: int
     remaining_ms: int
     """Initial delay only: how much of the rebalance timeout is left after this delay."""
 
@@ -118,7 +117,7 @@ class Timers:
     def arm(self, key: Key, now_ms: int, delay_ms: int, remaining_ms: int = 0) -> None:
         """Let `key` fire `delay_ms` after `now_ms`; what ran under the key before is void."""
         self._number += 1
-        timer = Timer(now_ms + delay_ms, self._number, key, delay_ms, remaining_ms)
+        timer = Timer(now_ms + delay_ms, self._number, key, remaining_ms)
         self._armed[key] = timer
         heapq.heappush(self._queue, timer)
         # Void timers stay in the queue until their deadline; a heartbeat every 3 s under a session of 30 min would
