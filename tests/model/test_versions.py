@@ -292,7 +292,7 @@ class TestScalaAndJava:
     @pytest.mark.parametrize("version", ["2.2.2", "3.9.2", "4.0.0"])
     def test_an_overfull_group_is_loaded_into_a_rebalance(self, version: str) -> None:
         group = Context(version, group_max_size=2).stable("A", "B")
-        group.coordinator._shard.settings = group.settings._replace(group_max_size=1)
+        group.reconfigure(group_max_size=1)
         group.move()
         assert (group.state, group.generation) == ("PreparingRebalance", 1)
         assert [group.deadline(one) for one in ("A", "B")] == [group.now_ms + S] * 2
