@@ -68,6 +68,7 @@ class Behaviour(NamedTuple):
     replacement_is_recorded: bool
     state_instant_is_loaded: bool
     sync_timer: bool
+    replaced_id_breaks_sync_timer: bool
     rejection_drops_instance: bool
     only_stable_offsets_expire: bool
     unmapped_instance_is_25: bool
@@ -294,6 +295,13 @@ SWITCHES: dict[str, Switch] = {
             since((2, 8, 1)),
             "members that never send SyncGroup are removed a rebalance timeout after the join phase",
             "KAFKA-12890",
+        ),
+        Switch(
+            "replaced_id_breaks_sync_timer",
+            (Span((2, 8, 1), (3, 0, 0)),),
+            "the sync timeout fails at the old id of a replaced static member: who comes before it is removed, and no "
+            "rebalance starts",
+            "tags 2.8.1, 2.8.2, 3.0.0: onExpirePendingSync",
         ),
         Switch(
             "rejection_drops_instance",

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from kardia.model.group import Group, Member
 from kardia.model.operations import Answer
 from kardia.model.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
@@ -195,14 +197,21 @@ def session_fired(shard: Shard, group: Group, member_id: str) -> None:
 def sync_timer_fired(shard: Shard, group: Group) -> None:
     """Members that got the generation and never sent SyncGroup are removed; the rest rebalances.
 
-    An id left behind by a replaced static member removes nobody, and the rebalance starts all the same.
+    An id left behind by a replaced static member removes nobody, and the rebalance starts all the same; in two releases
+    it stops everything instead.
     """
-    led = group.leader in group.pending_sync
-    for member_id in sorted(group.pending_sync):
-        known = member_id in group.members
-        shard.forget(group, member_id)
-        if known:
+    never_synced = sorted(group.pending_sync)
+    left_behind = any(member_id not in group.members for member_id in never_synced)
+    breaks = left_behind and shard.behaviour.replaced_id_breaks_sync_timer
+    if breaks:
+        ordered = shard.in_order(group, never_synced)
+        never_synced = list(takewhile(lambda member_id: member_id in group.members, ordered))
+    leader = group.leader
+    for member_id in never_synced:
+        if member_id in group.members:
             shard.happen(group.group_id, "sync_timeout", member_id)
-    if led:
+        shard.forget(group, member_id)
+    if group.leader != leader:
         shard.lead(group, group.members)
-    prepare(shard, group, "sync timeout")
+    if not breaks:
+        prepare(shard, group, "sync timeout")

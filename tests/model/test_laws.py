@@ -58,7 +58,7 @@ STEPS = st.builds(
     ),
 )
 """Two histories of three begin with a Stable group of one dynamic and two static members."""
-HISTORIES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+HISTORIES = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class History(Context):

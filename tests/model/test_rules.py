@@ -132,7 +132,6 @@ class TestRule4AReplacedStaticMember:
         group.sync("F2", 2, instance="f")
         assert (group.state, group.view.pending_sync) == ("Stable", ("F",))
 
-
     @pytest.mark.parametrize("version", BOTH)
     def test_answers_the_syncgroup_of_its_old_id_82(self, version: str) -> None:
         group = Context(version)

@@ -188,6 +188,19 @@ def test_members_that_never_sync_are_removed(version: str, new: bool) -> None:
     assert (group.members == []) == new
 
 
+@pytest.mark.parametrize(("version", "rebalances"), [("2.8.1", False), ("2.8.2", False), ("3.0.0", True)])
+def test_a_replaced_id_at_the_sync_timeout(version: str, rebalances: bool) -> None:
+    group = Context(version).stable("L", rebalance=5_000)
+    group.join("F", instance="f", version=5, rebalance=5_000)
+    group.rejoin("L", rebalance=5_000)
+    group.sync("L", 2, {})
+    group.join("F2", instance="f", version=5, rebalance=5_000)
+    group.sync("F2", 2, instance="f")
+    group.sleep(5_000)
+    assert group.members == ["F2", "L"]
+    assert group.state == ("PreparingRebalance" if rebalances else "Stable")
+
+
 @both("2.7.2", "2.8.0")
 def test_a_rejection_forgets_the_instance_id_no_longer(version: str, new: bool) -> None:
     group = Context(version, group_max_size=1).stable("A", instances=True)
