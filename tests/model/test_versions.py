@@ -218,6 +218,20 @@ def test_an_instance_id_that_nobody_holds_is_refused(version: str, new: bool) ->
     assert group.leave(("A", "x")) == [expected]
 
 
+@both("2.8.2", "3.0.0")
+def test_a_pending_id_leaves_under_an_instance_id(version: str, new: bool) -> None:
+    group = Context(version).stable("A", "B", instances=True)
+    group.join("C")
+    if new:
+        assert group.leave(("A", "a"), ("C", "x"), ("B", "b")) == [0, 0, 0]
+        assert group.members == []
+    else:
+        with pytest.raises(AssertionError):  # The request fails as a whole, but who was named first has left.
+            group.leave(("A", "a"), ("C", "x"), ("B", "b"))
+        assert (group.members, group.view.pending != ()) == (["B"], True)
+        assert group.leave(("C", "b")) == [82]
+
+
 @pytest.mark.parametrize(("version", "error"), [("2.8.2", 0), ("3.0.0", 25), ("3.2.3", 25), ("3.3.0", 0), ("4.1.2", 0)])
 def test_a_commit_without_generation_to_an_empty_group(version: str, error: int) -> None:
     group = Context(version)
