@@ -29,17 +29,40 @@ LEGAL_MOVES: dict[GroupState, frozenset[GroupState]] = {
 }
 """From a state to the states that may follow. A dead group's name may be used again: a new life."""
 
+MOVES: dict[tuple[GroupState, GroupState], str] = {
+    (GroupState.EMPTY, GroupState.PREPARING): "first JoinGroup",
+    (GroupState.EMPTY, GroupState.DEAD): "deleted, died without offsets, unloaded",
+    (GroupState.PREPARING, GroupState.COMPLETING): "join phase complete, next generation",
+    (GroupState.PREPARING, GroupState.EMPTY): "nobody is left, next generation",
+    (GroupState.PREPARING, GroupState.DEAD): "unloaded",
+    (GroupState.COMPLETING, GroupState.STABLE): "assignment of the leader stored",
+    (GroupState.COMPLETING, GroupState.PREPARING): "a member came, changed, left or expired, or never synced",
+    (GroupState.COMPLETING, GroupState.DEAD): "unloaded",
+    (GroupState.STABLE, GroupState.PREPARING): "a member came, changed, left or expired, or never synced",
+    (GroupState.STABLE, GroupState.DEAD): "unloaded",
+    (GroupState.DEAD, GroupState.EMPTY): "a new life of the name",
+    (GroupState.DEAD, GroupState.PREPARING): "a new life of the name, seen late",
+}
+"""What makes a group move: one entry for each legal move. A load is none: it makes new groups, Stable or Empty."""
+
 
 class ErrorCode(IntEnum):
-    """Answers of the coordinator that say something about membership."""
+    """Answers of the coordinator."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
+    OFFSET_METADATA_TOO_LARGE = 12
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
     ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
     UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
     REBALANCE_IN_PROGRESS = 27
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
     MEMBER_ID_REQUIRED = 79
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
