@@ -90,7 +90,8 @@ async def keep_looking(store: Store) -> None:
     """Look at the tables again and again, `refresh_ms` apart."""
     while True:
         try:
-            store.apply(await asyncio.to_thread(store.look))
+            if store.is_behind():
+                store.apply(await asyncio.to_thread(store.look))
         except Exception:
             log.exception("store.look.failed")
         await asyncio.sleep(store.settings.refresh_ms / 1000)

@@ -80,6 +80,13 @@ class TableReader:
                 log.warning("table.refresh.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
                 raise TableUnreadable([self.name]) from error
 
+    def has_moved(self) -> bool:
+        """Whether there may be a commit that `refresh` has not seen. Looks at two names, reads nothing."""
+        table = self._table
+        if table is None or self._mark != self._mark_of(table):
+            return True
+        return (self._path / "_delta_log" / f"{table.version() + 1:020d}.json").exists()
+
     def scan(
         self, where: ds.Expression | None, files: list[Bound], take: Callable[[Iterator[pa.Table]], Found]
     ) -> Found:

@@ -30,6 +30,9 @@ log = logging.getLogger("kardia.api.store")
 VIEWED = ("transitions", "rebalances", "members", "health", "predictions")
 """Tables folded into the current view, beside `progress`."""
 
+FULL_LOOK_MS = 1_000
+"""Longest time between two looks at all tables."""
+
 
 class Change(NamedTuple):
     """What one look at the tables found: new rows for the view, or a view that takes its place."""
@@ -58,6 +61,12 @@ class Store:
         self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
 
     # --- looking ----------------------------------------------------------------------------------------------------
+
+    def is_behind(self) -> bool:
+        """Whether a look may find something: `progress` is written last in every batch. A full look comes every
+        `FULL_LOOK_MS` all the same, for what this cannot see (a log that was cleaned while nobody looked)."""
+        overdue = self.looked_at_ms is None or self.now_ms() - self.looked_at_ms >= FULL_LOOK_MS
+        return overdue or bool(self._troubles) or self.readers["progress"].has_moved()
 
     def look(self) -> Change:
         """Steps 1 to 3; touches nothing that a request reads."""

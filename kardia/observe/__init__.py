@@ -4,7 +4,7 @@
 the time comes from the events and from ticks ("everything up to T has been read"). Reading order: `intake` (each event
 once), `observer` (the loop), `quiet` (the same for many at a time), `group` (what is held), `facts` (memory and mouth),
 `requests` (what an answer means), `expiry` and `deadlines` (what silence means), `rebalance` (the ledger), `lives`,
-`leaves` and `polls` (what a client's behaviour means), `records` (what `__consumer_offsets` and server.log add), `rows`.
+`leaves` and `polls` (what a client's behaviour means), `records` (what the offsets topic and server.log add), `rows`.
 """
 
 from kardia.observe.observer import Observer

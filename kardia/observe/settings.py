@@ -13,12 +13,12 @@ class ObserverSettings:
     kafka_version: str = ""
     """Release of the brokers, e.g. "3.9.2"; empty: Scala or Java coordinator is recognised from the lines."""
 
-    hold_ms: float = 150.0
+    hold_ms: float = 75.0
     """How long an event waits for others that took effect before it but were logged after it. Lines of one broker are
     out of order by a few ms (measured 2.6, 25 on a starved machine); an answer delayed by replication comes later
     still and is handled as late. A longer hold delays every answer."""
 
-    settle_ms: float = 100.0
+    settle_ms: float = 40.0
     """After the first answer of a join burst, how long further answers of it are awaited before the rebalance is
     written. All members are answered in the same instant; their lines spread over a few ms."""
 
