@@ -5,6 +5,6 @@ clock. Nothing here knows how a coordinator decides: that is what it is asked ab
 """
 
 from tests.truth.oracle.driver import Oracle
-from tests.truth.oracle.settings import VERSIONS, Settings
+from tests.truth.oracle.settings import VERSIONS
 
-__all__ = ["VERSIONS", "Oracle", "Settings"]
+__all__ = ["VERSIONS", "Oracle"]

@@ -9,24 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.model.operations import Answer, Join, Load, Operation, Unload, View
+from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle import jvm
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease
 from tests.truth.oracle.requests import Requests, read
 from tests.truth.oracle.scala_release import ScalaRelease
-from tests.truth.oracle.settings import Settings
-
-START_AT_MS = 1_000_000
-"""Every history begins at this instant, with an empty log that has just been loaded."""
 
 _shared: list[tuple[Clock, jvm.Ids, Requests]] = []
-_built: dict[Settings, JavaRelease | ScalaRelease] = {}
+_built: dict[CoordinatorSettings, JavaRelease | ScalaRelease] = {}
 
 
 class Oracle:
     """One coordinator. Objects of equal settings share it, so only the newest may be used."""
 
-    def __init__(self, version: str, settings: Settings) -> None:
+    def __init__(self, version: str, settings: CoordinatorSettings) -> None:
         """Start Java if need be, build or take the coordinator of these settings, and begin a history."""
         jvm.start(version)
         if not _shared:
@@ -36,13 +33,14 @@ class Oracle:
             release = ScalaRelease if version.startswith("3.") else JavaRelease
             _built[settings] = release(self._clock, settings)
         self._release = _built[settings]
+        self._started_at_ms = settings.started_at_ms
         self._waiting: list[tuple[Operation, Any]] = []
         self.reset()
 
     def reset(self) -> None:
-        """Begin a new history."""
+        """Begin a new history: an empty log that has just been loaded, at `started_at_ms`."""
         self._waiting.clear()
-        self._clock.set(START_AT_MS)
+        self._clock.set(self._started_at_ms)
         self._release.wipe()
 
     @property

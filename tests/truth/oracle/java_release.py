@@ -11,10 +11,11 @@ from typing import Any
 import jpype
 
 from kardia.model.operations import MemberView, View
+from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_log import JavaLog, either
 from tests.truth.oracle.jvm import MadeUp, field, jclass
-from tests.truth.oracle.settings import Settings
+from tests.truth.oracle.settings import properties
 
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 _GROUP = "org.apache.kafka.coordinator.group."
@@ -23,7 +24,7 @@ _GROUP = "org.apache.kafka.coordinator.group."
 class JavaRelease:
     """One shard of the Java coordinator. `service` takes requests; call `settle` after each."""
 
-    def __init__(self, clock: Clock, settings: Settings) -> None:
+    def __init__(self, clock: Clock, settings: CoordinatorSettings) -> None:
         """Build it and become its coordinator."""
         self._clock = clock
         self._epoch = 0
@@ -44,7 +45,7 @@ class JavaRelease:
         self.armed_sessions: list[str] = []
         """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
 
-    def _make(self, settings: Settings) -> None:
+    def _make(self, settings: CoordinatorSettings) -> None:
         config_class = jclass(_GROUP + "GroupCoordinatorConfig")
         share_class = jclass(_GROUP + "modern.share.ShareGroupConfig")
         definitions = jclass("org.apache.kafka.common.config.ConfigDef")()
@@ -52,7 +53,7 @@ class JavaRelease:
             for key in source.CONFIG_DEF.configKeys().values():
                 definitions.define(key)
         properties = jclass("java.util.HashMap")()
-        for name, value in settings.properties().items():
+        for name, value in properties(settings).items():
             properties.put(name, value)
         abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, properties, False)
         config = config_class(abstract)

@@ -224,7 +224,8 @@ def read(operation: ops.Operation, response: Any, at_ms: int) -> Answer:
             int(response.generationId()),
             _text(response.leader()) or "",
             _text(response.memberId()) or "",
-            _text(response.protocolName()),
+            # An error carries no name; Scala says null, Java an empty string.
+            _text(response.protocolName()) or None,
             members,
             bool(response.skipAssignment()),
         )

@@ -12,10 +12,10 @@ from typing import Any
 import jpype
 
 from kardia.model.operations import MemberView, View
+from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.jvm import MadeUp, field, jclass
 from tests.truth.oracle.scala_log import ScalaLog
-from tests.truth.oracle.settings import Settings
 
 _GROUP = "kafka.coordinator.group."
 _ATOMIC = "java.util.concurrent.atomic.AtomicLong"
@@ -24,7 +24,7 @@ _ATOMIC = "java.util.concurrent.atomic.AtomicLong"
 class ScalaRelease:
     """One partition of the Scala coordinator. `service` takes requests; nothing has to be settled."""
 
-    def __init__(self, clock: Clock, settings: Settings) -> None:
+    def __init__(self, clock: Clock, settings: CoordinatorSettings) -> None:
         """Build what is used by all histories; the coordinator itself is new in each."""
         self._clock = clock
         self._settings = settings
@@ -37,13 +37,16 @@ class ScalaRelease:
         self._log = ScalaLog()
         self._metrics = jclass("org.apache.kafka.common.metrics.Metrics")()
         self._group_config = jclass(_GROUP + "GroupConfig")(
-            settings.min_session_ms, settings.max_session_ms, settings.max_size, settings.initial_delay_ms
+            settings.group_min_session_timeout_ms,
+            settings.group_max_session_timeout_ms,
+            settings.group_max_size,
+            settings.initial_rebalance_delay_ms,
         )
         self._offset_config = jclass("org.apache.kafka.coordinator.group.OffsetConfig")(
             4096,
             5 * 1024 * 1024,
-            settings.retention_ms,
-            settings.expiry_interval_ms,
+            settings.offsets_retention_ms,
+            settings.offsets_retention_check_interval_ms,
             1,
             100 * 1024 * 1024,
             1,
@@ -106,7 +109,7 @@ class ScalaRelease:
         self._look_for_expired_from(self._clock.now_ms)
 
     def _look_for_expired_from(self, now_ms: int) -> None:
-        next_at_ms = now_ms + self._settings.expiry_interval_ms
+        next_at_ms = now_ms + self._settings.offsets_retention_check_interval_ms
 
         def look() -> None:
             self._manager.cleanupGroupMetadata()

@@ -1,36 +1,24 @@
-"""What a broker would be configured with, and the releases whose classes can be driven."""
+"""The releases whose classes can be driven, and the broker properties they read."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kardia.model.settings import CoordinatorSettings
 
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
-"""Scala's coordinator in the last release that has it; Java's in the first and the newest release driven here."""
+"""Scala's coordinator in the last release that has it; Java's in an older and in the newest release driven here."""
+
+_MINUTE_MS = 60_000
 
 
-class Settings(NamedTuple):
-    """Broker configuration that decides about classic groups. Small values by default: tests wait for none of them."""
-
-    initial_delay_ms: int = 300
-    """group.initial.rebalance.delay.ms"""
-    min_session_ms: int = 100
-    """group.min.session.timeout.ms"""
-    max_session_ms: int = 60_000
-    """group.max.session.timeout.ms"""
-    max_size: int = 2**31 - 1
-    """group.max.size"""
-    retention_ms: int = 60_000
-    """offsets.retention.minutes; a whole number of minutes."""
-    expiry_interval_ms: int = 20_000
-    """offsets.retention.check.interval.ms"""
-
-    def properties(self) -> dict[str, str]:
-        """As a broker reads them."""
-        return {
-            "group.initial.rebalance.delay.ms": str(self.initial_delay_ms),
-            "group.min.session.timeout.ms": str(self.min_session_ms),
-            "group.max.session.timeout.ms": str(self.max_session_ms),
-            "group.max.size": str(self.max_size),
-            "offsets.retention.minutes": str(self.retention_ms // 60_000),
-            "offsets.retention.check.interval.ms": str(self.expiry_interval_ms),
-        }
+def properties(settings: CoordinatorSettings) -> dict[str, str]:
+    """Settings as a Java broker reads them. Raises ValueError when the retention is not a whole number of minutes."""
+    if settings.offsets_retention_ms % _MINUTE_MS:
+        raise ValueError(f"offsets_retention_ms {settings.offsets_retention_ms}: the broker counts in minutes")
+    return {
+        "group.initial.rebalance.delay.ms": str(settings.initial_rebalance_delay_ms),
+        "group.min.session.timeout.ms": str(settings.group_min_session_timeout_ms),
+        "group.max.session.timeout.ms": str(settings.group_max_session_timeout_ms),
+        "group.max.size": str(settings.group_max_size),
+        "offsets.retention.minutes": str(settings.offsets_retention_ms // _MINUTE_MS),
+        "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
+    }
