@@ -1,0 +1,182 @@
+"""The group coordinator as an executable model: give it operations and instants, get Kafka's answers.
+
+One `Coordinator` is one shard with its groups. It reads no clock and does no input or output; it must agree exactly
+with Kafka's own classes in answers, states, members and deadlines (`operations.View`). Records commit at once: neither
+replication nor a queue takes time here. This file only dispatches; each rule has its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kardia.model.behaviour import Behaviour
+from kardia.model.choices import Choose, FirstById
+from kardia.model.commits import commit, txn_commit
+from kardia.model.group import Group, Member
+from kardia.model.happenings import Happening
+from kardia.model.heartbeats import heartbeat
+from kardia.model.joins import join
+from kardia.model.leaves import leave
+from kardia.model.lives import delete_groups, expire_timer_fired, load, unload
+from kardia.model.operations import (
+    Answer,
+    Commit,
+    DeleteGroups,
+    Heartbeat,
+    Join,
+    Leave,
+    Load,
+    MemberView,
+    Operation,
+    Sync,
+    TxnCommit,
+    Unload,
+    View,
+)
+from kardia.model.rebalances import join_timer_fired, session_fired, sync_timer_fired
+from kardia.model.records import GroupRecord
+from kardia.model.settings import CoordinatorSettings
+from kardia.model.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
+from kardia.model.syncs import sync
+from kardia.model.timers import Timer, TimerKind
+
+HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
+    Join: join,
+    Sync: sync,
+    Heartbeat: heartbeat,
+    Leave: leave,
+    Commit: commit,
+    TxnCommit: txn_commit,
+    DeleteGroups: delete_groups,
+    Load: load,
+    Unload: unload,
+}
+"""Who handles which operation."""
+
+
+class Coordinator:
+    """One shard, loaded and without groups at `settings.started_at_ms`. Instants only grow.
+
+    A request and a timer at one instant have no order of their own: `advance` to the instant and then `perform` is
+    the timer first, `perform` at the instant and then `advance` to it is the request first.
+    """
+
+    def __init__(
+        self, behaviour: Behaviour, settings: CoordinatorSettings | None = None, choose: Choose | None = None
+    ) -> None:
+        self._shard = Shard(behaviour, settings or CoordinatorSettings(), choose or FirstById())
+        interval_ms = self._shard.settings.offsets_retention_check_interval_ms
+        self._shard.timers.arm(EXPIRE_KEY, self._shard.now_ms, interval_ms)
+
+    @property
+    def now_ms(self) -> int:
+        """The instant of the last step."""
+        return self._shard.now_ms
+
+    def perform(self, operation: Operation, at_ms: int) -> list[Answer]:
+        """Apply an operation at `at_ms`; returns what is answered by it, waiting requests that end now among them.
+
+        Fires no timer, not even one due at `at_ms`. Raises ValueError when `at_ms` lies before the last step or beyond
+        a timer that has not fired.
+        """
+        shard = self._shard
+        if at_ms < shard.now_ms:
+            raise ValueError(f"at_ms {at_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
+        due = shard.timers.next()
+        if due is not None and due.deadline_at_ms < at_ms:
+            raise ValueError(
+                f"at_ms {at_ms}: a {due.key[0]} timer is due at {due.deadline_at_ms}; advance to {at_ms - 1} before"
+            )
+        shard.now_ms = at_ms
+        HANDLERS[type(operation)](shard, operation)
+        return self._take_answers()
+
+    def advance(self, to_ms: int) -> list[Answer]:
+        """Let time pass to `to_ms`: fires what is due at or before it, by deadline, then in the order of arming.
+
+        Returns the answers given on the way, each with its own instant. Raises ValueError when `to_ms` lies before the
+        last step.
+        """
+        shard = self._shard
+        if to_ms < shard.now_ms:
+            raise ValueError(f"to_ms {to_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
+        while (timer := shard.timers.pop_due(to_ms)) is not None:
+            shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
+            _fire(shard, timer)
+        shard.now_ms = to_ms
+        return self._take_answers()
+
+    def next_deadline_at_ms(self) -> int:
+        """When the next timer fires, -1 when none is armed."""
+        timer = self._shard.timers.next()
+        return -1 if timer is None else timer.deadline_at_ms
+
+    def group_ids(self) -> tuple[str, ...]:
+        """Groups in memory, sorted."""
+        return tuple(sorted(self._shard.groups))
+
+    def view(self, group_id: str) -> View | None:
+        """The group as it is now, None when the coordinator does not know it."""
+        group = self._shard.groups.get(group_id)
+        if group is None:
+            return None
+        timers = self._shard.timers
+        return View(
+            str(group.state),
+            group.generation_id,
+            group.protocol_type,
+            group.protocol_name,
+            group.leader,
+            tuple(self._member_view(group, member) for _, member in sorted(group.members.items())),
+            tuple((one, timers.deadline(session_key(group_id, one))) for one in sorted(group.pending)),
+            tuple(sorted(group.pending_sync)),
+            timers.deadline(join_key(group_id)),
+            timers.deadline(sync_key(group_id)),
+        )
+
+    def record(self, group_id: str) -> GroupRecord | None:
+        """The group's last record, None when there is none or a tombstone."""
+        return self._shard.records.groups.get(group_id)
+
+    def committed_at_ms(self, group_id: str) -> dict[tuple[str, int], int]:
+        """Topic and partition of every committed offset with the instant of its commit."""
+        return dict(self._shard.records.offsets.get(group_id, {}))
+
+    def take_happenings(self) -> list[Happening]:
+        """What happened since this was last called, oldest first. Kept until taken."""
+        taken, self._shard.happenings = self._shard.happenings, []
+        return taken
+
+    def _member_view(self, group: Group, member: Member) -> MemberView:
+        deadline_at_ms = self._shard.timers.deadline(session_key(group.group_id, member.member_id))
+        return MemberView(
+            member.member_id,
+            member.group_instance_id,
+            member.session_timeout_ms,
+            member.rebalance_timeout_ms,
+            member.waiting_join is not None,
+            member.waiting_sync is not None,
+            member.is_new,
+            -1 if member.protected() else deadline_at_ms,
+        )
+
+    def _take_answers(self) -> list[Answer]:
+        taken, self._shard.answers = self._shard.answers, []
+        return taken
+
+
+def _fire(shard: Shard, timer: Timer) -> None:
+    kind, group_id, member_id = timer.key
+    if kind is TimerKind.EXPIRE:
+        expire_timer_fired(shard)
+        return
+    group = shard.groups.get(group_id)
+    if group is None:
+        return
+    if kind is TimerKind.SESSION:
+        session_fired(shard, group, member_id)
+    elif kind is TimerKind.JOIN:
+        join_timer_fired(shard, group, timer)
+    else:
+        sync_timer_fired(shard, group)

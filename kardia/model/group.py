@@ -1,0 +1,148 @@
+"""A classic group and its members as the coordinator holds them in memory, with the questions that only look.
+
+Changes nothing but its own fields: no timers, no answers, no records (those are `shard.py`'s). Source: spec 1, 4.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from kardia.model.states import ErrorCode, GroupState
+
+CONSUMER = "consumer"
+"""Protocol type whose subscriptions the coordinator reads, to keep offsets of subscribed topics."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A member. `waiting_join` and `waiting_sync` are the numbers of its JoinGroup and SyncGroup that have no answer
+    yet."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    assignment: bytes = b""
+    waiting_join: int | None = None
+    waiting_sync: int | None = None
+    is_new: bool = False
+    """In its first JoinGroup: five minutes instead of its session timeout, and waiting does not protect it."""
+
+    def protected(self) -> bool:
+        """Whether its session timer means nothing now: it waits, and not for the first time."""
+        return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """What it sent for a protocol; empty when it sent none."""
+        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+
+
+@dataclass(slots=True)
+class Group:
+    """A group. Generation 0 has no members yet; it grows by one whenever a join phase completes, also to Empty."""
+
+    group_id: str
+    state_since_at_ms: int
+    """Last change of state; -1 when it was lost at load."""
+    state: GroupState = GroupState.EMPTY
+    generation_id: int = 0
+    protocol_type: str | None = None
+    """Set by the first member, survives Empty."""
+    protocol_name: str | None = None
+    leader: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    """Instance id to the member id that holds it."""
+    pending: set[str] = field(default_factory=set)
+    """Ids handed out with answer 79 and not used yet: no members, but nothing completes early while there are any."""
+    pending_sync: set[str] = field(default_factory=set)
+    """Members of this generation that have not sent SyncGroup. A replaced static member stays under its old id."""
+    new_member_added: bool = False
+    """Extends the initial delay. Survives the completion of a join phase."""
+    from_empty: bool = False
+    """The rebalance in progress began from Empty: the initial delay decides."""
+    has_open_offsets: bool = False
+    """Offsets were committed in a transaction that has not ended; they keep an Empty group alive."""
+    subscribed: frozenset[str] | None = None
+    """Topics of the generation's subscriptions; None when they cannot be known."""
+
+    def all_joined(self) -> bool:
+        """Every member waits in JoinGroup and no pending id is out; so too with no members at all."""
+        return not self.pending and all(member.waiting_join is not None for member in self.members.values())
+
+    def rebalance_timeout_ms(self) -> int:
+        """Highest rebalance timeout of the members, 0 without any."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def accepts_protocols(self, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
+        """Whether a JoinGroup with these can be taken in: same type, and one name that every member supports now."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        if protocol_type != self.protocol_type:
+            return False
+        supported = [{name for name, _ in member.protocols} for member in self.members.values()]
+        return any(all(name in names for names in supported) for name, _ in protocols)
+
+    def votes(self) -> list[str]:
+        """Names with the most votes, sorted: each member votes for its first that all support. Needs members."""
+        common = set.intersection(*({name for name, _ in member.protocols} for member in self.members.values()))
+        counts: dict[str, int] = {}
+        for member in self.members.values():
+            vote = next(name for name, _ in member.protocols if name in common)
+            counts[vote] = counts.get(vote, 0) + 1
+        most = max(counts.values())
+        return sorted(name for name, count in counts.items() if count == most)
+
+    def member_error(self, member_id: str, instance_id: str | None, unmapped_is_25: bool = True) -> ErrorCode:
+        """What is wrong with who asks: 82 when another member holds the instance id, 25 when it is no member."""
+        if instance_id is not None:
+            holder = self.instances.get(instance_id)
+            if holder is None:
+                if unmapped_is_25:
+                    return ErrorCode.UNKNOWN_MEMBER_ID
+            elif holder != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def listing(self) -> tuple[tuple[str, str | None, bytes], ...]:
+        """Member list of a leader's JoinGroup answer, by id."""
+        name = self.protocol_name
+        return tuple(
+            (member_id, member.group_instance_id, member.metadata(name))
+            for member_id, member in sorted(self.members.items())
+        )
+
+    def read_subscriptions(self) -> None:
+        """Remember which topics the members subscribe to, as far as the coordinator can read it."""
+        if self.protocol_type != CONSUMER or (self.members and self.protocol_name is None):
+            self.subscribed = None
+            return
+        topics: set[str] = set()
+        for member in self.members.values():
+            names = subscribed_topics(member.metadata(self.protocol_name))
+            if names is None:
+                self.subscribed = None
+                return
+            topics |= names
+        self.subscribed = frozenset(topics)
+
+
+def subscribed_topics(subscription: bytes) -> set[str] | None:
+    """Topics of a consumer protocol subscription (version, then an array of names), None when it is none."""
+    try:
+        _, count = struct.unpack_from(">hi", subscription)
+        at, topics = 6, set()
+        for _ in range(count):
+            (length,) = struct.unpack_from(">h", subscription, at)
+            name = subscription[at + 2 : at + 2 + length]
+            if length < 0 or len(name) < length:
+                return None
+            topics.add(name.decode())
+            at += 2 + length
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return topics if count >= 0 else None

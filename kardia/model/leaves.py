@@ -1,0 +1,101 @@
+"""LeaveGroup: members go, one or several, by their own wish or by an administrator's.
+
+An administrator names the instance id and no member id. Source: spec 9.
+"""
+
+from __future__ import annotations
+
+from kardia.model.group import Group
+from kardia.model.operations import Answer, Leave, Leaving
+from kardia.model.rebalances import REBALANCED, prepare, try_complete
+from kardia.model.shard import Shard
+from kardia.model.states import ErrorCode, GroupState
+
+
+def leave(shard: Shard, request: Leave) -> None:
+    """Handle a LeaveGroup; answered at once, each entry with its own error.
+
+    `Answer.left` is filled whatever the version: versions 0 to 2 put the error of their one entry on top, which the
+    broker does outside the coordinator.
+    """
+    group = shard.groups.get(request.group_id)
+    if not request.group_id:
+        shard.answer(request.number, ErrorCode.INVALID_GROUP_ID)
+        return
+    if not shard.loaded:
+        shard.answer(request.number, ErrorCode.NOT_COORDINATOR)
+        return
+    if group is None:
+        errors = [ErrorCode.UNKNOWN_MEMBER_ID for _ in request.members]
+    elif _fails_whole(shard, group, request):
+        shard.answer(request.number, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return
+    else:
+        errors = [_leave_one(shard, group, one) for one in request.members]
+        if shard.behaviour.leaves_in_one_go and ErrorCode.NONE in errors:
+            _rebalance_once(shard, group)
+    left = tuple(
+        (one.member_id, one.group_instance_id, int(error)) for one, error in zip(request.members, errors, strict=True)
+    )
+    shard.answers.append(Answer(request.number, shard.now_ms, int(ErrorCode.NONE), left=left))
+
+
+def _fails_whole(shard: Shard, group: Group, request: Leave) -> bool:
+    """An entry that Kafka did not expect throws, after the entries before it have left."""
+    if not shard.behaviour.pending_leave_refuses_instance:
+        return False
+    for at, one in enumerate(request.members):
+        holder = group.instances.get(one.group_instance_id or "")
+        if one.member_id in group.pending and one.group_instance_id is not None and holder is None:
+            for earlier in request.members[:at]:
+                _leave_one(shard, group, earlier)
+            return True
+    return False
+
+
+def _leave_one(shard: Shard, group: Group, one: Leaving) -> ErrorCode:
+    behaviour = shard.behaviour
+    instance_id = one.group_instance_id if behaviour.static_members else None
+    member_id = one.member_id
+    if not member_id:
+        holder = None if instance_id is None else group.instances.get(instance_id)
+        if holder is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = holder
+    elif member_id in group.pending:
+        fenced = group.instances.get(instance_id or "", member_id) != member_id
+        if fenced and behaviour.pending_leave_refuses_instance:
+            return ErrorCode.FENCED_INSTANCE_ID
+        shard.forget(group, member_id)
+        shard.happen(group.group_id, "pending_left", member_id)
+        if not behaviour.leaves_in_one_go:
+            try_complete(shard, group)
+        return ErrorCode.NONE
+    else:
+        error = group.member_error(member_id, instance_id, behaviour.unmapped_instance_is_25)
+        if error is not ErrorCode.NONE:
+            return error
+    _remove(shard, group, member_id, one.reason)
+    return ErrorCode.NONE
+
+
+def _remove(shard: Shard, group: Group, member_id: str, reason: str | None) -> None:
+    """A waiting JoinGroup is answered 25; a waiting SyncGroup never is."""
+    member = group.members[member_id]
+    shard.happen(group.group_id, "left", member_id, reason or "")
+    if shard.behaviour.removed_joiner_is_answered:
+        shard.dismiss_join(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
+    shard.forget_one(group, member_id)
+    if shard.behaviour.leaves_in_one_go:
+        return
+    if group.state in REBALANCED:
+        prepare(shard, group, "member left")
+    else:
+        try_complete(shard, group)
+
+
+def _rebalance_once(shard: Shard, group: Group) -> None:
+    if group.state in REBALANCED:
+        prepare(shard, group, "member left")
+    elif group.state is GroupState.PREPARING:
+        try_complete(shard, group)

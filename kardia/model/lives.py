@@ -1,0 +1,157 @@
+"""The lives of groups: deletion, death by expiry of offsets, and what a move of the coordinator does to them.
+
+Source: spec 12 (load, unload), 13 (deletion, expiry).
+"""
+
+from __future__ import annotations
+
+from kardia.model.group import CONSUMER, Group, Member
+from kardia.model.operations import DeleteGroups, Load, Unload
+from kardia.model.reactions import REACTIONS
+from kardia.model.rebalances import prepare
+from kardia.model.records import GroupRecord, Partition
+from kardia.model.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
+from kardia.model.states import ErrorCode, GroupState
+
+
+def delete_groups(shard: Shard, request: DeleteGroups) -> None:
+    """Handle a DeleteGroups: an Empty group goes with its offsets, pending ids or not."""
+    group = shard.groups.get(request.group_id)
+    if not shard.loaded:
+        error = ErrorCode.NOT_COORDINATOR
+    elif group is None:
+        error = ErrorCode.GROUP_ID_NOT_FOUND
+    else:
+        reaction = REACTIONS["DeleteGroups"][group.state]
+        error = reaction.error
+        if reaction.does == "delete":
+            shard.records.offsets.pop(group.group_id, None)
+            if shard.behaviour.deletion_drops_open_offsets:
+                shard.records.open_offsets.pop(group.group_id, None)
+            shard.happen(group.group_id, "deleted")
+            _bury(shard, group)
+    shard.answer(request.number, error)
+
+
+def _bury(shard: Shard, group: Group) -> None:
+    """Dead, and out of memory; the next JoinGroup starts again with generation 0."""
+    shard.move(group, GroupState.DEAD, "removed")
+    _drop_timers(shard, group)
+    del shard.groups[group.group_id]
+    if group.generation_id > 0 or shard.behaviour.deletion_always_recorded:
+        shard.records.groups.pop(group.group_id, None)
+
+
+def _drop_timers(shard: Shard, group: Group) -> None:
+    for member_id in (*group.members, *group.pending):
+        shard.timers.cancel(session_key(group.group_id, member_id))
+    shard.timers.cancel(join_key(group.group_id))
+    shard.timers.cancel(sync_key(group.group_id))
+
+
+def expire_timer_fired(shard: Shard) -> None:
+    """Offsets past their retention go, then Empty groups without any. No retention protects a group itself."""
+    shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
+    for group in list(shard.groups.values()):
+        expired = _expired(shard, group)
+        if expired:
+            shard.records.drop_offsets(group.group_id, expired)
+            shard.happen(group.group_id, "offsets_expired", detail=str(len(expired)))
+        kept = group.has_open_offsets or group.group_id in shard.records.offsets
+        if group.state is GroupState.EMPTY and not kept:
+            shard.happen(group.group_id, "died")
+            _bury(shard, group)
+
+
+def _expired(shard: Shard, group: Group) -> set[Partition]:
+    """Offsets to remove now. What counts is the end of membership, where there was one, else each commit."""
+    behaviour = shard.behaviour
+    latest_ms = shard.now_ms - shard.settings.offsets_retention_ms
+    offsets = shard.records.offsets.get(group.group_id, {})
+    if not behaviour.empty_since_counts:
+        return {partition for partition, at_ms in offsets.items() if at_ms < latest_ms}
+    if group.protocol_type is None:
+        return {partition for partition, at_ms in offsets.items() if at_ms <= latest_ms}
+    if group.state is GroupState.EMPTY:
+        since_ms = group.state_since_at_ms
+        return {partition for partition, at_ms in offsets.items() if (at_ms if since_ms < 0 else since_ms) <= latest_ms}
+    if group.state is not GroupState.STABLE and behaviour.only_stable_offsets_expire:
+        return set()
+    if not behaviour.unsubscribed_offsets_expire or group.protocol_type != CONSUMER or group.subscribed is None:
+        return set()
+    return {
+        (topic, partition)
+        for (topic, partition), at_ms in offsets.items()
+        if at_ms <= latest_ms and topic not in group.subscribed
+    }
+
+
+def unload(shard: Shard, request: Unload) -> None:
+    """The broker leads the shard no longer: what waits is answered 16, everything in memory is lost."""
+    if shard.loaded:
+        for group in list(shard.groups.values()):
+            shard.move(group, GroupState.DEAD, "unloaded")
+            shard.happen(group.group_id, "unloaded")
+            for member in group.members.values():
+                shard.dismiss_join(member, ErrorCode.NOT_COORDINATOR, member.member_id)
+                shard.dismiss_sync(member, ErrorCode.NOT_COORDINATOR)
+            _drop_timers(shard, group)
+        shard.groups.clear()
+        shard.loaded = False
+        if shard.behaviour.retention_counts_from_load:
+            shard.timers.cancel(EXPIRE_KEY)
+    shard.answer(request.number, ErrorCode.NONE)
+
+
+def load(shard: Shard, request: Load) -> None:
+    """The broker leads the shard: groups come back from their records, Stable or Empty, and every session starts anew.
+
+    Lost are pending ids, who has synced, who waits, and all protocols of a member but the group's.
+    """
+    if not shard.loaded:
+        shard.loaded = True
+        if shard.behaviour.retention_counts_from_load:
+            shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
+        for group_id in sorted(shard.records.group_ids()):
+            group = _restored(shard, group_id, shard.records.groups.get(group_id))
+            shard.groups[group_id] = group
+            shard.happen(group_id, "loaded")
+            overfull = shard.behaviour.max_size and len(group.members) > shard.settings.group_max_size
+            if overfull and shard.behaviour.overfull_rebalances_before_arming:
+                prepare(shard, group, "loaded over group.max.size")
+            shard.arm_sessions(group, group.members)
+            if overfull and not shard.behaviour.overfull_rebalances_before_arming:
+                prepare(shard, group, "loaded over group.max.size")
+    shard.answer(request.number, ErrorCode.NONE)
+
+
+def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
+    has_open_offsets = group_id in shard.records.open_offsets
+    if record is None:  # Offsets only.
+        return Group(group_id, shard.now_ms, has_open_offsets=has_open_offsets)
+    since_ms = record.state_since_at_ms if shard.behaviour.state_instant_is_loaded else -1
+    group = Group(
+        group_id,
+        since_ms,
+        GroupState.STABLE if record.members else GroupState.EMPTY,
+        record.generation_id,
+        record.protocol_type,
+        record.protocol_name,
+        record.leader,
+        has_open_offsets=has_open_offsets,
+    )
+    for kept in record.members:
+        group.members[kept.member_id] = Member(
+            kept.member_id,
+            kept.group_instance_id,
+            kept.client_id,
+            kept.client_host,
+            kept.session_timeout_ms,
+            kept.rebalance_timeout_ms,
+            ((record.protocol_name or "", kept.subscription),),
+            kept.assignment,
+        )
+        if kept.group_instance_id is not None:
+            group.instances[kept.group_instance_id] = kept.member_id
+    group.read_subscriptions()
+    return group

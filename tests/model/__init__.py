@@ -1,0 +1,1 @@
+"""The coordinator model: scenarios, rules, versions, laws."""
