@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jpype
+
 from kardia.model.operations import Answer, Join, Load, Operation, Unload, View
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle import jvm
@@ -55,15 +57,20 @@ class Oracle:
     def perform(self, operation: Operation, at_ms: int) -> list[Answer]:
         """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
         self._clock.set(at_ms)
-        if isinstance(operation, Load):
-            self._release.load()
-        elif isinstance(operation, Unload):
-            self._release.unload()
-        else:
-            if isinstance(operation, Join) and operation.new_id:
-                self._ids.will_be(operation.new_id)
+        if isinstance(operation, Load | Unload):
+            if isinstance(operation, Load):
+                self._release.load()
+            else:
+                self._release.unload()
+            return [*self._answered(), Answer(operation.number, at_ms, 0)]
+        if isinstance(operation, Join) and operation.new_id:
+            self._ids.will_be(operation.new_id)
+        try:
             self._waiting.append((operation, self._requests.begin(self._release.service, operation)))
-            self._release.settle()
+        except jpype.JException:
+            # The broker answers what the coordinator throws with UNKNOWN_SERVER_ERROR.
+            return [*self._answered(), Answer(operation.number, at_ms, -1)]
+        self._release.settle()
         return self._answered()
 
     def advance(self, to_ms: int) -> list[Answer]:

@@ -52,10 +52,10 @@ class JavaRelease:
         for source in (config_class, share_class):
             for key in source.CONFIG_DEF.configKeys().values():
                 definitions.define(key)
-        properties = jclass("java.util.HashMap")()
+        given = jclass("java.util.HashMap")()
         for name, value in properties(settings).items():
-            properties.put(name, value)
-        abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, properties, False)
+            given.put(name, value)
+        abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, given, False)
         config = config_class(abstract)
         try:
             manager = jclass(_GROUP + "GroupConfigManager")(jclass("java.util.HashMap")())
@@ -72,7 +72,7 @@ class JavaRelease:
         builder = jclass(_RUNTIME + "CoordinatorRuntime$Builder")()
         shard_builder = jclass(_GROUP + "GroupCoordinatorShard$Builder")
         nobody = jclass("java.util.Optional").empty()
-        given: dict[str, Any] = {
+        parts: dict[str, Any] = {
             "withLogPrefix": "",
             "withLogContext": log_context,
             "withEventProcessor": MadeUp(_RUNTIME + "CoordinatorEventProcessor")
@@ -98,7 +98,7 @@ class JavaRelease:
                 "java.util.function.Supplier", dict={"get": lambda: jclass("java.lang.Integer").valueOf(1 << 20)}
             ),
         }
-        for name, value in given.items():
+        for name, value in parts.items():
             if hasattr(builder, name):
                 builder = getattr(builder, name)(value)
         try:

@@ -8,6 +8,7 @@ import jpype
 
 from tests.truth.oracle.jvm import MadeUp, jclass
 
+_CONSUMER = "java.util.function.Consumer"
 _SUPPLIER = "java.util.function.Supplier"
 _BOTH = "java.util.function.BiConsumer"
 
@@ -45,10 +46,22 @@ class ScalaLog:
             )
             .make()
         )
+        # Tombstones of expired and deleted groups go past the replica manager, straight to the partition.
+        partition = (
+            MadeUp("kafka.cluster.Partition")
+            .passes(
+                "appendRecordsToLeader",
+                jpype.JProxy(_CONSUMER, dict={"accept": self._keep}),
+                _CONSUMER,
+                "accept",
+                0,
+            )
+            .make()
+        )
         self.replica_manager = (
             MadeUp("kafka.server.ReplicaManager")
             .returns("getMagic", self._some(jclass("java.lang.Byte").valueOf(jpype.JByte(2))))
-            .returns("onlinePartition", self._some(MadeUp("kafka.cluster.Partition").make()))
+            .returns("onlinePartition", self._some(partition))
             .returns("getLog", self._some(log))
             .passes(
                 "tryCompleteActions",
@@ -80,7 +93,11 @@ class ScalaLog:
 
     def _append(self, entries: Any, callback: Any) -> None:
         entry = self._java(entries).entrySet().iterator().next()
-        records = entry.getValue()
+        start = self._end
+        self._keep(entry.getValue())
+        callback.apply(self._map(entry.getKey(), self._stored(self._none, start, -1, 0)))
+
+    def _keep(self, records: Any) -> None:
         kept = self._buffer.allocate(records.sizeInBytes())
         kept.put(records.buffer())
         kept.flip()
@@ -91,7 +108,6 @@ class ScalaLog:
             batch.setLastOffset(end - 1)
         self._batches[start] = stored
         self._end = end
-        callback.apply(self._map(entry.getKey(), self._stored(self._none, start, -1, 0)))
 
     def _read(self, start: Any) -> Any:
         return self._fetched(self._offset(start), self._batches[int(start)])
