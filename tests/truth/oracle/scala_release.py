@@ -30,7 +30,7 @@ class ScalaRelease:
         self._settings = settings
         self._epoch = 0
         self._loaded = False
-        self._armed: dict[tuple[str, str, str], tuple[int, Any, Any]] = {}
+        self._armed: dict[tuple[str, int, str], tuple[int, Any]] = {}
         self.armed_sessions: list[str] = []
         """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
         self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
@@ -142,6 +142,7 @@ class ScalaRelease:
         if not self._loaded or found.isEmpty():
             return None
         group = found.get()
+        owner = int(group.hashCode())
         members = []
         for member in self._java(group.allMemberMetadata()):
             member_id = str(member.memberId())
@@ -160,7 +161,7 @@ class ScalaRelease:
                     waits_for_join,
                     waits_for_sync,
                     is_new,
-                    self._deadline(group, ("heartbeat", group_id, member_id)) if counts else -1,
+                    self._deadline("heartbeat", owner, member_id) if counts else -1,
                 )
             )
         members.sort()
@@ -174,27 +175,21 @@ class ScalaRelease:
             str(protocol_name.get()) if protocol_name.isDefined() else None,
             None if leader is None else str(leader),
             tuple(members),
-            tuple(sorted((one, self._deadline(group, ("heartbeat", group_id, one))) for one in pending)),
+            tuple(sorted((one, self._deadline("heartbeat", owner, one)) for one in pending)),
             tuple(sorted(str(member_id) for member_id in self._java(group.allPendingSyncMembers()))),
-            self._deadline(group, ("join", group_id, "")),
-            self._deadline(group, ("sync", group_id, "")),
+            self._deadline("join", owner),
+            self._deadline("sync", owner),
         )
 
-    def _deadline(self, group: Any, key: tuple[str, str, str]) -> int:
-        armed = self._armed.get(key)
-        if armed is None:
-            return -1
-        deadline_at_ms, task, owner = armed
-        # A timer may outlive its group; a new group of the same name is another object.
-        if task.isCompleted() or not owner.equals(group):
-            return -1
-        return deadline_at_ms
+    def _deadline(self, kind: str, owner: int, member_id: str = "") -> int:
+        deadline_at_ms, task = self._armed.get((kind, owner, member_id), (-1, None))
+        return -1 if task is None or task.isCompleted() else deadline_at_ms
 
     def _on_add(self, task: Any, _entry: Any, deadline_at_ms: int, _number: int) -> None:
         kind, group_field = self._kinds[str(task.getClass().getSimpleName())]
         group = group_field.get(task)
-        group_id = str(group.groupId())
         member_id = str(self._member.get(task)) if kind == "heartbeat" else ""
-        self._armed[kind, group_id, member_id] = (deadline_at_ms, task, group)
+        # By object, not by name: timers of a group that was unloaded or deleted go on beside those of its successor.
+        self._armed[kind, int(group.hashCode()), member_id] = (deadline_at_ms, task)
         if kind == "heartbeat":
-            self.armed_sessions.append(f"{group_id}-{member_id}")
+            self.armed_sessions.append(f"{group.groupId()}-{member_id}")
