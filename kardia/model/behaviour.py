@@ -283,7 +283,7 @@ SWITCHES: dict[str, Switch] = {
         Switch(
             "sync_names_protocol",
             _since((2, 5, 0)),
-            "SyncGroup names protocol type and name, which are compared and answered",
+            "SyncGroup names protocol type and name, which are compared",
             "tags 2.4.1, 2.5.1 (KIP-559)",
         ),
         Switch(

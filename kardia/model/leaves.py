@@ -11,13 +11,12 @@ from kardia.model.rebalances import REBALANCED, prepare, try_complete
 from kardia.model.shard import Shard
 from kardia.model.states import ErrorCode, GroupState
 
+MEMBERS_FROM = 3
+"""First LeaveGroup version that lists members."""
+
 
 def leave(shard: Shard, request: Leave) -> None:
-    """Handle a LeaveGroup; answered at once, each entry with its own error.
-
-    `Answer.left` is filled whatever the version: versions 0 to 2 put the error of their one entry on top, which the
-    broker does outside the coordinator.
-    """
+    """Handle a LeaveGroup; answered at once, each entry with its own error, versions 0 to 2 with that of their one."""
     group = shard.groups.get(request.group_id)
     if not request.group_id:
         shard.answer(request.number, ErrorCode.INVALID_GROUP_ID)
@@ -34,6 +33,9 @@ def leave(shard: Shard, request: Leave) -> None:
         errors = [_leave_one(shard, group, one) for one in request.members]
         if shard.behaviour.leaves_in_one_go and ErrorCode.NONE in errors:
             _rebalance_once(shard, group)
+    if request.version < MEMBERS_FROM:
+        shard.answer(request.number, errors[0])
+        return
     left = tuple(
         (one.member_id, one.group_instance_id, int(error)) for one, error in zip(request.members, errors, strict=True)
     )

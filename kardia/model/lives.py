@@ -86,43 +86,46 @@ def _expired(shard: Shard, group: Group) -> set[Partition]:
     }
 
 
-def unload(shard: Shard, request: Unload) -> None:
-    """The broker leads the shard no longer: what waits is answered 16, everything in memory is lost."""
-    if shard.loaded:
-        for group in list(shard.groups.values()):
-            shard.move(group, GroupState.DEAD, "unloaded")
-            shard.happen(group.group_id, "unloaded")
-            for member in group.members.values():
-                shard.dismiss_join(member, ErrorCode.NOT_COORDINATOR, member.member_id)
-                shard.dismiss_sync(member, ErrorCode.NOT_COORDINATOR)
-            _drop_timers(shard, group)
-        shard.groups.clear()
-        shard.loaded = False
-        if shard.behaviour.retention_counts_from_load:
-            shard.timers.cancel(EXPIRE_KEY)
-    shard.answer(request.number, ErrorCode.NONE)
+def unload(shard: Shard, _: Unload) -> None:
+    """The broker leads the shard no longer: what waits is answered 16, everything in memory is lost.
+
+    An act of the cluster, not a request: it has no answer, and does nothing when the shard is not loaded.
+    """
+    for group in list(shard.groups.values()):
+        shard.move(group, GroupState.DEAD, "unloaded")
+        shard.happen(group.group_id, "unloaded")
+        for member in group.members.values():
+            shard.dismiss_join(member, ErrorCode.NOT_COORDINATOR, member.member_id)
+            shard.dismiss_sync(member, ErrorCode.NOT_COORDINATOR)
+        _drop_timers(shard, group)
+    shard.groups.clear()
+    shard.loaded = False
+    if shard.behaviour.retention_counts_from_load:
+        shard.timers.cancel(EXPIRE_KEY)
 
 
-def load(shard: Shard, request: Load) -> None:
+def load(shard: Shard, _: Load) -> None:
     """The broker leads the shard: groups come back from their records, Stable or Empty, and every session starts anew.
 
-    Lost are pending ids, who has synced, who waits, and all protocols of a member but the group's.
+    Lost are pending ids, who has synced, who waits, and all protocols of a member but the group's. An act of the
+    cluster, not a request: it has no answer, and does nothing when the shard is loaded.
     """
-    if not shard.loaded:
-        shard.loaded = True
-        if shard.behaviour.retention_counts_from_load:
-            shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
-        for group_id in sorted(shard.records.group_ids()):
-            group = _restored(shard, group_id, shard.records.groups.get(group_id))
-            shard.groups[group_id] = group
-            shard.happen(group_id, "loaded")
-            overfull = shard.behaviour.max_size and len(group.members) > shard.settings.group_max_size
-            if overfull and shard.behaviour.overfull_rebalances_before_arming:
-                prepare(shard, group, "loaded over group.max.size")
-            shard.arm_sessions(group, group.members)
-            if overfull and not shard.behaviour.overfull_rebalances_before_arming:
-                prepare(shard, group, "loaded over group.max.size")
-    shard.answer(request.number, ErrorCode.NONE)
+    if shard.loaded:
+        return
+    shard.loaded = True
+    rebalances_first = shard.behaviour.overfull_rebalances_before_arming
+    for group_id in sorted(shard.records.group_ids()):
+        group = _restored(shard, group_id, shard.records.groups.get(group_id))
+        shard.groups[group_id] = group
+        shard.happen(group_id, "loaded")
+        overfull = shard.behaviour.max_size and len(group.members) > shard.settings.group_max_size
+        if overfull and rebalances_first:
+            prepare(shard, group, "loaded over group.max.size")
+        shard.arm_sessions(group, group.members)
+        if overfull and not rebalances_first:
+            prepare(shard, group, "loaded over group.max.size")
+    if shard.behaviour.retention_counts_from_load:
+        shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
 
 
 def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:

@@ -135,12 +135,9 @@ def answer_joined(shard: Shard, group: Group, member: Member, number: int) -> No
     )
 
 
-def answer_synced(shard: Shard, group: Group, member: Member, number: int) -> None:
+def answer_synced(shard: Shard, member: Member, number: int) -> None:
     """Answer a SyncGroup with the member's assignment."""
-    name = group.protocol_name if shard.behaviour.sync_names_protocol else None
-    shard.answers.append(
-        Answer(number, shard.now_ms, int(ErrorCode.NONE), protocol_name=name, assignment=member.assignment)
-    )
+    shard.answers.append(Answer(number, shard.now_ms, int(ErrorCode.NONE), assignment=member.assignment))
 
 
 def propagate(shard: Shard, group: Group, error: ErrorCode) -> None:
@@ -150,7 +147,7 @@ def propagate(shard: Shard, group: Group, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
             shard.dismiss_sync(member, error)
         elif member.waiting_sync is not None:
-            answer_synced(shard, group, member, member.waiting_sync)
+            answer_synced(shard, member, member.waiting_sync)
             member.waiting_sync = None
     shard.arm_sessions(group, [member.member_id for member in waiting])
 

@@ -58,7 +58,7 @@ def _react(shard: Shard, group: Group, member: Member, request: Sync) -> None:
     if not group.pending_sync:
         shard.timers.cancel(sync_key(group.group_id))
     if reaction.does == "serve":
-        answer_synced(shard, group, member, request.number)
+        answer_synced(shard, member, request.number)
         if shard.behaviour.sync_when_stable_arms:
             shard.arm_session(group, member)
         return
