@@ -1,8 +1,8 @@
 """Operations as Kafka's request objects, and Kafka's response objects as answers.
 
-Does by hand what the broker does between the wire and the coordinator: fills in what old versions did not send. The
-answer to LeaveGroup 0 to 2 is the coordinator's, a list of one, not yet the single error that goes over the wire.
-`begin` hands an operation to a service and returns what will hold its answer; `read` makes the answer once it is there.
+Does by hand what the broker does between the wire and the coordinator: fills in what old versions did not send, and
+turns the list of one that answers LeaveGroup 0 to 2 into its single error. `begin` hands an operation to a service and
+returns what will hold its answer; `read` makes the answer once it is there.
 """
 
 from __future__ import annotations
@@ -230,13 +230,7 @@ def read(operation: ops.Operation, response: Any, at_ms: int) -> Answer:
             bool(response.skipAssignment()),
         )
     if isinstance(operation, ops.Sync):
-        return Answer(
-            number,
-            at_ms,
-            int(response.errorCode()),
-            protocol_name=_text(response.protocolName()) or None,
-            assignment=bytes(response.assignment()),
-        )
+        return Answer(number, at_ms, int(response.errorCode()), assignment=bytes(response.assignment()))
     if isinstance(operation, ops.Heartbeat):
         return Answer(number, at_ms, int(response.errorCode()))
     if isinstance(operation, ops.Leave):
@@ -244,7 +238,10 @@ def read(operation: ops.Operation, response: Any, at_ms: int) -> Answer:
             (str(member.memberId()), _text(member.groupInstanceId()), int(member.errorCode()))
             for member in response.members()
         )
-        return Answer(number, at_ms, int(response.errorCode()), left=left)
+        error_code = int(response.errorCode())
+        if operation.version < 3:
+            return Answer(number, at_ms, error_code or left[0][2])
+        return Answer(number, at_ms, error_code, left=left)
     if isinstance(operation, ops.Commit | ops.TxnCommit):
         partition = response.topics().get(0).partitions().get(0)
         return Answer(number, at_ms, int(partition.errorCode()))
