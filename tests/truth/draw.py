@@ -2,7 +2,7 @@
 
 About half of the moves bring the group on (a member joins, rejoins, syncs, heartbeats); the others are anything that a
 client, an administrator or the cluster may do, with ids, generations and protocols that are right, stale, fenced or
-made up. Instants are drawn around the deadlines of the group: 1 ms before, at (timer first or request first), 1 ms after.
+made up. Instants are drawn around the deadlines of the group: 1 ms before, at (timer or request first), 1 ms after.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ class Artist:
         if rng.random() < 0.01:
             group_id = ""
             view = look(group_id)
-        if view is not None and not (at_ms == now_ms or not timers_first):
-            # Something may fire on the way: the move is drawn for what is known now, as a client would.
-            pass
+        # Something may fire on the way: the move is drawn for what is known now, as a client would.
         if rng.random() < self._cooperation:
             return Move(at_ms, timers_first, self._sensible(group_id, view))
         return Move(at_ms, timers_first, self._anything(group_id, view))

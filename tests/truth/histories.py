@@ -71,7 +71,7 @@ class Player:
         return None
 
     def shrink(self, found: Found) -> Found:
-        """Leave out moves as long as some disagreement remains: halves, quarters, ... single ones, until none can go."""
+        """Leave out moves as long as some disagreement remains: halves, quarters, ... until no single one can go."""
         moves, kept, last = list(found.moves), list(found.kept), found.disagreement
         chunk = max(1, len(kept) // 2)
         while True:

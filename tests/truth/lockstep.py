@@ -8,6 +8,7 @@ where they follow the order of a hash map, the model is told what they did (`Fol
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from kardia.model.behaviour import Behaviour, behaviour_of
@@ -61,7 +62,7 @@ class Followed:
         view = self.views.get(group_id)
         named = [view.leader] if view is not None else []
         named += [answer.leader for answer in self.answers]
-        return next((one for one in named if one in candidates), candidates[0])
+        return next((one for one in named if one is not None and one in candidates), candidates[0])
 
     def protocol(self, group_id: str, candidates: Sequence[str]) -> str:
         """The protocol they chose; a group that went on to rebalance chose another than it had."""
@@ -70,7 +71,7 @@ class Followed:
             return next(one for one in candidates if one != view.protocol_name)
         named = [view.protocol_name] if view is not None else []
         named += [answer.protocol_name for answer in self.answers]
-        return next((one for one in named if one in candidates), candidates[0])
+        return next((one for one in named if one is not None and one in candidates), candidates[0])
 
     def order(self, group_id: str, member_ids: Sequence[str]) -> Sequence[str]:
         """The order in which they armed these sessions last."""
@@ -130,7 +131,7 @@ class Lockstep:
             self._doing = "a timer"
             self._early(model, due_at_ms - 1)
             due_at_ms = max(due_at_ms, oracle.now_ms)
-            self._compare(None, oracle.advance(due_at_ms), lambda at_ms=due_at_ms: model.advance(at_ms), due_at_ms)
+            self._compare(None, oracle.advance(due_at_ms), partial(model.advance, due_at_ms), due_at_ms)
         if to_ms > oracle.now_ms:
             self._doing = "waiting"
             oracle.advance(to_ms)
@@ -157,7 +158,7 @@ class Lockstep:
         if group_id is not None and group_id not in self.views:
             self.views[group_id] = None
         answers = self._oracle.perform(operation, at_ms)
-        self._compare(operation, answers, lambda: model.perform(operation, at_ms), at_ms)
+        self._compare(operation, answers, partial(model.perform, operation, at_ms), at_ms)
         if isinstance(operation, Load | Unload):
             self.loaded = isinstance(operation, Load)
 
@@ -165,7 +166,10 @@ class Lockstep:
         self, operation: Operation | None, answers: list[Answer], ask: Callable[[], list[Answer]], at_ms: int
     ) -> None:
         oracle, model, followed = self._oracle, self._model, self._followed
-        views = {group_id: oracle.view(group_id) for group_id in self.views}
+        # A request changes no other group; a timer, a load or an unload may change any.
+        one_group = operation is not None and not isinstance(operation, Load | Unload)
+        looked_at = (operation.group_id,) if one_group else tuple(self.views)  # type: ignore[union-attr]
+        views = self.views | {group_id: oracle.view(group_id) for group_id in looked_at}
         followed.views, followed.answers, followed.armed = views, answers, oracle.take_armed()
         try:
             said = ask()
@@ -175,8 +179,8 @@ class Lockstep:
         said.sort()
         if answers != said:
             self._fail(at_ms, _difference("answers", answers, said))
-        for group_id, view in views.items():
-            held = model.view(group_id)
+        for group_id in looked_at:
+            view, held = views[group_id], model.view(group_id)
             if view != held:
                 self._fail(at_ms, f"group {group_id!r}: {_difference('view', view, held)}")
         before, self.views = self.views, views
@@ -193,7 +197,7 @@ def _difference(name: str, kafka: object, model: object) -> str:
     if isinstance(kafka, tuple) and type(kafka) is type(model) and hasattr(kafka, "_fields"):
         parts = [
             _difference(f"{name}.{field}", one, other)
-            for field, one, other in zip(kafka._fields, kafka, model, strict=True)  # type: ignore[call-overload]
+            for field, one, other in zip(kafka._fields, kafka, model, strict=True)
             if one != other
         ]
         return "; ".join(parts)

@@ -31,6 +31,7 @@ class JavaRelease:
         self._groups: Any = None
         self._armed: dict[str, tuple[int, Any]] = {}
         self._keys: dict[int, str] = {}
+        self._instances: dict[str, str | None] = {}
         self._partition = jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0)
         self._events = jclass("java.util.ArrayDeque")()
         self._log = JavaLog(self._partition)
@@ -130,6 +131,7 @@ class JavaRelease:
         self._clock.clear()
         self._clock.on_add, self._clock.on_fire = self._on_add, self._on_fire
         self._armed.clear()
+        self._instances.clear()
         self._keys.clear()
         self._log.wipe()
         self.load()
@@ -169,10 +171,13 @@ class JavaRelease:
         if group is None:
             return None
         sessions = f"heartbeat-{group_id}-"
+        instances = self._instances
         members = []
         for member in group.allMembers():
             member_id = str(member.memberId())
-            instance_id = member.groupInstanceId()
+            if member_id not in instances:
+                instance_id = member.groupInstanceId()
+                instances[member_id] = None if instance_id.isEmpty() else str(instance_id.get())
             waits_for_join = bool(member.isAwaitingJoin())
             waits_for_sync = bool(member.isAwaitingSync())
             is_new = bool(member.isNew())
@@ -181,7 +186,7 @@ class JavaRelease:
             members.append(
                 MemberView(
                     member_id,
-                    str(instance_id.get()) if instance_id.isPresent() else None,
+                    instances[member_id],
                     int(member.sessionTimeoutMs()),
                     int(member.rebalanceTimeoutMs()),
                     waits_for_join,
@@ -195,7 +200,7 @@ class JavaRelease:
         protocol_type, protocol_name = group.protocolType(), group.protocolName()
         leader = group.leaderOrNull()
         return View(
-            str(group.currentState().toString()),
+            str(group.stateAsString()),
             int(group.generationId()),
             str(protocol_type.get()) if protocol_type.isPresent() else None,
             str(protocol_name.get()) if protocol_name.isPresent() else None,

@@ -22,6 +22,8 @@ _LOGGING = ("log4j", "reload4j", "slf4j-reload4j")
 _OPTIONS = (
     "-Xmx768m",
     "-XX:+UseSerialGC",
+    # A run lasts a minute or a few: what the slower compiler would gain, it would first have to cost.
+    "-XX:TieredStopAtLevel=1",
     # The fields behind java.util.UUID and its random source.
     "--add-opens=java.base/java.util=ALL-UNNAMED",
     "--add-opens=java.base/java.security=ALL-UNNAMED",

@@ -31,6 +31,7 @@ class ScalaRelease:
         self._epoch = 0
         self._loaded = False
         self._armed: dict[tuple[str, int, str], tuple[int, Any]] = {}
+        self._instances: dict[str, str | None] = {}
         self.armed_sessions: list[str] = []
         """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
         self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
@@ -96,6 +97,7 @@ class ScalaRelease:
         self._clock.clear()
         self._clock.on_add = self._on_add
         self._armed.clear()
+        self._instances.clear()
         self._log.wipe()
         purgatories = [
             self._purgatory(name, self._clock.timer, 1, 1000, False, True) for name in ("Heartbeat", "Rebalance")
@@ -143,10 +145,13 @@ class ScalaRelease:
             return None
         group = found.get()
         owner = int(group.hashCode())
+        instances = self._instances
         members = []
         for member in self._java(group.allMemberMetadata()):
             member_id = str(member.memberId())
-            instance_id = member.groupInstanceId()
+            if member_id not in instances:
+                instance_id = member.groupInstanceId()
+                instances[member_id] = None if instance_id.isEmpty() else str(instance_id.get())
             waits_for_join = bool(member.isAwaitingJoin())
             waits_for_sync = bool(member.isAwaitingSync())
             is_new = bool(member.isNew())
@@ -155,7 +160,7 @@ class ScalaRelease:
             members.append(
                 MemberView(
                     member_id,
-                    str(instance_id.get()) if instance_id.isDefined() else None,
+                    instances[member_id],
                     int(member.sessionTimeoutMs()),
                     int(member.rebalanceTimeoutMs()),
                     waits_for_join,
