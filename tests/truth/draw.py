@@ -173,18 +173,21 @@ class Artist:
         rng = self._rng
         chance = rng.random()
         if view is not None:
-            if view.members and chance < 0.75:
-                return rng.choice(view.members).member_id
-            if view.pending and chance < 0.85:
+            if view.pending and chance < 0.25:
                 return rng.choice(view.pending)[0]
+            if view.members and chance < 0.85:
+                return rng.choice(view.members).member_id
         return rng.choice(self._seen[-12:]) if chance < 0.95 else ""
 
     def _instance(self, view: View | None, member_id: str) -> str | None:
         """The instance id that goes with a member id, or now and then another."""
         rng = self._rng
         own = next((m.group_instance_id for m in view.members if m.member_id == member_id), None) if view else None
-        if rng.random() < 0.9:
+        if rng.random() < 0.87:
             return own
+        held = [m.group_instance_id for m in view.members if m.group_instance_id is not None] if view else []
+        if held and rng.random() < 0.6:
+            return rng.choice(held)
         return rng.choice([*self._instances, None, "i9"])
 
     def _generation(self, view: View | None) -> int:
@@ -205,7 +208,7 @@ class Artist:
         new_id = f"{instance_id or client_id}-{uuid.UUID(int=rng.getrandbits(128), version=4)}"
         protocols = self._protocols.get(member_id or instance_id or "")
         if protocols is None or rng.random() < 0.3:
-            protocols = rng.choice(PROTOCOLS) if rng.random() < 0.94 else rng.choice(_ODD_PROTOCOLS)
+            protocols = rng.choice(PROTOCOLS) if rng.random() < 0.9 else rng.choice(_ODD_PROTOCOLS)
         for one in (member_id or instance_id, new_id, instance_id):
             if one:
                 self._protocols[one] = protocols
