@@ -1,7 +1,8 @@
 """Where broker versions differ, as data: one row a switch, with the releases it holds in and where that was found.
 
 Up to 3.9 the Scala coordinator answers, from 4.0 the Java one; what differs between the two is a row like any other.
-Sources are the release tags of Kafka's repository, read and in part run ("spec" is `classic-coordinator.md`).
+A source is the issue or proposal that brought a change, the release tags it was found between, or, where Scala and
+Java differ, the method of each (`GroupCoordinator.scala` first, then `GroupMetadataManager.java` unless said).
 Reads nothing, decides nothing: the rest of the model asks `Behaviour` and never a version.
 """
 
@@ -9,36 +10,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kardia.model.releases import JAVA_ONLY, OLDEST, SCALA_ONLY, Span, Version, since, version_of
 from kardia.model.sessions import Coordinator, coordinator_of
-
-Version = tuple[int, int, int]
-
-OLDEST: Version = (2, 0, 0)
-"""Older brokers speak another record format and are not modelled."""
-JAVA: Version = (4, 0, 0)
-"""First release in which the Java coordinator is the only one."""
-_END: Version = (9999, 0, 0)
-
-
-class Span(NamedTuple):
-    """Releases from `first` on, before `end`."""
-
-    first: Version
-    end: Version = _END
-
-
-SCALA_ONLY = (Span(OLDEST, JAVA),)
-JAVA_ONLY = (Span(JAVA),)
-
-
-def _since(*firsts: Version) -> tuple[Span, ...]:
-    """From each release to the end of its minor line, from the last one for good: how fixes are carried back."""
-    lines = tuple(Span(first, (first[0], first[1] + 1, 0)) for first in firsts[:-1])
-    return (*lines, Span(firsts[-1]))
 
 
 class Switch(NamedTuple):
-    """One difference. `spans`: the releases in which it holds, oldest first."""
+    """One difference between releases. `spans`: the releases in which it holds, oldest first."""
 
     name: str
     spans: tuple[Span, ...]
@@ -91,6 +68,7 @@ class Behaviour(NamedTuple):
     replacement_is_recorded: bool
     state_instant_is_loaded: bool
     sync_timer: bool
+    replaced_id_breaks_sync_timer: bool
     rejection_drops_instance: bool
     only_stable_offsets_expire: bool
     unmapped_instance_is_25: bool
@@ -107,216 +85,223 @@ SWITCHES: dict[str, Switch] = {
             "sync_when_stable_arms",
             SCALA_ONLY,
             "a SyncGroup served while Stable arms the session timer",
-            "spec 7.1, 15.1",
+            "doSyncGroup; classicGroupSyncToClassicGroup",
         ),
         Switch(
             "pending_leave_rebalances",
             JAVA_ONLY,
             "a LeaveGroup that names only pending ids starts a rebalance of a Stable or Completing group",
-            "spec 9, 15.2",
+            "handleLeaveGroup; classicGroupLeaveToClassicGroup",
         ),
         Switch(
             "leaves_in_one_go",
             JAVA_ONLY,
             "a LeaveGroup of several members removes all, then rebalances once",
-            "spec 9, 15.4",
+            "handleLeaveGroup; classicGroupLeaveToClassicGroup",
         ),
         Switch(
             "restart_extends_delay",
             JAVA_ONLY,
             "the initial rebalance delay can be extended in every life out of Empty, not only in generation 0",
-            "spec 6.5, 15.5",
+            "addMemberAndRebalance; addMemberThenRebalanceOrCompleteJoin",
         ),
         Switch(
             "expiry_ends_initial_delay",
             JAVA_ONLY,
             "the expiry of a member or pending id ends the initial delay when everybody left waits in JoinGroup",
-            "spec 4, 15.6",
+            "InitialDelayedJoin.tryComplete; removeMemberAndUpdateClassicGroup",
         ),
         Switch(
             "rejection_tries_completion",
             SCALA_ONLY,
             "a rejoin rejected with 81 lets the join phase complete when it was the last one missing",
-            "spec 6.1 J3, 15.7",
+            "handleJoinGroup; classicGroupJoinToClassicGroup",
         ),
         Switch(
             "replaced_stays_new",
             SCALA_ONLY,
             "a static member replaced in its first JoinGroup is still new, so its session can expire while it waits",
-            "spec 6.3, 15.8",
+            "GroupMetadata.replaceStaticMember; ClassicGroup.replaceStaticMember",
         ),
         Switch(
             "creation_is_recorded",
             JAVA_ONLY,
             "a group created by a JoinGroup is recorded at once, Empty in generation 0",
-            "spec 14 R4, 15.11",
+            "classicGroupJoinToClassicGroup",
         ),
         Switch(
             "deletion_always_recorded",
             JAVA_ONLY,
             "a deleted group gets a tombstone in generation 0 too",
-            "spec 13",
+            "cleanupGroupMetadata; ClassicGroup.createGroupTombstoneRecords",
         ),
         Switch(
             "deletion_drops_open_offsets",
             JAVA_ONLY,
             "DeleteGroups also removes offsets of open transactions; else they bring the group back at the next load",
-            "sources of 3.9 and 4.x",
+            "handleDeleteGroups; OffsetMetadataManager.deleteAllOffsets",
         ),
         Switch(
             "bounds_before_ownership",
             JAVA_ONLY,
             "a session timeout out of bounds is refused (26) by a broker that is not the coordinator",
-            "spec 5, 15.14",
+            "handleJoinGroup; GroupCoordinatorService.joinGroup",
         ),
         Switch(
             "moved_names_member",
             SCALA_ONLY,
             "a JoinGroup answered 16 at arrival repeats the member id asked with",
-            "spec 15.15",
+            "handleJoinGroup; GroupCoordinatorService.joinGroup",
         ),
         Switch(
             "unknown_group_is_69",
             JAVA_ONLY,
             "OffsetCommit v9 with a generation to an unknown group is answered 69 instead of 22",
-            "spec 5, 15.16",
+            "handleCommitOffsets; OffsetMetadataManager.validateOffsetCommit",
         ),
         Switch(
             "sync_is_25_when_empty",
             JAVA_ONLY,
             "SyncGroup to an Empty group is answered 25 before instance ids are looked at",
-            "spec 7.1",
+            "doSyncGroup; classicGroupSync",
         ),
         Switch(
             "absent_protocol_matches",
             JAVA_ONLY,
             "a SyncGroup that names a protocol matches a group that has none yet",
-            "spec 7.1, 15.25",
+            "validateSyncGroup, in both",
         ),
         Switch(
             "txn_commit_creates_group",
             SCALA_ONLY,
             "a TxnOffsetCommit with a generation to an unknown group leaves an Empty group behind",
-            "spec 10, 15.26",
+            "handleTxnCommitOffsets; OffsetMetadataManager.validateTransactionalOffsetCommit",
         ),
         Switch(
             "retention_counts_from_load",
             JAVA_ONLY,
             "expired offsets are looked for one interval after the load, else in the rhythm of the broker's start",
-            "spec 13, 15.18",
+            "GroupMetadataManager.startup; GroupCoordinatorShard.onLoaded",
         ),
         Switch(
             "overfull_rebalances_before_arming",
             SCALA_ONLY,
             "a loaded group over group.max.size starts its rebalance before its members' sessions are armed",
-            "spec 12",
+            "onGroupLoaded; onLoaded",
         ),
         Switch(
             "new_member_timeout",
-            _since((2, 1, 1)),
+            since((2, 1, 1)),
             "a new member has five minutes in its first JoinGroup; before, no timer at all",
             "tags 2.1.0, 2.1.1 (KAFKA-7610)",
         ),
         Switch(
             "removed_joiner_is_answered",
-            _since((2, 1, 1)),
+            since((2, 1, 1)),
             "a member removed while it waits in JoinGroup is answered 25; before, never",
             "tags 2.1.0, 2.1.1",
         ),
         Switch(
             "empty_since_counts",
-            _since((2, 1, 0)),
+            since((2, 1, 0)),
             "offsets of a group with a protocol type are kept while it has members and expire after it became Empty; "
             "before, each by its own commit",
             "tags 2.0.1, 2.1.0 (KIP-211)",
         ),
         Switch(
             "member_id_required",
-            _since((2, 2, 0)),
+            since((2, 2, 0)),
             "JoinGroup v4 without member id is answered 79 and a pending id",
-            "spec 16 (KIP-394)",
+            "KIP-394",
         ),
-        Switch("max_size", _since((2, 2, 0)), "group.max.size bounds a group (81)", "spec 16 (KIP-389)"),
+        Switch("max_size", since((2, 2, 0)), "group.max.size bounds a group (81)", "KIP-389"),
         Switch(
             "static_members",
-            _since((2, 3, 0)),
+            since((2, 3, 0)),
             "instance ids: kept through the rebalance timeout, replaced, fenced (82)",
-            "spec 16 (KIP-345)",
+            "KIP-345",
         ),
         Switch(
             "completing_checks_generation",
-            _since((2, 3, 0)),
+            since((2, 3, 0)),
             "a Heartbeat while Completing is checked for its generation; before, 27 to every member",
             "tags 2.2.2, 2.3.0",
         ),
         Switch(
             "commit_checks_member_first",
-            _since((2, 4, 0)),
+            since((2, 4, 0)),
             "an OffsetCommit while Completing is answered 25 or 22 before 27; before, 27 to anybody",
-            "spec 16 (KAFKA-8487)",
+            "KAFKA-8487",
         ),
         Switch(
             "unsubscribed_offsets_expire",
-            _since((2, 4, 0)),
+            since((2, 4, 0)),
             "offsets of topics that no member of a consumer group subscribes to expire by their commit",
             "tags 2.2.2, 2.4.1 (KAFKA-8730)",
         ),
         Switch(
             "completing_replacement_rebalances",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "a static member replaced while Completing starts a rebalance; before, answered at once",
-            "spec 16 (KAFKA-9801)",
+            "KAFKA-9801",
         ),
         Switch(
             "new_member_keeps_short_timer",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "a new member armed with its own session timeout can expire by it; before, its five minutes made a shorter "
             "timer void",
             "tags 2.4.1, 2.5.1 (KAFKA-9232, 9752)",
         ),
         Switch(
             "txn_commit_is_checked",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "TxnOffsetCommit is checked for member and generation when they are sent",
-            "spec 16 (KIP-447)",
+            "KIP-447",
         ),
         Switch(
             "sync_names_protocol",
-            _since((2, 5, 0)),
+            since((2, 5, 0)),
             "SyncGroup names protocol type and name, which are compared",
             "tags 2.4.1, 2.5.1 (KIP-559)",
         ),
         Switch(
             "max_size_counts_joined",
-            _since((2, 6, 0)),
+            since((2, 6, 0)),
             "group.max.size counts waiting members while preparing; before, only known members of an overfull group "
             "and new ids of a full one are rejected",
-            "spec 16 (KAFKA-9844, 9885)",
+            "KAFKA-9844, 9885",
         ),
         Switch(
             "completing_heartbeat_arms",
-            _since((2, 6, 1)),
+            since((2, 6, 1)),
             "a Heartbeat while Completing is answered 0 and arms; before, 27 and nothing",
-            "spec 16 (KAFKA-10134)",
+            "KAFKA-10134",
         ),
         Switch(
             "replacement_is_recorded",
-            _since((2, 6, 1)),
+            since((2, 6, 1)),
             "a static member replaced while Stable is recorded, and rebalances when the vote changes; before, answered "
             "at once whatever its protocols",
-            "spec 16 (KAFKA-10284)",
+            "KAFKA-10284",
         ),
         Switch(
             "state_instant_is_loaded",
-            _since((2, 6, 1)),
+            since((2, 6, 1)),
             "the instant of the last state change is read back at load",
-            "spec 16 (KAFKA-10401)",
+            "KAFKA-10401",
         ),
         Switch(
             "sync_timer",
-            _since((2, 8, 1)),
+            since((2, 8, 1)),
             "members that never send SyncGroup are removed a rebalance timeout after the join phase",
-            "spec 16 (KAFKA-12890)",
+            "KAFKA-12890",
+        ),
+        Switch(
+            "replaced_id_breaks_sync_timer",
+            (Span((2, 8, 1), (3, 0, 0)),),
+            "the sync timeout fails at the old id of a replaced static member: who comes before it is removed, and no "
+            "rebalance starts",
+            "tags 2.8.1, 2.8.2, 3.0.0: onExpirePendingSync",
         ),
         Switch(
             "rejection_drops_instance",
@@ -326,15 +311,15 @@ SWITCHES: dict[str, Switch] = {
         ),
         Switch(
             "only_stable_offsets_expire",
-            _since((2, 8, 2), (3, 0, 2), (3, 1, 2), (3, 2, 0)),
+            since((2, 8, 2), (3, 0, 2), (3, 1, 2), (3, 2, 0)),
             "offsets of a group with members expire only while it is Stable; before, while it rebalances too",
-            "spec 16 (KAFKA-13636)",
+            "KAFKA-13636",
         ),
         Switch(
             "unmapped_instance_is_25",
-            _since((3, 0, 0)),
+            since((3, 0, 0)),
             "an instance id that nobody holds is answered 25 everywhere; before, only in JoinGroup",
-            "spec 16",
+            "tags 2.8.2, 3.0.0: validateCurrentMember",
         ),
         Switch(
             "pending_leave_refuses_instance",
@@ -346,19 +331,19 @@ SWITCHES: dict[str, Switch] = {
             "simple_commit_ignores_member",
             (Span(OLDEST, (3, 0, 0)), Span((3, 3, 0))),
             "an OffsetCommit without generation to an Empty group is stored whatever member or instance it names",
-            "spec 16 (KAFKA-14201)",
+            "KAFKA-14201",
         ),
         Switch(
             "skips_assignment",
-            _since((3, 2, 0)),
+            since((3, 2, 0)),
             "JoinGroup v9 tells a replaced static leader to skip the assignment",
-            "spec 16 (KIP-814)",
+            "KIP-814",
         ),
         Switch(
             "rejoin_updates_timeouts",
-            _since((3, 3, 2)),
+            since((3, 3, 2)),
             "a rejoin stores its session and rebalance timeout; before, those of the first JoinGroup stay",
-            "spec 16 (KAFKA-14009)",
+            "KAFKA-14009",
         ),
     )
 }
@@ -382,22 +367,6 @@ INVISIBLE: tuple[Invisible, ...] = (
     Invisible("a Java broker holds Heartbeat and LeaveGroup back until earlier writes commit", "4.0.0", "no latency"),
     Invisible("a Java broker may reload by itself", "4.0.0", "no write goes astray here"),
 )
-
-
-def version_of(kafka_version: str) -> Version:
-    """Numbers of a release such as "3.9.2" or "4.1" (a missing number is 0, a suffix after "-" is dropped).
-
-    Raises ValueError when it is not made of numbers with dots, or older than 2.0.
-    """
-    parts = kafka_version.split("-", 1)[0].split(".")
-    if not all(part.isdigit() for part in parts) or len(parts) > 3:
-        raise ValueError(
-            f"kafka version {kafka_version!r}: expected numbers with dots such as 3.9.2; give the broker's release"
-        )
-    major, minor, patch = (*(int(part) for part in parts), 0, 0)[:3]
-    if (major, minor, patch) < OLDEST:
-        raise ValueError(f"kafka version {kafka_version!r}: expected 2.0 or later; older brokers are not modelled")
-    return major, minor, patch
 
 
 def behaviour_of(kafka_version: str) -> Behaviour:

@@ -1,6 +1,7 @@
 """OffsetCommit and TxnOffsetCommit, as far as they touch liveness: who may commit, whose session starts anew.
 
-The session starts before anything is stored, so it does even when the offset's metadata is too large. Source: spec 10.
+The session starts before anything is stored, so it does even when the offset's metadata is too large. Follows
+`validateOffsetCommit` and `doCommitOffsets` (Scala), `OffsetMetadataManager.commitOffset` (Java).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A classic group and its members as the coordinator holds them in memory, with the questions that only look.
 
-Changes nothing but its own fields: no timers, no answers, no records (those are `shard.py`'s). Source: spec 1, 4.
+Changes nothing but its own fields: no timers, no answers, no records (those are `shard.py`'s). Follows
+`GroupMetadata.scala` and `ClassicGroup.java`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Heartbeat: the session starts anew, and the answer says whether a rebalance wants the member. Source: spec 8."""
+"""Heartbeat: the session starts anew, and the answer says whether a rebalance wants the member.
+
+Follows `handleHeartbeat` (Scala), `classicGroupHeartbeatToClassicGroup` (Java).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """JoinGroup: who is let in, who waits, what starts a rebalance.
 
-Checks come in Kafka's order, the first that hits answers. Source: spec 5, 6 (J1 to J36, REPLACE).
+Checks come in Kafka's order, the first that hits answers. Follows `handleJoinGroup` and
+`updateStaticMemberAndRebalance` (Scala), `classicGroupJoinToClassicGroup` and
+`updateStaticMemberThenRebalanceOrCompleteJoin` (Java).
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ def _enter(shard: Shard, group: Group, request: Join) -> None:
         if request.group_instance_id is not None:
             shard.answer_join(request.number, ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
-            add_member(shard, group, _member(request, request.member_id), request.protocol_type)
+            _add(shard, group, request, request.member_id)
     else:
         _join_known(shard, group, request)
 
@@ -118,7 +120,7 @@ def _join_unknown(shard: Shard, group: Group, request: Join) -> None:
         shard.happen(group.group_id, "pending", request.new_id)
         shard.answer_join(request.number, ErrorCode.MEMBER_ID_REQUIRED, request.new_id)
         return
-    add_member(shard, group, _member(request, request.new_id), request.protocol_type)
+    _add(shard, group, request, request.new_id)
 
 
 def _join_known(shard: Shard, group: Group, request: Join) -> None:
@@ -133,7 +135,9 @@ def _join_known(shard: Shard, group: Group, request: Join) -> None:
     changed = member.protocols != request.protocols
     if does == "wait" or changed or (does == "lead" and leads):
         _update(shard, member, request)
-        prepare_or_try(shard, group, "leader rejoined" if does == "lead" and leads else "metadata changed")
+        prepare_or_try(
+            shard, group, _why("leader rejoined" if does == "lead" and leads else "metadata changed", request)
+        )
     else:
         # Nothing is stored and no session starts anew. Only a leader gets the list, which here means Completing.
         answer_joined(shard, group, member, request.number)
@@ -164,7 +168,7 @@ def _replace(shard: Shard, group: Group, request: Join, old_id: str, instance_id
         try_complete(shard, group)
     elif group.state is GroupState.COMPLETING:
         if behaviour.completing_replacement_rebalances:
-            prepare(shard, group, "static member replaced")
+            prepare(shard, group, _why("static member replaced", request))
         else:
             _answer_replaced(shard, group, member, request, leader_before)
     elif not behaviour.replacement_is_recorded:
@@ -173,7 +177,7 @@ def _replace(shard: Shard, group: Group, request: Join, old_id: str, instance_id
         shard.record(group, {one.member_id: one.assignment for one in group.members.values()})
         _answer_replaced(shard, group, member, request, leader_before)
     else:
-        prepare(shard, group, "static member replaced")
+        prepare(shard, group, _why("static member replaced", request))
 
 
 def _answer_replaced(shard: Shard, group: Group, member: Member, request: Join, leader_before: str | None) -> None:
@@ -205,8 +209,8 @@ def _update(shard: Shard, member: Member, request: Join) -> None:
     member.waiting_join = request.number
 
 
-def _member(request: Join, member_id: str) -> Member:
-    return Member(
+def _add(shard: Shard, group: Group, request: Join, member_id: str) -> None:
+    member = Member(
         member_id,
         request.group_instance_id,
         request.client_id,
@@ -216,6 +220,12 @@ def _member(request: Join, member_id: str) -> Member:
         request.protocols,
         waiting_join=request.number,
     )
+    add_member(shard, group, member, request.protocol_type, _why("member added", request))
+
+
+def _why(cause: str, request: Join) -> str:
+    """Why a rebalance begins, with the reason the client sent (JoinGroup v8)."""
+    return f"{cause}; client reason: {request.reason}" if request.reason else cause
 
 
 def _rebalance_timeout_ms(request: Join) -> int:

@@ -1,6 +1,7 @@
 """LeaveGroup: members go, one or several, by their own wish or by an administrator's.
 
-An administrator names the instance id and no member id. Source: spec 9.
+An administrator names the instance id and no member id. Follows `handleLeaveGroup` (Scala),
+`classicGroupLeaveToClassicGroup` (Java).
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ def leave(shard: Shard, request: Leave) -> None:
     if not shard.loaded:
         shard.answer(request.number, ErrorCode.NOT_COORDINATOR)
         return
-    if group is None:
-        errors = [ErrorCode.UNKNOWN_MEMBER_ID for _ in request.members]
-    elif _fails_whole(shard, group, request):
-        shard.answer(request.number, ErrorCode.UNKNOWN_SERVER_ERROR)
-        return
-    else:
-        errors = [_leave_one(shard, group, one) for one in request.members]
-        if shard.behaviour.leaves_in_one_go and ErrorCode.NONE in errors:
-            _rebalance_once(shard, group)
+    errors = []
+    for one in request.members:
+        error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave_one(shard, group, one)
+        if error is ErrorCode.UNKNOWN_SERVER_ERROR:  # Kafka throws: entries before this one have left, the rest stay.
+            shard.answer(request.number, error)
+            return
+        errors.append(error)
+    if group is not None and shard.behaviour.leaves_in_one_go and ErrorCode.NONE in errors:
+        _rebalance_once(shard, group)
     if request.version < MEMBERS_FROM:
         shard.answer(request.number, errors[0])
         return
@@ -40,19 +41,6 @@ def leave(shard: Shard, request: Leave) -> None:
         (one.member_id, one.group_instance_id, int(error)) for one, error in zip(request.members, errors, strict=True)
     )
     shard.answers.append(Answer(request.number, shard.now_ms, int(ErrorCode.NONE), left=left))
-
-
-def _fails_whole(shard: Shard, group: Group, request: Leave) -> bool:
-    """An entry that Kafka did not expect throws, after the entries before it have left."""
-    if not shard.behaviour.pending_leave_refuses_instance:
-        return False
-    for at, one in enumerate(request.members):
-        holder = group.instances.get(one.group_instance_id or "")
-        if one.member_id in group.pending and one.group_instance_id is not None and holder is None:
-            for earlier in request.members[:at]:
-                _leave_one(shard, group, earlier)
-            return True
-    return False
 
 
 def _leave_one(shard: Shard, group: Group, one: Leaving) -> ErrorCode:
@@ -65,9 +53,9 @@ def _leave_one(shard: Shard, group: Group, one: Leaving) -> ErrorCode:
             return ErrorCode.UNKNOWN_MEMBER_ID
         member_id = holder
     elif member_id in group.pending:
-        fenced = group.instances.get(instance_id or "", member_id) != member_id
-        if fenced and behaviour.pending_leave_refuses_instance:
-            return ErrorCode.FENCED_INSTANCE_ID
+        if instance_id is not None and behaviour.pending_leave_refuses_instance:
+            held = instance_id in group.instances
+            return ErrorCode.FENCED_INSTANCE_ID if held else ErrorCode.UNKNOWN_SERVER_ERROR
         shard.forget(group, member_id)
         shard.happen(group.group_id, "pending_left", member_id)
         if not behaviour.leaves_in_one_go:
@@ -77,14 +65,14 @@ def _leave_one(shard: Shard, group: Group, one: Leaving) -> ErrorCode:
         error = group.member_error(member_id, instance_id, behaviour.unmapped_instance_is_25)
         if error is not ErrorCode.NONE:
             return error
-    _remove(shard, group, member_id, one.reason)
+    _remove(shard, group, member_id, one)
     return ErrorCode.NONE
 
 
-def _remove(shard: Shard, group: Group, member_id: str, reason: str | None) -> None:
+def _remove(shard: Shard, group: Group, member_id: str, one: Leaving) -> None:
     """A waiting JoinGroup is answered 25; a waiting SyncGroup never is."""
     member = group.members[member_id]
-    shard.happen(group.group_id, "left", member_id, reason or "")
+    shard.happen(group.group_id, "left" if one.member_id else "removed_by_admin", member_id, one.reason or "")
     if shard.behaviour.removed_joiner_is_answered:
         shard.dismiss_join(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
     shard.forget_one(group, member_id)

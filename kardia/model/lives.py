@@ -1,6 +1,7 @@
 """The lives of groups: deletion, death by expiry of offsets, and what a move of the coordinator does to them.
 
-Source: spec 12 (load, unload), 13 (deletion, expiry).
+Follows `handleDeleteGroups`, `cleanupGroupMetadata`, `onGroupUnloaded` and `onGroupLoaded` (Scala), `deleteGroups`,
+`cleanupExpiredOffsets`, `onUnloaded`, `onLoaded` and `replay` (Java).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The handlers look their answer up here and do what `does` says. Checks before the table (unknown member 25, fenced 82,
 wrong generation 22, protocol 23, group size 81) are in the handlers. A pair that is missing cannot be reached: a member
-cannot belong to an Empty group, and a group that dies is gone. Source: spec 6.4, 7.1, 8, 10, 13.
+cannot belong to an Empty group, and a group that dies is gone.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """The rebalance: how it begins, when it completes, who drops out of it.
 
 `prepare` begins it, `try_complete` and the join timer end it, `complete` makes the next generation (or an Empty group),
-`propagate` hands assignments out. Source: spec 4, 6.5, 7.3, 11.2; the names there are PREPARE, TRY_COMPLETE_JOIN,
-COMPLETE_JOIN, REMOVE.
+`propagate` hands assignments out. Follows `prepareRebalance`, `onCompleteJoin`, `InitialDelayedJoin`,
+`onExpireHeartbeat` and `onExpirePendingSync` (Scala), `prepareRebalance`, `completeClassicGroupJoin`,
+`tryCompleteInitialRebalanceElseSchedule`, `expireClassicGroupMemberHeartbeat` and `expirePendingSync` (Java).
 """
 
 from __future__ import annotations
+
+from itertools import takewhile
 
 from kardia.model.group import Group, Member
 from kardia.model.operations import Answer
@@ -59,9 +62,7 @@ def join_timer_fired(shard: Shard, group: Group, timer: Timer) -> None:
     if group.from_empty and group.new_member_added and timer.remaining_ms != 0:
         group.new_member_added = False
         delay_ms = min(shard.settings.initial_rebalance_delay_ms, timer.remaining_ms)
-        # What is left shrinks by the delay that just ended, not by the one that begins.
-        left_ms = max(timer.remaining_ms - timer.delay_ms, 0)
-        shard.timers.arm(timer.key, shard.now_ms, delay_ms, left_ms)
+        shard.timers.arm(timer.key, shard.now_ms, delay_ms, timer.remaining_ms - delay_ms)
     else:
         complete(shard, group)
 
@@ -152,7 +153,7 @@ def propagate(shard: Shard, group: Group, error: ErrorCode) -> None:
     shard.arm_sessions(group, [member.member_id for member in waiting])
 
 
-def add_member(shard: Shard, group: Group, member: Member, protocol_type: str) -> None:
+def add_member(shard: Shard, group: Group, member: Member, protocol_type: str, why: str) -> None:
     """Take in a new member that waits in its first JoinGroup."""
     behaviour = shard.behaviour
     extends = group.from_empty if behaviour.restart_extends_delay else group.generation_id == 0
@@ -170,7 +171,7 @@ def add_member(shard: Shard, group: Group, member: Member, protocol_type: str) -
     shard.happen(group.group_id, "member_added", member.member_id, member.group_instance_id or "")
     if behaviour.new_member_timeout:
         shard.timers.arm(session_key(group.group_id, member.member_id), shard.now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    prepare_or_try(shard, group, "member added")
+    prepare_or_try(shard, group, why)
 
 
 def session_fired(shard: Shard, group: Group, member_id: str) -> None:
@@ -196,14 +197,21 @@ def session_fired(shard: Shard, group: Group, member_id: str) -> None:
 def sync_timer_fired(shard: Shard, group: Group) -> None:
     """Members that got the generation and never sent SyncGroup are removed; the rest rebalances.
 
-    An id left behind by a replaced static member removes nobody, and the rebalance starts all the same.
+    An id left behind by a replaced static member removes nobody, and the rebalance starts all the same; in two releases
+    it stops everything instead.
     """
-    led = group.leader in group.pending_sync
-    for member_id in sorted(group.pending_sync):
-        known = member_id in group.members
-        shard.forget(group, member_id)
-        if known:
+    never_synced = sorted(group.pending_sync)
+    left_behind = any(member_id not in group.members for member_id in never_synced)
+    breaks = left_behind and shard.behaviour.replaced_id_breaks_sync_timer
+    if breaks:
+        ordered = shard.in_order(group, never_synced)
+        never_synced = list(takewhile(lambda member_id: member_id in group.members, ordered))
+    leader = group.leader
+    for member_id in never_synced:
+        if member_id in group.members:
             shard.happen(group.group_id, "sync_timeout", member_id)
-    if led:
+        shard.forget(group, member_id)
+    if group.leader != leader:
         shard.lead(group, group.members)
-    prepare(shard, group, "sync timeout")
+    if not breaks:
+        prepare(shard, group, "sync timeout")

@@ -1,7 +1,7 @@
 """What the coordinator would have written to `__consumer_offsets`, compacted: the last record of every key.
 
-The records are all that survives an unload. Written and committed in one instant (no replication latency). Source:
-spec 12 to 14.
+The records are all that survives an unload. Written and committed in one instant (no replication latency). Follows
+`storeGroup`, `storeOffsets` and `cleanupGroupMetadata` (Scala), `GroupCoordinatorRecordHelpers` (Java).
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ RENEWALS: dict[str, Renewal] = {
     "commit": Renewal("OffsetCommit accepted while Stable or PreparingRebalance", "handled", _BOTH),
     "join_completed": Renewal("join phase completed: every member, also absent static ones", "decided", _BOTH),
     "sync_propagated": Renewal("waiting SyncGroup answered when the leader's assignment is stored", "decided", _BOTH),
+    "sync_turned_away": Renewal("waiting SyncGroup answered 27 because a rebalance begins", "decided", _BOTH),
     "sync_served_stable": Renewal(
         "SyncGroup answered at once because the group is Stable", "decided", frozenset({Coordinator.SCALA})
     ),

@@ -29,6 +29,22 @@ LEGAL_MOVES: dict[GroupState, frozenset[GroupState]] = {
 }
 """From a state to the states that may follow. A dead group's name may be used again: a new life."""
 
+MOVES: dict[tuple[GroupState, GroupState], str] = {
+    (GroupState.EMPTY, GroupState.PREPARING): "first JoinGroup",
+    (GroupState.EMPTY, GroupState.DEAD): "deleted, died without offsets, unloaded",
+    (GroupState.PREPARING, GroupState.COMPLETING): "join phase complete, next generation",
+    (GroupState.PREPARING, GroupState.EMPTY): "nobody is left, next generation",
+    (GroupState.PREPARING, GroupState.DEAD): "unloaded",
+    (GroupState.COMPLETING, GroupState.STABLE): "assignment of the leader stored",
+    (GroupState.COMPLETING, GroupState.PREPARING): "a member came, changed, left or expired, or never synced",
+    (GroupState.COMPLETING, GroupState.DEAD): "unloaded",
+    (GroupState.STABLE, GroupState.PREPARING): "a member came, changed, left or expired, or never synced",
+    (GroupState.STABLE, GroupState.DEAD): "unloaded",
+    (GroupState.DEAD, GroupState.EMPTY): "a new life of the name",
+    (GroupState.DEAD, GroupState.PREPARING): "a new life of the name, seen late",
+}
+"""What makes a group move: one entry for each legal move. A load is none: it makes new groups, Stable or Empty."""
+
 
 class ErrorCode(IntEnum):
     """Answers of the coordinator."""

@@ -1,6 +1,7 @@
 """SyncGroup: members fetch their assignment, the leader brings them all.
 
-Source: spec 7. Records commit at once, so a leader's SyncGroup makes the group Stable in the instant it arrives.
+Records commit at once, so a leader's SyncGroup makes the group Stable in the instant it arrives. Follows `doSyncGroup`
+and `validateSyncGroup` (Scala), `classicGroupSync` (Java).
 """
 
 from __future__ import annotations

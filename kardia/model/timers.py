@@ -1,7 +1,8 @@
 """The coordinator's timers: what they are (a table) and the clockwork that keeps them.
 
 A timer has a key; arming a key again replaces what ran under it. Due means deadline at or before now; equal deadlines
-fire in the order they were armed. Reads no clock. Source: spec 3.1, 3.3.
+fire in the order they were armed. Reads no clock. Follows `DelayedHeartbeat`, `DelayedJoin` and `DelayedSync` (Scala),
+`CoordinatorTimer` (Java).
 """
 
 from __future__ import annotations
@@ -101,7 +102,6 @@ class Timer(NamedTuple):
     deadline_at_ms: int
     number: int
     key: Key
-    delay_ms: int
     remaining_ms: int
     """Initial delay only: how much of the rebalance timeout is left after this delay."""
 
@@ -117,7 +117,7 @@ class Timers:
     def arm(self, key: Key, now_ms: int, delay_ms: int, remaining_ms: int = 0) -> None:
         """Let `key` fire `delay_ms` after `now_ms`; what ran under the key before is void."""
         self._number += 1
-        timer = Timer(now_ms + delay_ms, self._number, key, delay_ms, remaining_ms)
+        timer = Timer(now_ms + delay_ms, self._number, key, remaining_ms)
         self._armed[key] = timer
         heapq.heappush(self._queue, timer)
         # Void timers stay in the queue until their deadline; a heartbeat every 3 s under a session of 30 min would

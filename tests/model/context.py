@@ -83,6 +83,11 @@ class Context:
         self._requests = 0
         self._at_ms = 0
 
+    def reconfigure(self, **settings: int) -> None:
+        """The broker came back with other settings; nothing but them has changed."""
+        self.settings = self.settings._replace(**settings)
+        self.coordinator._shard.settings = self.settings
+
     # -- time -----------------------------------------------------------------------------------------------------
 
     @property

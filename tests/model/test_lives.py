@@ -134,6 +134,13 @@ class TestMoves:
         group = Context(version).stable("A", "B").move()
         assert group.sync("B", 1).answer.assignment == b"B"
 
+    def test_subscriptions_survive(self, version: str) -> None:
+        group = Context(version).stable("A", "B").move()
+        assert group.rejoin("B").answer.generation_id == 1
+        leader = group.rejoin("A")
+        group.rejoin("B")
+        assert leader.answer.members == (("A", None, b"subscription"), ("B", None, b"subscription"))
+
     def test_no_timer_of_before_fires_after(self, version: str) -> None:
         group = Context(version).stable("A", rebalance=20_000)
         group.join("B", version=3, rebalance=20_000)

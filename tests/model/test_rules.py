@@ -132,6 +132,15 @@ class TestRule4AReplacedStaticMember:
         group.sync("F2", 2, instance="f")
         assert (group.state, group.view.pending_sync) == ("Stable", ("F",))
 
+    @pytest.mark.parametrize("version", BOTH)
+    def test_answers_the_syncgroup_of_its_old_id_82(self, version: str) -> None:
+        group = Context(version)
+        group.join("L", version=3)
+        group.join("F", instance="f")
+        waiting = group.at(2 * D).sync("F", 1, instance="f")
+        group.sleep(10).join("F2", instance="f")
+        assert (waiting.error, waiting.answer.at_ms) == (82, 2 * D + 10)
+
 
 class TestRule5PendingIdsBlock:
     @pytest.mark.parametrize("version", BOTH)
@@ -306,6 +315,14 @@ class TestRule13AFullGroup:
         group = Context(version, group_max_size=1).stable("A", instances=True)
         again = group.join("A2", instance="a")
         assert (again.error, again.answer.member_id, group.members) == (81, "", ["A"])
+
+    @pytest.mark.parametrize("version", BOTH)
+    def test_keeps_who_waits_already(self, version: str) -> None:
+        group = Context(version, group_max_size=1)
+        older = group.join("A", version=3)
+        newer = group.rejoin("A")
+        group.at(D)
+        assert (older.waits, newer.answer.generation_id) == (True, 1)
 
 
 class TestRule14UnchangedMeansTheSameBytesInTheSameOrder:

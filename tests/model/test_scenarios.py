@@ -205,7 +205,7 @@ def test_v12_a_batch_of_leaves_by_instance_id(version: str) -> None:
 @pytest.mark.parametrize("version", BOTH)
 def test_v13_the_last_rejoiner_is_rejected_in_an_overfull_group(version: str) -> None:
     group = Context(version, group_max_size=2).stable("A", "B")
-    group.coordinator._shard.settings = group.settings._replace(group_max_size=1)
+    group.reconfigure(group_max_size=1)
     first = group.sleep(10).rejoin("A")
     rejected = group.sleep(10).rejoin("B")
     assert (rejected.error, rejected.answer.member_id, group.members) == (81, "", ["A"])
