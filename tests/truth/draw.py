@@ -84,13 +84,13 @@ class Artist:
         self._seen: list[str] = ["nobody"]
         self._protocols: dict[str, tuple[tuple[str, bytes], ...]] = {}
         self._cooperation = rng.choice((0.3, 0.6, 0.85))
-        self._version = rng.choice((None, None, 0, 3, 5, 9))
+        self._version = rng.choice((None, None, 0, 3, 5, 9, 9))
         """Join version of all clients, or any."""
 
     def move(self, now_ms: int, look: Callable[[str], View | None], loaded: bool) -> Move:
         """The next move. `look` shows a group as it is before time passes."""
         rng = self._rng
-        if loaded and rng.random() < 0.012:
+        if loaded and rng.random() < 0.02:
             return Move(now_ms, False, Unload(self._next()))
         if not loaded and rng.random() < 0.35:
             return Move(now_ms + rng.choice((0, 1, 50, 7_000)), True, Load(self._next()))
@@ -151,6 +151,9 @@ class Artist:
             return self._sync(group_id, view, rng.choice(missing_ids) if missing_ids else self._id(view))
         if view.state == "Stable" and view.pending_sync and rng.random() < 0.5:
             return self._sync(group_id, view, rng.choice(view.pending_sync))
+        statics = [member for member in view.members if member.group_instance_id is not None]
+        if statics and rng.random() < 0.2:
+            return self._join(group_id, view, "", rng.choice(statics).group_instance_id)
         if len(view.members) < 3 and rng.random() < 0.3:
             return self._join(group_id, view, "")
         return self._heartbeat(group_id, view) if rng.random() < 0.6 else self._commit(group_id, view)
@@ -268,6 +271,8 @@ class Artist:
     def _leave(self, group_id: str, view: View | None) -> Leave:
         rng = self._rng
         version = rng.randrange(6)
+        if view is not None and view.pending and rng.random() < 0.3:
+            return Leave(self._next(), 3, group_id, (Leaving(rng.choice(view.pending)[0], None, None),))
         if version < 3:
             return Leave(self._next(), version, group_id, (Leaving(self._id(view), None, None),))
         entries = []

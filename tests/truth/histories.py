@@ -45,6 +45,12 @@ class Player:
 
     def draw(self, seed: int, number: int) -> Found | None:
         """Draw and play one history; None when all agrees."""
+        moves, _, found = self.drawn(seed, number)
+        self.operations += sum(move.operation is not None for move in moves)
+        return found
+
+    def drawn(self, seed: int, number: int) -> tuple[list[Move], CoordinatorSettings, Found | None]:
+        """The moves of a history, its configuration, and what was found; counts nothing."""
         rng = random.Random(f"{seed}:{number}")
         settings = rng.choice(SETTINGS)
         lockstep = self._begin(settings)
@@ -52,13 +58,11 @@ class Player:
         moves: list[Move] = []
         try:
             for _ in range(LENGTH):
-                move = artist.move(lockstep.now_ms, lockstep.views.get, lockstep.loaded)
-                moves.append(move)
-                self.operations += move.operation is not None
-                lockstep.play(move)
+                moves.append(artist.move(lockstep.now_ms, lockstep.views.get, lockstep.loaded))
+                lockstep.play(moves[-1])
         except Disagreement as disagreement:
-            return Found(seed, number, settings, moves, range(len(moves)), disagreement)
-        return None
+            return moves, settings, Found(seed, number, settings, moves, range(len(moves)), disagreement)
+        return moves, settings, None
 
     def play(self, settings: CoordinatorSettings, moves: Iterable[Move]) -> Disagreement | None:
         """Play given moves; None when all agrees."""
