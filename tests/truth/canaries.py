@@ -122,8 +122,8 @@ PLANTED: dict[str, Callable[[], Patch]] = {
 def flipped(version: str, switch: str) -> Behaviour:
     """A release's behaviour with one row of the table turned around."""
     right = behaviour_of(version)
-    turned: Behaviour = right._make(not value if name == switch else value for name, value in right._asdict().items())
-    return turned
+    turned: dict[str, Any] = {switch: not getattr(right, switch)}
+    return right._replace(**turned)
 
 
 @contextmanager

@@ -110,10 +110,16 @@ class Coverage:
     def see(self, step: Step) -> None:
         """Count one step."""
         operation = step.operation
+        emptied: set[str] = set()
         if operation is None:
             for happening in step.happenings:
                 if happening.kind in TIMED:
-                    self.counts[Cell(_state(step.before.get(happening.group_id)), "timer", "", happening.kind)] += 1
+                    # Two timers of one ms are one step: what the first emptied, the second may find expired.
+                    empties = happening.kind in ("died", "offsets_expired") and happening.group_id in emptied
+                    state = "Empty" if empties else _state(step.before.get(happening.group_id))
+                    self.counts[Cell(state, "timer", "", happening.kind)] += 1
+                elif happening.kind == "state" and " to Empty:" in happening.detail:
+                    emptied.add(happening.group_id)
         for answer in step.answers:
             if operation is not None and answer.number == operation.number:
                 continue

@@ -39,8 +39,9 @@ _SMALL = CoordinatorSettings(
 SETTINGS = (
     _SMALL,
     _SMALL._replace(initial_rebalance_delay_ms=0),
-    _SMALL._replace(group_max_size=3),
+    _SMALL._replace(group_max_size=3, initial_rebalance_delay_ms=0),
     _SMALL._replace(group_max_size=2, initial_rebalance_delay_ms=500),
+    _SMALL._replace(group_max_size=2, initial_rebalance_delay_ms=0),
     _SMALL._replace(initial_rebalance_delay_ms=12_000),
     _SMALL._replace(offsets_retention_check_interval_ms=600_000),
 )
@@ -79,11 +80,13 @@ class Artist:
         self._number = 0
         self.groups = ["g", "h"] if rng.random() < 0.15 else ["g"]
         self._instances = [f"i{number}" for number in range(1, rng.choice((2, 3, 4)))]
-        self._statics = rng.choice((0.0, 0.2, 0.5))
+        self._statics = rng.choice((0.0, 0.3, 0.6))
         self._clients = [f"c{number}" for number in range(1, rng.choice((2, 3, 5)) + 1)]
         self._seen: list[str] = ["nobody"]
         self._protocols: dict[str, tuple[tuple[str, bytes], ...]] = {}
-        self._cooperation = rng.choice((0.3, 0.6, 0.85))
+        self._cooperation = rng.choice((0.5, 0.75, 0.9))
+        self._crossed = False
+        """Whether the operation being drawn shall name an instance id that is not its own."""
         self._version = rng.choice((None, None, 0, 3, 5, 9, 9))
         """Join version of all clients, or any."""
 
@@ -104,6 +107,8 @@ class Artist:
             view = look(group_id)
         # Something may fire on the way: the move is drawn for what is known now, as a client would.
         if rng.random() < self._cooperation:
+            if view is not None and _only_time_is_missing(view, now_ms) and rng.random() < 0.6:
+                return Move(view.join_deadline_at_ms, True, None)
             return Move(at_ms, timers_first, self._sensible(group_id, view))
         return Move(at_ms, timers_first, self._anything(group_id, view))
 
@@ -136,7 +141,7 @@ class Artist:
         rng = self._rng
         if view is None or (not view.members and not view.pending):
             return self._join(group_id, view, "")
-        if view.pending and rng.random() < 0.6:
+        if view.pending and rng.random() < (0.25 if view.state == "Stable" else 0.6):
             return self._join(group_id, view, rng.choice(view.pending)[0])
         if view.state == "PreparingRebalance":
             missing = [member for member in view.members if not member.waits_for_join]
@@ -148,6 +153,8 @@ class Artist:
             return self._join(group_id, view, "")
         if view.state == "CompletingRebalance" and rng.random() < 0.85:
             missing_ids = [one for one in view.pending_sync if any(one == member.member_id for member in view.members)]
+            if view.leader in missing_ids and rng.random() < 0.4:
+                missing_ids = [view.leader]
             return self._sync(group_id, view, rng.choice(missing_ids) if missing_ids else self._id(view))
         if view.state == "Stable" and view.pending_sync and rng.random() < 0.5:
             return self._sync(group_id, view, rng.choice(view.pending_sync))
@@ -159,24 +166,33 @@ class Artist:
         return self._heartbeat(group_id, view) if rng.random() < 0.6 else self._commit(group_id, view)
 
     def _anything(self, group_id: str, view: View | None) -> Operation:
+        rng = self._rng
+        # A stable group is hard to reach and easily lost: there, what keeps it is drawn more often.
+        calm = view is not None and view.state == "Stable"
         draws: Sequence[tuple[int, Callable[[str, View | None], Operation]]] = (
-            (32, lambda group, seen: self._join(group, seen, self._id(seen) if self._rng.random() < 0.6 else "")),
+            (
+                18 if calm else 32,
+                lambda group, seen: self._join(group, seen, self._id(seen) if rng.random() < 0.6 else ""),
+            ),
             (16, lambda group, seen: self._sync(group, seen, self._id(seen))),
             (16, self._heartbeat),
-            (13, self._leave),
-            (13, self._commit),
-            (7, self._txn_commit),
+            (11 if calm else 13, self._leave),
+            (18 if calm else 13, self._commit),
+            (15 if calm else 11, self._txn_commit),
             (3, lambda group, _: DeleteGroups(self._next(), group)),
         )
-        chosen = self._rng.choices([draw for _, draw in draws], [weight for weight, _ in draws])[0]
-        return chosen(group_id, view)
+        chosen = rng.choices([draw for _, draw in draws], [weight for weight, _ in draws])[0]
+        self._crossed = rng.random() < (0.3 if calm else 0.2)
+        drawn = chosen(group_id, view)
+        self._crossed = False
+        return drawn
 
     def _id(self, view: View | None) -> str:
         """Mostly a member, else a pending id, one of the past, or none of the kind."""
         rng = self._rng
         chance = rng.random()
         if view is not None:
-            if view.pending and chance < 0.25:
+            if view.pending and chance < (0.5 if self._crossed else 0.25):
                 return rng.choice(view.pending)[0]
             if view.members and chance < 0.85:
                 return rng.choice(view.members).member_id
@@ -186,10 +202,10 @@ class Artist:
         """The instance id that goes with a member id, or now and then another."""
         rng = self._rng
         own = next((m.group_instance_id for m in view.members if m.member_id == member_id), None) if view else None
-        if rng.random() < 0.87:
+        if not self._crossed and rng.random() < 0.9:
             return own
         held = [m.group_instance_id for m in view.members if m.group_instance_id is not None] if view else []
-        if held and rng.random() < 0.6:
+        if held and rng.random() < 0.8:
             return rng.choice(held)
         return rng.choice([*self._instances, None, "i9"])
 
@@ -217,7 +233,7 @@ class Artist:
                 self._protocols[one] = protocols
         if not member_id:
             self._seen.append(new_id)
-        session_ms = rng.choice(SESSIONS_MS) if rng.random() < 0.97 else rng.choice(_OUT_OF_BOUNDS_MS)
+        session_ms = rng.choice(SESSIONS_MS) if rng.random() < 0.93 else rng.choice(_OUT_OF_BOUNDS_MS)
         kind = "consumer" if rng.random() < 0.97 else rng.choice(("connect", ""))
         host = f"/10.0.0.{rng.randrange(1, 4)}"
         reason = rng.choice((None, None, "", "why not")) if version >= 8 else None
@@ -241,7 +257,7 @@ class Artist:
     def _sync(self, group_id: str, view: View | None, member_id: str) -> Sync:
         rng = self._rng
         version = rng.randrange(6)
-        instance_id = self._instance(view, member_id) if rng.random() < 0.95 else None
+        instance_id = self._instance(view, member_id)
         if instance_id is not None:
             version = max(version, 3)
         kind = name = None
@@ -270,16 +286,16 @@ class Artist:
 
     def _leave(self, group_id: str, view: View | None) -> Leave:
         rng = self._rng
-        version = rng.randrange(6)
+        version = 3 if self._crossed else rng.randrange(6)
         if view is not None and view.pending and rng.random() < 0.3:
             return Leave(self._next(), 3, group_id, (Leaving(rng.choice(view.pending)[0], None, None),))
         if version < 3:
             return Leave(self._next(), version, group_id, (Leaving(self._id(view), None, None),))
         entries = []
-        for _ in range(rng.choice((1, 1, 2, 2, 3, 4))):
+        for _ in range(1 if self._crossed else rng.choice((1, 1, 2, 2, 3, 4))):
             member_id = self._id(view)
             instance_id = self._instance(view, member_id)
-            if rng.random() < 0.3:
+            if not self._crossed and rng.random() < 0.3:
                 member_id, instance_id = "", rng.choice([*self._instances, "i9", None])
             entries.append(Leaving(member_id, instance_id, rng.choice((None, "", "bye")) if version >= 5 else None))
         return Leave(self._next(), version, group_id, tuple(entries))
@@ -288,7 +304,7 @@ class Artist:
         rng = self._rng
         number, version = self._next(), rng.randrange(2, 10)
         topic, partition, offset = rng.choice(_TOPICS), rng.randrange(2), number
-        too_large = rng.random() < 0.06
+        too_large = rng.random() < 0.1
         if rng.random() < 0.12:
             return Commit(number, version, group_id, -1, "", None, topic, partition, offset, too_large)
         member_id = self._id(view)
@@ -312,3 +328,8 @@ class Artist:
         return TxnCommit(
             number, 3, group_id, producer_id, 0, generation_id, member_id, instance_id, topic, partition, number
         )
+
+
+def _only_time_is_missing(view: View, now_ms: int) -> bool:
+    """Whether a join phase has everybody and waits for its initial delay."""
+    return view.join_deadline_at_ms >= now_ms and not view.pending and all(one.waits_for_join for one in view.members)

@@ -58,20 +58,20 @@ class Followed:
         self.armed: list[str] = []
 
     def leader(self, group_id: str, candidates: Sequence[str]) -> str:
-        """The leader Kafka's classes ended with, or one they named in an answer of this step."""
+        """The leader they named in an answer of this step, or ended with; the first of two may be gone by the end."""
         view = self.views.get(group_id)
-        named = [view.leader] if view is not None else []
-        named += [answer.leader for answer in self.answers]
-        return next((one for one in named if one is not None and one in candidates), candidates[0])
+        named = [answer.leader for answer in self.answers]
+        named += [view.leader] if view is not None and view.leader is not None else []
+        return next((one for one in named if one in candidates), candidates[0])
 
     def protocol(self, group_id: str, candidates: Sequence[str]) -> str:
-        """The protocol they chose; a group that went on to rebalance chose another than it had."""
+        """The protocol they chose; without a word, a group that went on to rebalance chose another than it had."""
         view = self.views.get(group_id)
+        held = view.protocol_name if view is not None else None
+        named = [answer.protocol_name for answer in self.answers]
         if view is not None and view.state == "PreparingRebalance":
-            return next(one for one in candidates if one != view.protocol_name)
-        named = [view.protocol_name] if view is not None else []
-        named += [answer.protocol_name for answer in self.answers]
-        return next((one for one in named if one is not None and one in candidates), candidates[0])
+            named += [one for one in candidates if one != held]
+        return next((one for one in (*named, held) if one is not None and one in candidates), candidates[0])
 
     def order(self, group_id: str, member_ids: Sequence[str]) -> Sequence[str]:
         """The order in which they armed these sessions last."""

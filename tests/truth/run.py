@@ -71,6 +71,19 @@ def catch(version: str, seed: int, operations: int, name: str) -> int:
         return _until_found(Player(version), seed, operations)
 
 
+def show(version: str, seed: int, operations: int, name: str) -> str:
+    """The shrunk history that shows a planted mistake, "" if it is not noticed."""
+    with canaries.planted(name):
+        player = Player(version)
+        number = 0
+        while player.operations < operations:
+            found = player.draw(seed, number)
+            number += 1
+            if found is not None:
+                return text(player.shrink(found), version)
+    return ""
+
+
 def _until_found(player: Player, seed: int, operations: int) -> int:
     number = 0
     while player.operations < operations:
@@ -119,6 +132,7 @@ def main() -> int:
     parser.add_argument("--history", type=int, help="play this one history again")
     parser.add_argument("--keep", help="with --history: the numbers of the moves to play")
     parser.add_argument("--canaries", nargs="*", help="mistakes to plant, by name; all without a name")
+    parser.add_argument("--shrink", help="a mistake to plant, by name, and to show in a short history")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--markdown", type=Path, help="write the part of this file between the marks of a run")
     given = parser.parse_args()
@@ -133,6 +147,10 @@ def main() -> int:
         names = given.canaries or [*canaries.PLANTED, *SWITCHES]
         caught = {name: catch(version, given.seed, given.operations, name) for name in names}
         write(json.dumps(caught, indent=None if given.json else 1) + "\n")
+        return 0
+    if given.shrink is not None:
+        told = show(given.version or VERSIONS[-1], given.seed, given.operations, given.shrink)
+        write(json.dumps({"told": told}) + "\n" if given.json else told)
         return 0
     if given.version and given.json:
         write(_to_json(play(given.version, given.seed, given.operations)) + "\n")
