@@ -41,7 +41,7 @@ class Client:
         self.leads = False
         self.listed: tuple[str, ...] = ()
         self.lost = False
-        """It was told that its id is unknown: the next JoinGroup asks for a new one."""
+        """It has left, or was told that its id is unknown or fenced: the next JoinGroup asks for a new one."""
         self.asked_to_retry = False
         """Its last JoinGroup was answered 79."""
 
@@ -53,6 +53,7 @@ class Client:
     def told(self, operation: Operation, answer: Answer) -> None:
         """Learn from an answer to an own request."""
         self.lost = self.lost or answer.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+        self.lost = self.lost or (isinstance(operation, ops.Leave) and answer.error_code == ErrorCode.NONE)
         if not isinstance(operation, ops.Join):
             return
         self.asked_to_retry = answer.error_code == ErrorCode.MEMBER_ID_REQUIRED

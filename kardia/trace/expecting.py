@@ -64,7 +64,7 @@ class Seen:
         there = {member.member_id for member in new.members}
         for member in old.members:
             if member.member_id not in there:
-                cause = "" if causes is None else causes.get(member.member_id, "unknown")
+                cause = "" if causes is None else causes.get(member.member_id, "forgotten")
                 self.gone.append(Gone(at_ms, self.name(member.member_id), cause))
         still = {one for one, _ in new.pending} | there
         self.dropped += [self.name(one) for one, _ in old.pending if one not in still]

@@ -30,8 +30,8 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
 
 EVICTIONS = ("session_expired", "rebalance_timeout", "sync_timeout", "join_timeout")
 """Ends by a timer of the coordinator."""
-PARTINGS = ("left", "removed_by_admin", "static_replaced", "poll_timeout")
-"""Ends by a request. `poll_timeout` is a leave whose reason says so: the log shows that, the coordinator does not care."""
+PARTINGS = ("left", "removed_by_admin", "static_replaced", "forgotten", "poll_timeout")
+"""Ends by a request; `forgotten`: the coordinator moved and nothing was written of it. `poll_timeout` is a leave whose reason says so: the log shows that, the coordinator does not care."""
 
 ADMIN, COORDINATOR = "admin", "coordinator"
 """Actors that are no members."""

@@ -110,6 +110,7 @@ class _Player:
         self.clients = Clients(trace)
         self.exchanges: dict[int, Exchange] = {}
         self.seen = Seen(self.engine.view(GROUP), self.clients.name_of)
+        self.now_ms = 0
         self.lines: list[Line] = []
         self.differences: list[str] = []
 
@@ -127,9 +128,11 @@ class _Player:
     def pass_time(self, to_ms: int) -> None:
         """Fire timers one instant after the other, looking at the group after each."""
         while (due_at_ms := self.engine.next_at_ms()) is not None and due_at_ms <= to_ms:
-            self.take(self.engine.advance(due_at_ms))
-            self.look(due_at_ms)
-        if to_ms >= 0:
+            self.now_ms = max(due_at_ms, self.now_ms)
+            self.take(self.engine.advance(self.now_ms))
+            self.look(self.now_ms)
+        if to_ms > self.now_ms:
+            self.now_ms = to_ms
             self.take(self.engine.advance(to_ms))
 
     def act(self, act: Act, step: Step) -> None:
