@@ -6,6 +6,7 @@ told which to draw and every run has the same. A name in a trace is a client's n
 
 from __future__ import annotations
 
+import struct
 import uuid
 from collections.abc import Iterator, Mapping
 
@@ -101,11 +102,12 @@ class Clients:
     def _join(self, act: Act, client: Client) -> ops.Join:
         options = {**client.options, **act.options}
         number = self._next()
-        new_id = f"{client.instance_id or client.name}-{uuid.UUID(int=number)}"
+        new_id = f"{client.instance_id or client.name}-{uuid.UUID(int=number, version=4)}"
         self.name_of[new_id] = client.name
         session_ms, rebalance_ms = duration_ms(options["session"]), duration_ms(options["rebalance"])
         version = int(options["version"])
-        protocols = tuple((name, options["subscribes"].encode()) for name in options["protocols"].split(","))
+        subscription = _subscription(options["subscribes"])
+        protocols = tuple((name, subscription) for name in options["protocols"].split(","))
         return ops.Join(
             number,
             version,
@@ -142,3 +144,9 @@ class Clients:
     def _next(self) -> int:
         self._number += 1
         return self._number
+
+
+def _subscription(topic: str) -> bytes:
+    """What a consumer sends as its subscription: version 0, the names of its topics, no user data (-1)."""
+    name = topic.encode()
+    return struct.pack(f">hih{len(name)}si", 0, 1, len(name), name, -1)

@@ -56,7 +56,7 @@ OPTIONS: dict[str, str] = {
     "instance": "name: group.instance.id",
     "version": "number: version of JoinGroup",
     "protocols": "names with commas: assignors in order of preference",
-    "subscribes": "name: stands for the bytes of the subscription; other name, other bytes",
+    "subscribes": "name: topic of the subscription; another topic, other bytes",
     "generation": "number: send this generation instead of the one the member knows",
     "taking": "duration: the answer leaves that long after the request was handled",
 }
