@@ -177,7 +177,7 @@ class _Reader:
             raise self.wrong(f"`{name} {verb}`", f"`{own or 'MEMBER'} {verb}`")
         reason = re.search(r'because "([^"]*)"', rest)
         if reason is not None:
-            rest = rest.replace(reason[0], "")
+            rest = rest.replace(reason[0], "").strip()
         whom: tuple[str, ...] = ()
         if verb == "removes":
             if not re.fullmatch(lang.NAMES, rest):
