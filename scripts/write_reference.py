@@ -5,9 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from kardia.reference import PAGES
+from kardia.trace.page import page
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+TRACES = ROOT / "tests" / "golden"
+
+
+def traces_page() -> str:
+    """The page of traces, from the committed ones."""
+    return page({path.name: path.read_text(encoding="utf-8") for path in TRACES.glob("*.trace")})
+
 
 if __name__ == "__main__":
-    for name, render in PAGES.items():
+    for name, render in {**PAGES, "traces.md": traces_page}.items():
         (FOLDER / name).write_text(render(), encoding="utf-8")

@@ -1,7 +1,8 @@
 """The members of a trace as clients: what each remembers, and the requests that its acts become.
 
-Member ids are made as the coordinator makes them, NAME-UUID, with UUIDs counted from 1, so that Kafka's own classes can be
-told which to draw and every run has the same. A name in a trace is a client's name; `name_of` leads back to it.
+Member ids are made as the coordinator makes them, NAME-UUID, with UUIDs counted from 1, so that Kafka's own classes
+can be told which to draw and every run has the same. A name in a trace is a client's name; `name_of` leads back to
+it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DEFAULTS: Mapping[str, str] = {
 """What a member says in JoinGroup unless the trace says otherwise."""
 
 SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION, COMMIT_VERSION, TXN_VERSION = 3, 3, 5, 8, 3
-"""Lowest versions with an instance id, for LeaveGroup with a reason: they need nothing else that a trace does not say."""
+"""Lowest versions with an instance id (for LeaveGroup, with a reason): they need nothing that a trace does not say."""
 
 
 class Client:

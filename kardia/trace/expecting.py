@@ -14,13 +14,12 @@ from kardia.model.states import ErrorCode
 from kardia.trace.language import EVICTIONS, Expectation
 from kardia.trace.reading import instant_ms
 
-ERROR_FREE = (ErrorCode.NONE,)
 NOBODY = View("Dead", -1, None, None, None, (), (), (), -1, -1)
 """Stands for a group that the coordinator does not know."""
 
 
 class Gone(NamedTuple):
-    """A member that went. `cause` is empty when who was asked does not say."""
+    """A member that went. `cause` is empty where the coordinator does not say."""
 
     at_ms: int
     name: str
@@ -50,7 +49,7 @@ class Seen:
         self.before = self.view.state
         self.prepared = False
         self.gone: list[Gone] = []
-        self.dropped: list[str] = []
+        self.dropped: list[tuple[int, str]] = []
         self.answers: list[Answered] = []
         self.changes: list[tuple[int, str]] = []
 
@@ -67,7 +66,7 @@ class Seen:
                 cause = "" if causes is None else causes.get(member.member_id, "forgotten")
                 self.gone.append(Gone(at_ms, self.name(member.member_id), cause))
         still = {one for one, _ in new.pending} | there
-        self.dropped += [self.name(one) for one, _ in old.pending if one not in still]
+        self.dropped += [(at_ms, self.name(one)) for one, _ in old.pending if one not in still]
         if new.state != old.state:
             self.changes.append((at_ms, new.state))
         self.prepared |= new.generation_id > old.generation_id or (
@@ -84,16 +83,15 @@ class Seen:
         """Names of the members now."""
         return {self.name(member.member_id) for member in self.view.members}
 
-    def told(self) -> Iterator[str]:
-        """Everything that was seen, in sentences."""
-        for one in self.answers:
-            yield f"{one.name} {_outcome(one)}"
-        for gone in self.gone:
-            yield f"{gone.name} {'evicted' if gone.cause in EVICTIONS else 'gone'}: {gone.cause or 'not said why'}"
-        for name in self.dropped:
-            yield f"{name} dropped"
-        for _, state in self.changes:
-            yield f"group {state}"
+    def told_by_instant(self) -> list[tuple[int, tuple[str, ...]]]:
+        """Everything that was seen, in the words of a trace."""
+        told = [(one.answer.at_ms, f"{one.name} {_outcome(one)}") for one in self.answers]
+        for at_ms, name, cause in self.gone:
+            told.append((at_ms, f"{name} {'evicted' if cause in EVICTIONS else 'gone'}: {cause or 'not said why'}"))
+        told += [(at_ms, f"{name} dropped") for at_ms, name in self.dropped]
+        told += [(at_ms, f"group {state}") for at_ms, state in self.changes]
+        instants = sorted({at_ms for at_ms, _ in told})
+        return [(instant, tuple(text for at_ms, text in told if at_ms == instant)) for instant in instants]
 
 
 def _outcome(one: Answered) -> str:
@@ -132,6 +130,11 @@ def _gone(expected: Expectation, seen: Seen, _: set[str]) -> str | None:
     return None
 
 
+def _dropped(expected: Expectation, seen: Seen, _: set[str]) -> str | None:
+    dropped = {name for _, name in seen.dropped}
+    return next((f"{name} is not" for name in expected.names if name not in dropped), None)
+
+
 def _names(expected: Expectation, found: set[str]) -> str | None:
     return None if set(expected.names) == found else f"there are {' and '.join(sorted(found)) or 'none'}"
 
@@ -166,7 +169,7 @@ CHECKS: dict[str, Callable[[Expectation, Seen, set[str]], str | None]] = {
     "waits": _waits,
     "evicted": _gone,
     "gone": _gone,
-    "dropped": lambda one, seen, _: next((f"{name} is not" for name in one.names if name not in seen.dropped), None),
+    "dropped": _dropped,
     "state": lambda one, seen, _: _value(seen.view.state, one.value),
     "generation": lambda one, seen, _: _value(seen.view.generation_id, one.value),
     "leader": _leader,
@@ -197,7 +200,7 @@ def unexpected(expected: Sequence[Expectation], seen: Seen) -> Iterator[str]:
     for gone in seen.gone:
         if not _any(said, ("evicted", "gone"), gone.name):
             yield f"{gone.name} went: {gone.cause or 'not said why'}"
-    for name in seen.dropped:
+    for _, name in seen.dropped:
         if ("dropped", name) not in said:
             yield f"{name} dropped"
     if seen.view.state != seen.before and not any(one.kind == "state" for one in expected):

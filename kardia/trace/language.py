@@ -10,8 +10,8 @@
     +3.010   a syncs as leader   => a synced, group Stable
     +13.010                      => a evicted: session_expired, group Empty
 
-Every change of the group's state, every member that goes, every late answer and every error must be written down: what is
-not expected is a difference. The words are those of the protocol.
+Every change of the group's state, every member that goes, every late answer and every error must be written down:
+what is not expected is a difference. The words are those of the protocol.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
 EVICTIONS = ("session_expired", "rebalance_timeout", "sync_timeout", "join_timeout")
 """Ends by a timer of the coordinator."""
 PARTINGS = ("left", "removed_by_admin", "static_replaced", "forgotten", "poll_timeout")
-"""Ends by a request; `forgotten`: the coordinator moved and nothing was written of it. `poll_timeout` is a leave whose reason says so: the log shows that, the coordinator does not care."""
+"""Ends by a request. `forgotten`: the coordinator moved, and nothing had been written of the member. `poll_timeout`: it
+left and its reason says so; the log shows that, to the coordinator it has just left."""
 
 ADMIN, COORDINATOR = "admin", "coordinator"
 """Actors that are no members."""
@@ -42,7 +43,7 @@ VERBS: dict[str, str] = {
     "syncs": "SyncGroup, with an assignment for everybody if it is the leader; `as leader` says that it must be",
     "heartbeats": "Heartbeat",
     "commits": "OffsetCommit; `commits in a transaction`: TxnOffsetCommit",
-    "leaves": "LeaveGroup; `because \"...\"` is its reason",
+    "leaves": 'LeaveGroup; `because "..."` is its reason',
     "stops": "nothing more comes from it; the coordinator is not told",
     "removes": "by `admin`: LeaveGroup of the named members by their instance ids",
     "deletes the group": "by `admin`: DeleteGroups",
@@ -64,6 +65,7 @@ OPTIONS: dict[str, str] = {
 
 UNANSWERED = "unanswered"
 """Word after a verb: the connection breaks before the answer, so the broker logs nothing of a request that counts."""
+
 
 class Clause(NamedTuple):
     """A form of expectation: how it is written, the pattern that reads it, what it means."""

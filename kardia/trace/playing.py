@@ -1,8 +1,8 @@
 """Puts a trace to a coordinator, instant by instant, and says where it differs from what the trace expects.
 
-Works through the three verbs `perform`, `advance` and `view`, so the model and Kafka's own classes are played alike. Between
-two lines every timer fires at its own instant: what happens there belongs to no line and is a difference. Decides nothing
-about groups; that is what the coordinator is asked about.
+Works through the three verbs `perform`, `advance` and `view`, so the model and Kafka's own classes are played
+alike. Between two lines every timer fires at its own instant: what happens there belongs to no line and is a
+difference. Decides nothing about groups; that is what the coordinator is asked about.
 """
 
 from __future__ import annotations
@@ -14,25 +14,15 @@ from kardia.model.behaviour import behaviour_of
 from kardia.model.coordinator import Coordinator
 from kardia.model.operations import Answer, Operation, View
 from kardia.model.settings import CoordinatorSettings
+from kardia.model.states import ErrorCode
 from kardia.trace.clients import GROUP, Clients
-from kardia.trace.expecting import ERROR_FREE, Seen, check, unexpected
-from kardia.trace.language import ADMIN, MARKS, Act, Step, Trace
+from kardia.trace.expecting import Seen, check, unexpected
+from kardia.trace.language import ADMIN, EVICTIONS, MARKS, PARTINGS, Act, Step, Trace
 from kardia.trace.reading import duration_ms
-
-ENDS = {
-    "session_expired": "session_expired",
-    "rebalance_timeout": "rebalance_timeout",
-    "sync_timeout": "sync_timeout",
-    "join_timeout": "join_timeout",
-    "left": "left",
-    "removed_by_admin": "removed_by_admin",
-    "deleted": "group_deleted",
-}
-"""Happenings of the model that end a membership, and their causes."""
 
 
 class Engine(Protocol):
-    """A coordinator of one shard. The model has no more and no less to say than Kafka's own classes, except for causes."""
+    """A coordinator of one shard: the model, or Kafka's own classes."""
 
     def perform(self, operation: Operation, at_ms: int) -> list[Answer]:
         """Apply a request; fires no timer."""
@@ -69,8 +59,8 @@ class ModelEngine:
         """Why members went."""
         found = {}
         for one in self._coordinator.take_happenings():
-            if one.kind in ENDS:
-                found[one.member_id] = ENDS[one.kind]
+            if one.kind in EVICTIONS or one.kind in PARTINGS:
+                found[one.member_id] = one.kind
             elif one.kind == "member_replaced":
                 found[one.detail] = "static_replaced"
         return found
@@ -88,17 +78,19 @@ class Exchange(NamedTuple):
     unanswered: bool
 
 
-class Line(NamedTuple):
-    """What one step of the trace brought, for people."""
+class Moment(NamedTuple):
+    """What was done and seen at one instant, for people."""
 
-    step: Step
+    at_ms: int
+    text: str
+    """The act of the step, empty where only time passed."""
     told: tuple[str, ...]
 
 
 class Played(NamedTuple):
     """What came of a trace."""
 
-    lines: tuple[Line, ...]
+    told: tuple[Moment, ...]
     differences: tuple[str, ...]
     """Empty when everything is as expected."""
     exchanges: tuple[Exchange, ...]
@@ -111,19 +103,19 @@ class _Player:
         self.exchanges: dict[int, Exchange] = {}
         self.seen = Seen(self.engine.view(GROUP), self.clients.name_of)
         self.now_ms = 0
-        self.lines: list[Line] = []
+        self.told: list[Moment] = []
         self.differences: list[str] = []
 
     def play(self) -> Played:
         for step in self.trace.steps:
             self.pass_time(step.at_ms - 1)
-            self.close(step, early=True)
+            self.close_before(step)
             if not step.before_timers:
                 self.pass_time(step.at_ms)
             for act in step.acts:
                 self.act(act, step)
-            self.close(step, early=False)
-        return Played(tuple(self.lines), tuple(self.differences), tuple(self.exchanges.values()))
+            self.close(step)
+        return Played(tuple(self.told), tuple(self.differences), tuple(self.exchanges.values()))
 
     def pass_time(self, to_ms: int) -> None:
         """Fire timers one instant after the other, looking at the group after each."""
@@ -169,16 +161,16 @@ class _Player:
     def look(self, at_ms: int) -> None:
         self.seen.look(at_ms, self.engine.view(GROUP), self.engine.causes())
 
-    def close(self, step: Step, *, early: bool) -> None:
-        """Hold what was seen against a line; `early`: before its instant, where no line expects anything."""
+    def close_before(self, step: Step) -> None:
+        """Nothing may have happened between the line before and the instant of this one."""
+        for at_ms, told in self.seen.told_by_instant():
+            self.told.append(Moment(at_ms, "", told))
+            self.differ(step, f"before this line, at {at_ms} ms: {', '.join(told)}; no line expects it")
+        self.seen.forget()
+
+    def close(self, step: Step) -> None:
+        """Hold what was seen against a line."""
         seen = self.seen
-        if early:
-            for told in seen.told():
-                self.differences.append(
-                    f"{self.trace.name}:{step.line}: on {self.version}, before this line: {told}; expected nothing"
-                )
-            seen.forget()
-            return
         newest = {one.who: one for one in self.exchanges.values() if isinstance(one.operation, ops.Join | ops.Sync)}
         waiting = {who for who, one in newest.items() if one.answer is None}
         expected = [one for one in step.expectations if self.version in one.versions and one.mark != MARKS[1]]
@@ -187,7 +179,9 @@ class _Player:
                 self.differ(step, f"`{one.text}`, but {found}")
         for told in unexpected(expected, seen):
             self.differ(step, f"{told}, which it does not expect")
-        self.lines.append(Line(step, tuple(seen.told())))
+        self.told.append(
+            Moment(step.at_ms, step.text, tuple(one for _, some in seen.told_by_instant() for one in some))
+        )
         seen.forget()
 
     def differ(self, step: Step, what: str) -> None:
@@ -196,7 +190,7 @@ class _Player:
 
 def _entry_error(operation: Operation, answer: Answer) -> Answer:
     """An answer to a LeaveGroup of one: the error of its one entry where the request as a whole has none."""
-    if isinstance(operation, ops.Leave) and len(answer.left) == 1 and answer.error_code in ERROR_FREE:
+    if isinstance(operation, ops.Leave) and len(answer.left) == 1 and answer.error_code == ErrorCode.NONE:
         return answer._replace(error_code=answer.left[0][2])
     return answer
 
@@ -204,5 +198,7 @@ def _entry_error(operation: Operation, answer: Answer) -> Answer:
 def play(trace: Trace, version: str, engine: Engine | None = None) -> Played:
     """Play a trace on a release, by default by the model. Raises ValueError for a release it was not written for."""
     if version not in trace.versions:
-        raise ValueError(f"{trace.name} is not written for Kafka {version}; expected one of {', '.join(trace.versions)}")
+        raise ValueError(
+            f"{trace.name} is not written for Kafka {version}; expected one of {', '.join(trace.versions)}"
+        )
     return _Player(trace, version, engine or ModelEngine(version, trace.settings)).play()

@@ -1,4 +1,6 @@
-"""Histories of groups as text, `*.trace`, and the runners that hold the model, the job and Kafka's own classes to them."""
+"""Histories of groups as text, `*.trace`, and the runners that hold the model, the job and Kafka's own classes to
+them.
+"""
 
 from __future__ import annotations
 

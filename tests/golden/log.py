@@ -1,7 +1,8 @@
 """The request log of a trace: its requests and answers as a collector would send them, batch by batch.
 
-A line appears when a request is answered; its instants are those of the coordinator, to the ms. A request without answer has
-no line. A tick every second says that the log has been read, and that the broker was alive: other groups are on it too.
+A line appears when a request is answered; its instants are those of the coordinator, to the ms. A request without
+answer has no line. A tick every second says that the log has been read, and that the broker was alive: other groups
+are on it too.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ def records(exchanges: Iterable[Exchange], version: str, end_ms: int) -> Iterato
         (one for one in exchanges if one.answer is not None and not one.unanswered and type(one.operation) in KINDS),
         key=_logged_ms,
     )
-    position, offset = 0, 0
+    position = 0
     last_ms = end_ms + TAIL_MS
-    for tick_ms in [*range(TICK_MS, last_ms, TICK_MS), last_ms]:
+    for offset, tick_ms in enumerate([*range(TICK_MS, last_ms, TICK_MS), last_ms]):
         previous_end, events = position, []
         while lines and _logged_ms(lines[0]) <= tick_ms:
             events.append(_event(lines.pop(0), version, position))
@@ -55,7 +56,6 @@ def records(exchanges: Iterable[Exchange], version: str, end_ms: int) -> Iterato
         at_ms = (float(START_AT_MS + tick_ms),) * 4
         tick = Event(int(Kind.TICK), ALL_SHARDS, SOURCE, position, position, *at_ms, detail=detail)
         yield Record(offset, START_AT_MS + tick_ms, FORMAT.encode(), encode_batch([*events, tick]))
-        offset += 1
 
 
 def _logged_ms(exchange: Exchange) -> int:

@@ -1,6 +1,7 @@
 """Every trace by Kafka's own coordinator classes, in the releases that can be driven; one process for each release.
 
-Goal: no trace says anything about Kafka that Kafka does not do. Why a member went is not asked here: the classes do not say.
+Goal: no trace says anything about Kafka that Kafka does not do. Why a member went is not asked here: the classes do
+not say.
 """
 
 from __future__ import annotations
