@@ -85,9 +85,10 @@ class Seen:
 
     def told_by_instant(self) -> list[tuple[int, tuple[str, ...]]]:
         """Everything that was seen, in the words of a trace."""
-        told = [(one.answer.at_ms, f"{one.name} {_outcome(one)}") for one in self.answers]
+        told = []
         for at_ms, name, cause in self.gone:
             told.append((at_ms, f"{name} {'evicted' if cause in EVICTIONS else 'gone'}: {cause or 'not said why'}"))
+        told += [(one.answer.at_ms, f"{one.name} {_outcome(one)}") for one in self.answers]
         told += [(at_ms, f"{name} dropped") for at_ms, name in self.dropped]
         told += [(at_ms, f"group {state}") for at_ms, state in self.changes]
         instants = sorted({at_ms for at_ms, _ in told})
