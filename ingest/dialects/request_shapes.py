@@ -225,10 +225,8 @@ class ReplicaState(Shape):
 
 
 class FetchRequest(Shape):
-    max_wait_ms: Int32
     replica_id: Int32 = -1  # up to version 14
     replica_state: ReplicaState | None = None  # from version 15
-    session_epoch: Int32 = -1
 
 
 class FetchPartition(Shape):
@@ -268,13 +266,8 @@ class QuietHeartbeat(Times, kw_only=True):
     response: ErrorOnly | str | None
 
 
-class QuietFetchRequest(Shape):
-    replica_id: Int32 = -1
-    replica_state: ReplicaState | None = None
-
-
 class QuietFetch(Times, kw_only=True):
-    request: QuietFetchRequest | str | None
+    request: FetchRequest | str | None
     response: FetchResponse | str | None
 
 
