@@ -55,5 +55,6 @@ def parse(text: str) -> dict[str, tuple[Artifact, ...]]:
 
 @cache
 def sets() -> dict[str, tuple[Artifact, ...]]:
-    """The committed sets: `spark`, and `broker-VERSION` for each broker that the demo and the tests can start."""
+    """The committed sets: `spark`; `broker-VERSION` for each broker that the demo and the tests can start; and what
+    tests/truth adds to run coordinator classes without a broker."""
     return parse(LOCK_FILE.read_text(encoding="utf-8"))

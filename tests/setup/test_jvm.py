@@ -63,6 +63,8 @@ def test_the_lock_holds_the_measured_sets_and_no_address() -> None:
         "spark": 10,
         "broker-4.4.0": 44,
         "broker-3.9.2": 57,
+        "coordinator-4.1.2": 21,
+        "byte-buddy": 2,
     }
     text = lock.LOCK_FILE.read_text()
     assert "://" not in text

@@ -1,0 +1,133 @@
+"""Models with one mistake each: what the comparison must notice, or it proves nothing.
+
+`PLANTED` are mistakes a person would make; `flipped` turns one row of the model's release table around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from kardia.model import coordinator, joins
+from kardia.model.behaviour import Behaviour, behaviour_of
+from kardia.model.group import Group, Member
+from kardia.model.operations import Commit, Join
+from kardia.model.shard import Shard
+from kardia.model.timers import Timers
+
+Patch = Any
+"""What `unittest.mock.patch` gives."""
+
+
+def _join_renews_the_session() -> Patch:
+    def wrong(shard: Shard, request: Join) -> None:
+        joins.join(shard, request)
+        group = shard.groups.get(request.group_id)
+        member = group.members.get(request.member_id) if group is not None else None
+        if group is not None and member is not None:
+            shard.arm_session(group, member)
+
+    return patch.dict(coordinator.HANDLERS, {Join: wrong})
+
+
+def _sessions_last_one_ms_longer() -> Patch:
+    right = Shard.arm_session
+
+    def wrong(self: Shard, group: Group, member: Member) -> None:
+        timeout_ms = member.session_timeout_ms
+        member.session_timeout_ms = timeout_ms + 1
+        right(self, group, member)
+        member.session_timeout_ms = timeout_ms
+
+    return patch.object(Shard, "arm_session", wrong)
+
+
+def _pending_ids_block_nothing() -> Patch:
+    def wrong(self: Group) -> bool:
+        return all(member.waiting_join is not None for member in self.members.values())
+
+    return patch.object(Group, "all_joined", wrong)
+
+
+def _waiting_members_can_expire() -> Patch:
+    return patch.object(Member, "protected", lambda _: False)
+
+
+def _refused_commits_renew_the_session() -> Patch:
+    right = coordinator.HANDLERS[Commit]
+
+    def wrong(shard: Shard, request: Commit) -> None:
+        right(shard, request)
+        group = shard.groups.get(request.group_id)
+        member = group.members.get(request.member_id) if group is not None else None
+        if group is not None and member is not None and not member.protected():
+            shard.arm_session(group, member)
+
+    return patch.dict(coordinator.HANDLERS, {Commit: wrong})
+
+
+def _equal_deadlines_fire_last_armed_first() -> Patch:
+    right = Timers.arm
+
+    def wrong(self: Timers, *arguments: Any, **named: Any) -> None:
+        self._number -= 2
+        right(self, *arguments, **named)
+
+    return patch.object(Timers, "arm", wrong)
+
+
+def _rebalance_timeout_of_the_youngest() -> Patch:
+    def wrong(self: Group) -> int:
+        members = list(self.members.values())
+        return members[-1].rebalance_timeout_ms if members else 0
+
+    return patch.object(Group, "rebalance_timeout_ms", wrong)
+
+
+def _syncs_leave_the_sync_timer_alone() -> Patch:
+    right = Timers.cancel
+
+    def wrong(self: Timers, key: Any) -> None:
+        if key[0] != "sync":
+            right(self, key)
+
+    return patch.object(Timers, "cancel", wrong)
+
+
+def _heartbeats_while_preparing_are_in_vain() -> Patch:
+    right = Shard.arm_session
+
+    def wrong(self: Shard, group: Group, member: Member) -> None:
+        if group.state != "PreparingRebalance" or member.is_new:
+            right(self, group, member)
+
+    return patch.object(Shard, "arm_session", wrong)
+
+
+PLANTED: dict[str, Callable[[], Patch]] = {
+    "a JoinGroup renews the session": _join_renews_the_session,
+    "sessions last 1 ms longer": _sessions_last_one_ms_longer,
+    "pending ids block no join phase": _pending_ids_block_nothing,
+    "members that wait can expire": _waiting_members_can_expire,
+    "refused commits renew the session": _refused_commits_renew_the_session,
+    "of equal deadlines the last armed fires first": _equal_deadlines_fire_last_armed_first,
+    "a rebalance waits as long as its youngest member asks": _rebalance_timeout_of_the_youngest,
+    "the sync timer is never stopped": _syncs_leave_the_sync_timer_alone,
+    "a heartbeat while the group prepares renews nothing": _heartbeats_while_preparing_are_in_vain,
+}
+
+
+def flipped(version: str, switch: str) -> Behaviour:
+    """A release's behaviour with one row of the table turned around."""
+    right = behaviour_of(version)
+    turned: dict[str, Any] = {switch: not getattr(right, switch)}
+    return right._replace(**turned)
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The model has this mistake inside the block."""
+    with PLANTED[name]():
+        yield

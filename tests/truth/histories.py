@@ -1,0 +1,148 @@
+"""A history by its name, SEED:NUMBER: drawn and played at once, played again, shrunk and printed.
+
+What a history is depends on its name and on how Kafka's classes behave, on nothing else: member ids are drawn, and the
+hash orders follow from them. `Player` keeps one coordinator per configuration and reuses it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from kardia.model.behaviour import Behaviour
+from kardia.model.operations import Load, Operation, Unload
+from kardia.model.settings import CoordinatorSettings
+from tests.truth.draw import SETTINGS, Artist, subscription
+from tests.truth.lockstep import Disagreement, Lockstep, Move, Step
+
+LENGTH = 60
+"""Moves of a history: enough for a few generations, short enough that a new group is seen often."""
+
+
+class Found(NamedTuple):
+    """A disagreement, the history that shows it, and which of the drawn moves those are."""
+
+    seed: int
+    number: int
+    settings: CoordinatorSettings
+    moves: Sequence[Move]
+    kept: Sequence[int]
+    disagreement: Disagreement
+
+
+class Player:
+    """Plays histories of one release in this process."""
+
+    def __init__(
+        self, version: str, behaviour: Behaviour | None = None, on_step: Callable[[Step], None] | None = None
+    ) -> None:
+        """`behaviour` as for `Lockstep`."""
+        self._version, self._behaviour, self._on_step = version, behaviour, on_step
+        self._locksteps: dict[CoordinatorSettings, Lockstep] = {}
+        self.operations = 0
+        """Operations performed so far, without those of replays."""
+
+    def draw(self, seed: int, number: int) -> Found | None:
+        """Draw and play one history; None when all agrees."""
+        moves, _, found = self.drawn(seed, number)
+        self.operations += sum(move.operation is not None for move in moves)
+        return found
+
+    def drawn(self, seed: int, number: int) -> tuple[list[Move], CoordinatorSettings, Found | None]:
+        """The moves of a history, its configuration, and what was found; counts nothing."""
+        rng = random.Random(f"{seed}:{number}")
+        settings = rng.choice(SETTINGS)
+        lockstep = self._begin(settings)
+        artist = Artist(rng)
+        moves: list[Move] = []
+        try:
+            for _ in range(LENGTH):
+                moves.append(artist.move(lockstep.now_ms, lockstep.views.get, lockstep.loaded))
+                lockstep.play(moves[-1])
+        except Disagreement as disagreement:
+            return moves, settings, Found(seed, number, settings, moves, range(len(moves)), disagreement)
+        return moves, settings, None
+
+    def play(self, settings: CoordinatorSettings, moves: Iterable[Move]) -> Disagreement | None:
+        """Play given moves; None when all agrees."""
+        lockstep = self._begin(settings)
+        try:
+            for move in moves:
+                lockstep.play(move)
+        except Disagreement as disagreement:
+            return disagreement
+        return None
+
+    def shrink(self, found: Found) -> Found:
+        """Leave out moves as long as some disagreement remains: halves, quarters, ... until no single one can go."""
+        moves, kept, last = list(found.moves), list(found.kept), found.disagreement
+        chunk = max(1, len(kept) // 2)
+        while True:
+            removed = False
+            start = 0
+            while start < len(kept):
+                fewer = kept[:start] + kept[start + chunk :]
+                shown = self.play(found.settings, [moves[one] for one in fewer]) if _possible(moves, fewer) else None
+                if shown is None:
+                    start += chunk
+                else:
+                    kept, last, removed = fewer, shown, True
+            if chunk == 1 and not removed:
+                return found._replace(moves=[moves[one] for one in kept], kept=kept, disagreement=last)
+            chunk = max(1, chunk // 2)
+
+    def _begin(self, settings: CoordinatorSettings) -> Lockstep:
+        lockstep = self._locksteps.get(settings)
+        if lockstep is None:
+            made = Lockstep(self._version, settings, self._behaviour, self._on_step)
+            self._locksteps[settings] = lockstep = made
+        lockstep.begin()
+        return lockstep
+
+
+def _possible(moves: Sequence[Move], kept: Sequence[int]) -> bool:
+    """Whether loads and unloads still alternate; the first is an unload."""
+    kinds = [type(op) for one in kept if isinstance(op := moves[one].operation, Load | Unload)]
+    return all(kind is (Load if place % 2 else Unload) for place, kind in enumerate(kinds))
+
+
+def replay_command(found: Found, version: str) -> str:
+    """The command that plays exactly these moves again."""
+    kept = ",".join(str(one) for one in found.kept)
+    return f"python -m tests.truth.run --version {version} --seed {found.seed} --history {found.number} --keep {kept}"
+
+
+def text(found: Found, version: str) -> str:
+    """The history and its disagreement for people."""
+    start_ms = found.settings.started_at_ms
+    names: dict[str, str] = {}
+    changed = [
+        f"{name}={value}"
+        for name, value in found.settings._asdict().items()
+        if value != CoordinatorSettings._field_defaults[name]
+    ]
+    lines = [f"Kafka {version} and the model disagree; {', '.join(changed)}", ""]
+    for move in found.moves:
+        at_ms = move.at_ms - start_ms
+        order = "" if move.timers_first or move.operation is None else "  (before timers of this ms)"
+        lines.append(f"  {at_ms:>9} ms  {_shown(move.operation) if move.operation else 'time passes'}{order}")
+    disagreement = found.disagreement
+    lines += ["", f"  {disagreement.at_ms - start_ms:>9} ms  {disagreement.doing}:"]
+    lines += [f"                {part}" for part in disagreement.what.split("; ")]
+    told = "\n".join(lines)
+    for move in found.moves:
+        if (new_id := getattr(move.operation, "new_id", "")) and new_id not in names:
+            names[new_id] = f"{new_id[:-37]}#{len(names) + 1}"
+    names |= {repr(subscription(*topics)): "+".join(topics) for topics in (("orders",), ("orders", "refunds"))}
+    for long, short in names.items():
+        told = told.replace(long, short)
+    return f"{told}\n\nAgain: {replay_command(found, version)}\n"
+
+
+def _shown(operation: Operation) -> str:
+    """An operation without the fields that say nothing."""
+    fields = operation._asdict()
+    number = fields.pop("number")
+    told = ", ".join(f"{name}={value!r}" for name, value in fields.items() if value not in (None, (), ""))
+    return f"{type(operation).__name__} {number}({told})"

@@ -1,0 +1,211 @@
+"""Runs one history on Kafka's classes and on the model at once and compares everything after every step.
+
+A step is one operation or one instant at which a timer fires. Compared are the answers, and of every group the whole
+view: state, generation, leader, members, waiting requests, pending ids, and every deadline. Kafka's classes go first;
+where they follow the order of a hash map, the model is told what they did (`Followed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from kardia.model.behaviour import Behaviour, behaviour_of
+from kardia.model.coordinator import Coordinator
+from kardia.model.happenings import Happening
+from kardia.model.operations import Answer, Load, Operation, Unload, View
+from kardia.model.settings import CoordinatorSettings
+from tests.truth.oracle import Oracle
+
+
+class Move(NamedTuple):
+    """One entry of a history. `timers_first` decides between the request and a timer of the same ms."""
+
+    at_ms: int
+    timers_first: bool
+    operation: Operation | None
+    """None: time passes."""
+
+
+class Step(NamedTuple):
+    """What one step did, for the coverage. `before` and `after`: views by group."""
+
+    operation: Operation | None
+    answers: Sequence[Answer]
+    before: dict[str, View | None]
+    after: dict[str, View | None]
+    happenings: Sequence[Happening]
+    was_loaded: bool
+
+
+class Disagreement(Exception):  # noqa: N818 - a finding, not a failure of this program
+    """Kafka's classes and the model differ. `what` says in what, with both sides."""
+
+    def __init__(self, at_ms: int, doing: str, what: str) -> None:
+        """Keep the place and the difference."""
+        super().__init__(f"at {at_ms}, {doing}: {what}")
+        self.at_ms, self.doing, self.what = at_ms, doing, what
+
+
+class Followed:
+    """Answers the model's questions about hash orders with what Kafka's classes did in the same step."""
+
+    def __init__(self) -> None:
+        """Nothing seen yet."""
+        self.views: dict[str, View | None] = {}
+        self.answers: Sequence[Answer] = ()
+        self.armed: list[str] = []
+
+    def leader(self, group_id: str, candidates: Sequence[str]) -> str:
+        """The leader they named in an answer of this step, or ended with; the first of two may be gone by the end."""
+        view = self.views.get(group_id)
+        named = [answer.leader for answer in self.answers]
+        named += [view.leader] if view is not None and view.leader is not None else []
+        return next((one for one in named if one in candidates), candidates[0])
+
+    def protocol(self, group_id: str, candidates: Sequence[str]) -> str:
+        """The protocol they chose; without a word, a group that went on to rebalance chose another than it had."""
+        view = self.views.get(group_id)
+        held = view.protocol_name if view is not None else None
+        named = [answer.protocol_name for answer in self.answers]
+        if view is not None and view.state == "PreparingRebalance":
+            named += [one for one in candidates if one != held]
+        return next((one for one in (*named, held) if one is not None and one in candidates), candidates[0])
+
+    def order(self, group_id: str, member_ids: Sequence[str]) -> Sequence[str]:
+        """The order in which they armed these sessions last."""
+        place = {name: number for number, name in enumerate(self.armed)}
+        return sorted(member_ids, key=lambda one: place.get(f"{group_id}-{one}", -1))
+
+
+class Lockstep:
+    """One history at a time; `begin` starts the next. `on_step` hears of every step that agreed."""
+
+    def __init__(
+        self,
+        version: str,
+        settings: CoordinatorSettings,
+        behaviour: Behaviour | None = None,
+        on_step: Callable[[Step], None] | None = None,
+    ) -> None:
+        """`behaviour`: another one than the release's, to see whether the difference is noticed."""
+        self._oracle = Oracle(version, settings)
+        self._settings = settings
+        self._behaviour = behaviour or behaviour_of(version)
+        self._on_step = on_step
+        self._followed = Followed()
+        self._model: Coordinator
+        self._doing = ""
+        self.loaded = True
+        self.views: dict[str, View | None] = {}
+        """Views of the groups named so far, after the last step."""
+        self._fresh()
+
+    def begin(self) -> None:
+        """Start a new history."""
+        self._oracle.reset()
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self._oracle.take_armed()
+        self._model = Coordinator(self._behaviour, self._settings, self._followed)
+        self.loaded = True
+        self.views = {}
+
+    @property
+    def now_ms(self) -> int:
+        """Where both stand."""
+        return self._oracle.now_ms
+
+    def play(self, move: Move) -> None:
+        """Let time pass to the move and apply it. Raises Disagreement."""
+        self.pass_time(move.at_ms if move.timers_first or move.operation is None else move.at_ms - 1)
+        if move.operation is not None:
+            self.perform(move.operation, move.at_ms)
+
+    def pass_time(self, to_ms: int) -> None:
+        """Fire what is due at or before an instant, one instant after the other."""
+        oracle, model = self._oracle, self._model
+        while (due_at_ms := oracle.next_at_ms()) is not None and due_at_ms <= to_ms:
+            self._doing = "a timer"
+            self._early(model, due_at_ms - 1)
+            due_at_ms = max(due_at_ms, oracle.now_ms)
+            self._compare(None, oracle.advance(due_at_ms), partial(model.advance, due_at_ms), due_at_ms)
+        if to_ms > oracle.now_ms:
+            self._doing = "waiting"
+            oracle.advance(to_ms)
+            self._early(model, to_ms)
+
+    def _early(self, model: Coordinator, to_ms: int) -> None:
+        """Kafka's classes do nothing until this instant; neither may the model."""
+        deadline_at_ms = model.next_deadline_at_ms()
+        if to_ms > model.now_ms:
+            said = model.advance(to_ms)
+            # A timer without effect, such as that of a member that waits, may be kept by one side only.
+            if said or (
+                0 <= deadline_at_ms <= to_ms and any(model.view(one) != view for one, view in self.views.items())
+            ):
+                self._fail(
+                    to_ms, f"the model's timer at {deadline_at_ms} had an effect, Kafka's classes have none there"
+                )
+
+    def perform(self, operation: Operation, at_ms: int) -> None:
+        """Apply an operation, firing no timer."""
+        model = self._model
+        self._doing = f"{type(operation).__name__} {operation.number}"
+        group_id = getattr(operation, "group_id", None)
+        if group_id is not None and group_id not in self.views:
+            self.views[group_id] = None
+        answers = self._oracle.perform(operation, at_ms)
+        self._compare(operation, answers, partial(model.perform, operation, at_ms), at_ms)
+        if isinstance(operation, Load | Unload):
+            self.loaded = isinstance(operation, Load)
+
+    def _compare(
+        self, operation: Operation | None, answers: list[Answer], ask: Callable[[], list[Answer]], at_ms: int
+    ) -> None:
+        oracle, model, followed = self._oracle, self._model, self._followed
+        # A request changes no other group; a timer, a load or an unload may change any.
+        one_group = operation is not None and not isinstance(operation, Load | Unload)
+        looked_at = (operation.group_id,) if one_group else tuple(self.views)  # type: ignore[union-attr]
+        views = self.views | {group_id: oracle.view(group_id) for group_id in looked_at}
+        followed.views, followed.answers, followed.armed = views, answers, oracle.take_armed()
+        try:
+            said = ask()
+        except Exception as error:
+            raise Disagreement(at_ms, self._doing, f"the model raised {error!r}") from error
+        answers.sort()
+        said.sort()
+        if answers != said:
+            self._fail(at_ms, _difference("answers", answers, said))
+        for group_id in looked_at:
+            view, held = views[group_id], model.view(group_id)
+            if view != held:
+                self._fail(at_ms, f"group {group_id!r}: {_difference('view', view, held)}")
+        before, self.views = self.views, views
+        happenings = model.take_happenings()
+        if self._on_step is not None:
+            self._on_step(Step(operation, answers, before, views, happenings, self.loaded))
+
+    def _fail(self, at_ms: int, what: str) -> None:
+        raise Disagreement(at_ms, self._doing, what)
+
+
+def _difference(name: str, kafka: object, model: object) -> str:
+    """Where two values differ, going down into tuples of one type."""
+    if isinstance(kafka, tuple) and type(kafka) is type(model) and hasattr(kafka, "_fields"):
+        parts = [
+            _difference(f"{name}.{field}", one, other)
+            for field, one, other in zip(kafka._fields, kafka, model, strict=True)
+            if one != other
+        ]
+        return "; ".join(parts)
+    if isinstance(kafka, list | tuple) and isinstance(model, list | tuple) and len(kafka) == len(model):
+        parts = [
+            _difference(f"{name}[{place}]", one, other)
+            for place, (one, other) in enumerate(zip(kafka, model, strict=True))
+            if one != other
+        ]
+        return "; ".join(parts)
+    return f"{name}: Kafka {kafka!r}, model {model!r}"

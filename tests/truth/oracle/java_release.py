@@ -1,0 +1,249 @@
+"""Kafka's Java coordinator (4.x) as one object in virtual time: the service with its runtime, one shard, one log.
+
+Everything around the service is a stand-in: events run when they are drained, an append is committed at once, the
+loader replays what was appended. Built once per configuration and reused; `wipe` gives a new, empty, loaded shard.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jpype
+
+from kardia.model.operations import MemberView, View
+from kardia.model.settings import CoordinatorSettings
+from tests.truth.oracle.clock import Clock
+from tests.truth.oracle.java_log import JavaLog, either
+from tests.truth.oracle.jvm import MadeUp, field, jclass
+from tests.truth.oracle.settings import properties
+
+_RUNTIME = "org.apache.kafka.coordinator.common.runtime."
+_GROUP = "org.apache.kafka.coordinator.group."
+
+
+class JavaRelease:
+    """One shard of the Java coordinator. `service` takes requests; call `settle` after each."""
+
+    def __init__(self, clock: Clock, settings: CoordinatorSettings) -> None:
+        """Build it and become its coordinator."""
+        self._clock = clock
+        self._epoch = 0
+        self._groups: Any = None
+        self._armed: dict[str, tuple[int, Any]] = {}
+        self._keys: dict[int, str] = {}
+        self._instances: dict[str, str | None] = {}
+        self._partition = jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0)
+        self._events = jclass("java.util.ArrayDeque")()
+        self._log = JavaLog(self._partition)
+        self._pending_join = field(_GROUP + "classic.ClassicGroup", "pendingJoinMembers")
+        self._make(settings)
+        try:
+            self._key = field(_RUNTIME + "CoordinatorTimerImpl$1", "val$key")
+        except jpype.JException:
+            self._key = field(_RUNTIME + "CoordinatorRuntime$EventBasedCoordinatorTimer$1", "val$key")
+        # Time-outs of writes have no key; with every append committed at once they never fire.
+        self._is_keyed = self._key.getDeclaringClass().isInstance
+        self.armed_sessions: list[str] = []
+        """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
+
+    def _make(self, settings: CoordinatorSettings) -> None:
+        config_class = jclass(_GROUP + "GroupCoordinatorConfig")
+        share_class = jclass(_GROUP + "modern.share.ShareGroupConfig")
+        definitions = jclass("org.apache.kafka.common.config.ConfigDef")()
+        for source in (config_class, share_class):
+            for key in source.CONFIG_DEF.configKeys().values():
+                definitions.define(key)
+        given = jclass("java.util.HashMap")()
+        for name, value in properties(settings).items():
+            given.put(name, value)
+        abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, given, False)
+        config = config_class(abstract)
+        try:
+            manager = jclass(_GROUP + "GroupConfigManager")(jclass("java.util.HashMap")())
+        except TypeError:
+            manager = jclass(_GROUP + "GroupConfigManager")(config, share_class(abstract))
+        registry = jclass("com.yammer.metrics.core.MetricsRegistry")()
+        metrics = jclass(_GROUP + "metrics.GroupCoordinatorMetrics")(
+            registry, jclass("org.apache.kafka.common.metrics.Metrics")()
+        )
+        log_context = either(
+            "org.apache.kafka.common.utils.internals.LogContext", "org.apache.kafka.common.utils.LogContext"
+        )()
+        seconds = jclass("java.time.Duration").ofSeconds(5)
+        builder = jclass(_RUNTIME + "CoordinatorRuntime$Builder")()
+        shard_builder = jclass(_GROUP + "GroupCoordinatorShard$Builder")
+        nobody = jclass("java.util.Optional").empty()
+        parts: dict[str, Any] = {
+            "withLogPrefix": "",
+            "withLogContext": log_context,
+            "withEventProcessor": MadeUp(_RUNTIME + "CoordinatorEventProcessor")
+            .passes("enqueueLast", self._events, "java.util.ArrayDeque", "addLast", 0)
+            .passes("enqueueFirst", self._events, "java.util.ArrayDeque", "addFirst", 0)
+            .make(),
+            "withPartitionWriter": self._log.writer,
+            "withLoader": self._log.loader,
+            "withCoordinatorShardBuilderSupplier": jpype.JProxy(
+                _RUNTIME + "CoordinatorShardBuilderSupplier",
+                dict={"get": lambda: shard_builder(config, manager).withAuthorizerPlugin(nobody)},
+            ),
+            "withTime": self._clock.time,
+            "withTimer": self._clock.timer,
+            "withDefaultWriteTimeOut": seconds,
+            "withWriteTimeout": seconds,
+            "withCoordinatorRuntimeMetrics": _silent(_RUNTIME + "CoordinatorRuntimeMetrics"),
+            "withCoordinatorMetrics": metrics,
+            "withSerializer": jclass(_GROUP + "GroupCoordinatorRecordSerde")(),
+            "withCompression": jclass("org.apache.kafka.common.compress.Compression").NONE,
+            "withExecutorService": jclass("java.util.concurrent.Executors").newSingleThreadExecutor(),
+            "withCachedBufferMaxBytesSupplier": jpype.JProxy(
+                "java.util.function.Supplier", dict={"get": lambda: jclass("java.lang.Integer").valueOf(1 << 20)}
+            ),
+        }
+        for name, value in parts.items():
+            if hasattr(builder, name):
+                builder = getattr(builder, name)(value)
+        try:
+            builder = builder.withAppendLingerMs(0)
+        except TypeError:
+            builder = builder.withAppendLingerMs(jclass("java.util.OptionalInt").of(0))
+        self._runtime = builder.build()
+        constructor = jclass(_GROUP + "GroupCoordinatorService").class_.getDeclaredConstructors()[0]
+        constructor.setAccessible(True)
+        by_type: dict[str, Any] = {
+            "LogContext": log_context,
+            "GroupCoordinatorConfig": config,
+            "CoordinatorRuntime": self._runtime,
+            "GroupCoordinatorMetrics": metrics,
+            "GroupConfigManager": manager,
+            "Persister": jclass("org.apache.kafka.server.share.persister.NoOpStatePersister")(),
+            "Timer": self._clock.timer,
+            "Optional": jclass("java.util.Optional").empty(),
+            "Time": self._clock.time,
+        }
+        arguments = [by_type.get(str(kind.getSimpleName())) for kind in constructor.getParameterTypes()]
+        self.service = constructor.newInstance(jpype.JArray(jpype.JObject)(arguments))
+        self.service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
+
+    def wipe(self) -> None:
+        """A new, empty shard, loaded now."""
+        if self._groups is not None:
+            self.unload()
+        self._clock.clear()
+        self._clock.on_add, self._clock.on_fire = self._on_add, self._on_fire
+        self._armed.clear()
+        self._instances.clear()
+        self._keys.clear()
+        self._log.wipe()
+        self.load()
+
+    def load(self) -> None:
+        """Become coordinator: replay the log."""
+        self._epoch += 1
+        self.service.onElection(0, self._epoch)
+        self.settle()
+        context = self._field(self._runtime, "coordinators").get(self._partition)
+        shard = self._field(self._field(context, "coordinator"), "coordinator")
+        self._groups = self._field(self._field(shard, "groupMetadataManager"), "groups")
+
+    def unload(self) -> None:
+        """Be coordinator no longer."""
+        self._epoch += 1
+        self.service.onResignation(0, jclass("java.util.OptionalInt").of(self._epoch))
+        self.settle()
+        self._groups = None
+
+    def settle(self) -> None:
+        """Run every event that waits."""
+        events = self._events
+        while (event := events.pollFirst()) is not None:
+            try:
+                event.run()
+            except jpype.JException as error:
+                event.complete(error)
+
+    def group_ids(self) -> list[str]:
+        """Groups that exist, of whatever kind."""
+        return [] if self._groups is None else sorted(str(group_id) for group_id in self._groups.keySet())
+
+    def view(self, group_id: str) -> View | None:
+        """What is held about a group, or None."""
+        group = None if self._groups is None else self._groups.get(group_id)
+        if group is None:
+            return None
+        sessions = f"heartbeat-{group_id}-"
+        instances = self._instances
+        members = []
+        for member in group.allMembers():
+            member_id = str(member.memberId())
+            if member_id not in instances:
+                instance_id = member.groupInstanceId()
+                instances[member_id] = None if instance_id.isEmpty() else str(instance_id.get())
+            waits_for_join = bool(member.isAwaitingJoin())
+            waits_for_sync = bool(member.isAwaitingSync())
+            is_new = bool(member.isNew())
+            # The timer of a member that waits is set but without effect, unless its first join waits.
+            counts = is_new or not (waits_for_join or waits_for_sync)
+            members.append(
+                MemberView(
+                    member_id,
+                    instances[member_id],
+                    int(member.sessionTimeoutMs()),
+                    int(member.rebalanceTimeoutMs()),
+                    waits_for_join,
+                    waits_for_sync,
+                    is_new,
+                    self._deadline(sessions + member_id) if counts else -1,
+                )
+            )
+        members.sort()
+        pending = [str(member_id) for member_id in self._pending_join.get(group)]
+        protocol_type, protocol_name = group.protocolType(), group.protocolName()
+        leader = group.leaderOrNull()
+        return View(
+            str(group.stateAsString()),
+            int(group.generationId()),
+            str(protocol_type.get()) if protocol_type.isPresent() else None,
+            str(protocol_name.get()) if protocol_name.isPresent() else None,
+            None if leader is None else str(leader),
+            tuple(members),
+            tuple(sorted((member_id, self._deadline(sessions + member_id)) for member_id in pending)),
+            tuple(sorted(str(member_id) for member_id in group.allPendingSyncMembers())),
+            self._deadline(f"join-{group_id}"),
+            self._deadline(f"sync-{group_id}"),
+        )
+
+    def _deadline(self, key: str) -> int:
+        armed = self._armed.get(key)
+        if armed is None:
+            return -1
+        deadline_at_ms, entry = armed
+        if entry.cancelled():
+            del self._armed[key]
+            return -1
+        return deadline_at_ms
+
+    def _on_add(self, task: Any, entry: Any, deadline_at_ms: int, number: int) -> None:
+        if self._is_keyed(task):
+            key = str(self._key.get(task))
+            self._armed[key] = (deadline_at_ms, entry)
+            self._keys[number] = key
+            if key.startswith("heartbeat-"):
+                self.armed_sessions.append(key[10:])
+
+    def _on_fire(self, number: int) -> None:
+        # An entry that has fired does not say so: it was never in one of Kafka's own lists.
+        key = self._keys.pop(number, None)
+        if key is not None:
+            self._armed.pop(key, None)
+
+    @staticmethod
+    def _field(owner: Any, name: str) -> Any:
+        return field(owner.getClass(), name).get(owner)
+
+
+def _silent(interface: str) -> Any:
+    class Silent:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: None
+
+    return jpype.JProxy(interface, inst=Silent())

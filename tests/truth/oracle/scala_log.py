@@ -1,0 +1,113 @@
+"""The replica manager under the Scala coordinator, made up: appends succeed at once and can be read again at a load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jpype
+
+from tests.truth.oracle.jvm import MadeUp, jclass
+
+_CONSUMER = "java.util.function.Consumer"
+_SUPPLIER = "java.util.function.Supplier"
+_BOTH = "java.util.function.BiConsumer"
+
+
+class ScalaLog:
+    """One partition of __consumer_offsets. `replica_manager` is what the coordinator is given."""
+
+    def __init__(self) -> None:
+        """An empty log."""
+        self._end = 0
+        self._batches: dict[int, Any] = {}
+        self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
+        self._some = jclass("scala.Some")
+        self._long = jclass("java.lang.Long")
+        self._tuple = jclass("scala.Tuple2")
+        self._buffer = jclass("java.nio.ByteBuffer")
+        self._records = jclass("org.apache.kafka.common.record.MemoryRecords")
+        self._fetched = jclass("org.apache.kafka.storage.internals.log.FetchDataInfo")
+        self._offset = jclass("org.apache.kafka.storage.internals.log.LogOffsetMetadata")
+        self._stored = jclass("org.apache.kafka.common.requests.ProduceResponse$PartitionResponse")
+        self._none = jclass("org.apache.kafka.common.protocol.Errors").NONE
+        self._map = jclass("scala.collection.immutable.Map$Map1")
+        guard = jclass("org.apache.kafka.storage.internals.log.VerificationGuard").SENTINEL
+        verified = self._tuple(self._none, guard)
+        start = jclass("java.util.concurrent.atomic.AtomicLong")(0)
+        log = (
+            MadeUp("kafka.log.UnifiedLog")
+            .passes("logStartOffset", start, "java.util.concurrent.atomic.AtomicLong", "get")
+            .passes(
+                "read",
+                jpype.JProxy("java.util.function.Function", dict={"apply": self._read}),
+                "java.util.function.Function",
+                "apply",
+                0,
+            )
+            .make()
+        )
+        # Tombstones of expired and deleted groups go past the replica manager, straight to the partition.
+        partition = (
+            MadeUp("kafka.cluster.Partition")
+            .passes(
+                "appendRecordsToLeader",
+                jpype.JProxy(_CONSUMER, dict={"accept": self._keep}),
+                _CONSUMER,
+                "accept",
+                0,
+            )
+            .make()
+        )
+        self.replica_manager = (
+            MadeUp("kafka.server.ReplicaManager")
+            .returns("getMagic", self._some(jclass("java.lang.Byte").valueOf(jpype.JByte(2))))
+            .returns("onlinePartition", self._some(partition))
+            .returns("getLog", self._some(log))
+            .passes(
+                "tryCompleteActions",
+                jclass("java.util.concurrent.CountDownLatch")(0),
+                "java.util.concurrent.CountDownLatch",
+                "countDown",
+            )
+            .passes(
+                "getLogEndOffset",
+                jpype.JProxy(_SUPPLIER, dict={"get": lambda: self._some(self._long.valueOf(self._end))}),
+                _SUPPLIER,
+                "get",
+            )
+            .passes("appendRecords", jpype.JProxy(_BOTH, dict={"accept": self._append}), _BOTH, "accept", 4, 5)
+            .passes(
+                "maybeStartTransactionVerificationForPartition",
+                jpype.JProxy("java.util.function.Consumer", dict={"accept": lambda callback: callback.apply(verified)}),
+                "java.util.function.Consumer",
+                "accept",
+                5,
+            )
+            .make()
+        )
+
+    def wipe(self) -> None:
+        """Forget all records."""
+        self._end = 0
+        self._batches.clear()
+
+    def _append(self, entries: Any, callback: Any) -> None:
+        entry = self._java(entries).entrySet().iterator().next()
+        start = self._end
+        self._keep(entry.getValue())
+        callback.apply(self._map(entry.getKey(), self._stored(self._none, start, -1, 0)))
+
+    def _keep(self, records: Any) -> None:
+        kept = self._buffer.allocate(records.sizeInBytes())
+        kept.put(records.buffer())
+        kept.flip()
+        stored = self._records.readableRecords(kept)
+        start, end = self._end, self._end
+        for batch in stored.batches():
+            end += int(batch.lastOffset()) - int(batch.baseOffset()) + 1
+            batch.setLastOffset(end - 1)
+        self._batches[start] = stored
+        self._end = end
+
+    def _read(self, start: Any) -> Any:
+        return self._fetched(self._offset(start), self._batches[int(start)])

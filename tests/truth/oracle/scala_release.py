@@ -1,0 +1,200 @@
+"""Kafka's Scala coordinator (3.9) as one object in virtual time: the adapter, its coordinator and group manager.
+
+What reaches down into a broker is made up: a replica manager whose appends are answered at once, a log that gives them
+back at a load, a scheduler that runs loads and unloads in the same call. The two purgatories share one virtual timer.
+The periodic look for expired offsets runs every check interval from the start of a history.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jpype
+
+from kardia.model.operations import MemberView, View
+from kardia.model.settings import CoordinatorSettings
+from tests.truth.oracle.clock import Clock
+from tests.truth.oracle.jvm import MadeUp, field, jclass
+from tests.truth.oracle.scala_log import ScalaLog
+
+_GROUP = "kafka.coordinator.group."
+_ATOMIC = "java.util.concurrent.atomic.AtomicLong"
+
+
+class ScalaRelease:
+    """One partition of the Scala coordinator. `service` takes requests; nothing has to be settled."""
+
+    def __init__(self, clock: Clock, settings: CoordinatorSettings) -> None:
+        """Build what is used by all histories; the coordinator itself is new in each."""
+        self._clock = clock
+        self._settings = settings
+        self._epoch = 0
+        self._loaded = False
+        self._armed: dict[tuple[str, int, str], tuple[int, Any]] = {}
+        self._instances: dict[str, str | None] = {}
+        self.armed_sessions: list[str] = []
+        """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
+        self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
+        self._log = ScalaLog()
+        self._metrics = jclass("org.apache.kafka.common.metrics.Metrics")()
+        self._group_config = jclass(_GROUP + "GroupConfig")(
+            settings.group_min_session_timeout_ms,
+            settings.group_max_session_timeout_ms,
+            settings.group_max_size,
+            settings.initial_rebalance_delay_ms,
+        )
+        self._offset_config = jclass("org.apache.kafka.coordinator.group.OffsetConfig")(
+            4096,
+            5 * 1024 * 1024,
+            settings.offsets_retention_ms,
+            settings.offsets_retention_check_interval_ms,
+            1,
+            100 * 1024 * 1024,
+            1,
+            jclass("org.apache.kafka.common.record.CompressionType").NONE,
+            5000,
+            -1,
+        )
+        latest = jclass("org.apache.kafka.server.common.MetadataVersion").latestProduction()
+        self._manager = jclass(_GROUP + "GroupMetadataManager")(
+            1, latest, self._offset_config, self._log.replica_manager, clock.time, self._metrics
+        )
+        field(_GROUP + "GroupMetadataManager", "scheduler").set(self._manager, self._scheduler())
+        jclass("kafka.server.KafkaRequestHandler").setBypassThreadCheck(True)
+        self._pending = field(_GROUP + "GroupMetadata", "pendingMembers")
+        self._kinds = {
+            name: (kind, field(_GROUP + name, "group"))
+            for name, kind in (
+                ("DelayedHeartbeat", "heartbeat"),
+                ("DelayedJoin", "join"),
+                ("InitialDelayedJoin", "join"),
+                ("DelayedSync", "sync"),
+            )
+        }
+        self._member = field(_GROUP + "DelayedHeartbeat", "memberId")
+        self._purgatory = jclass("kafka.server.DelayedOperationPurgatory")
+        self.service: Any = None
+
+    def _scheduler(self) -> Any:
+        def schedule(name: Any, task: Any) -> None:
+            # The periodic task is ours to run (see `wipe`); loads and unloads run at once.
+            if str(name) != "delete-expired-group-metadata":
+                task.run()
+
+        nothing = jpype.JProxy("java.lang.Runnable", dict={"run": lambda: None})
+        act = jpype.JProxy("java.util.function.BiFunction", dict={"apply": schedule})
+        return (
+            MadeUp("org.apache.kafka.server.util.KafkaScheduler")
+            .passes("schedule", act, "java.util.function.BiFunction", "apply", 0, 1)
+            .passes("startup", nothing, "java.lang.Runnable", "run")
+            .make()
+        )
+
+    def wipe(self) -> None:
+        """A new coordinator with an empty log, loaded now."""
+        if self._loaded:
+            self.unload()
+        self._clock.clear()
+        self._clock.on_add = self._on_add
+        self._armed.clear()
+        self._instances.clear()
+        self._log.wipe()
+        purgatories = [
+            self._purgatory(name, self._clock.timer, 1, 1000, False, True) for name in ("Heartbeat", "Rebalance")
+        ]
+        coordinator = jclass(_GROUP + "GroupCoordinator")(
+            1, self._group_config, self._offset_config, self._manager, *purgatories, self._clock.time, self._metrics
+        )
+        self.service = jclass(_GROUP + "GroupCoordinatorAdapter")(coordinator, self._clock.time)
+        self.service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
+        self.load()
+        self._look_for_expired_from(self._clock.now_ms)
+
+    def _look_for_expired_from(self, now_ms: int) -> None:
+        next_at_ms = now_ms + self._settings.offsets_retention_check_interval_ms
+
+        def look() -> None:
+            self._manager.cleanupGroupMetadata()
+            self._look_for_expired_from(next_at_ms)
+
+        self._clock.at(next_at_ms, look)
+
+    def load(self) -> None:
+        """Become coordinator: replay the log."""
+        self._epoch += 1
+        self.service.onElection(0, self._epoch)
+        self._loaded = True
+
+    def unload(self) -> None:
+        """Be coordinator no longer."""
+        self._epoch += 1
+        self.service.onResignation(0, jclass("java.util.OptionalInt").of(self._epoch))
+        self._loaded = False
+
+    def settle(self) -> None:
+        """Everything happens inside the calls."""
+
+    def group_ids(self) -> list[str]:
+        """Groups that exist."""
+        return sorted(str(group.groupId()) for group in self._java(self._manager.currentGroups()))
+
+    def view(self, group_id: str) -> View | None:
+        """What is held about a group, or None."""
+        found = self._manager.getGroup(group_id)
+        if not self._loaded or found.isEmpty():
+            return None
+        group = found.get()
+        owner = int(group.hashCode())
+        instances = self._instances
+        members = []
+        for member in self._java(group.allMemberMetadata()):
+            member_id = str(member.memberId())
+            if member_id not in instances:
+                instance_id = member.groupInstanceId()
+                instances[member_id] = None if instance_id.isEmpty() else str(instance_id.get())
+            waits_for_join = bool(member.isAwaitingJoin())
+            waits_for_sync = bool(member.isAwaitingSync())
+            is_new = bool(member.isNew())
+            # A member that waits may have a timer left from before, without effect, unless its first join waits.
+            counts = is_new or not (waits_for_join or waits_for_sync)
+            members.append(
+                MemberView(
+                    member_id,
+                    instances[member_id],
+                    int(member.sessionTimeoutMs()),
+                    int(member.rebalanceTimeoutMs()),
+                    waits_for_join,
+                    waits_for_sync,
+                    is_new,
+                    self._deadline("heartbeat", owner, member_id) if counts else -1,
+                )
+            )
+        members.sort()
+        pending = [str(member_id) for member_id in self._java(self._pending.get(group))]
+        protocol_type, protocol_name = group.protocolType(), group.protocolName()
+        leader = group.leaderOrNull()
+        return View(
+            str(group.currentState().toString()),
+            int(group.generationId()),
+            str(protocol_type.get()) if protocol_type.isDefined() else None,
+            str(protocol_name.get()) if protocol_name.isDefined() else None,
+            None if leader is None else str(leader),
+            tuple(members),
+            tuple(sorted((one, self._deadline("heartbeat", owner, one)) for one in pending)),
+            tuple(sorted(str(member_id) for member_id in self._java(group.allPendingSyncMembers()))),
+            self._deadline("join", owner),
+            self._deadline("sync", owner),
+        )
+
+    def _deadline(self, kind: str, owner: int, member_id: str = "") -> int:
+        deadline_at_ms, task = self._armed.get((kind, owner, member_id), (-1, None))
+        return -1 if task is None or task.isCompleted() else deadline_at_ms
+
+    def _on_add(self, task: Any, _entry: Any, deadline_at_ms: int, _number: int) -> None:
+        kind, group_field = self._kinds[str(task.getClass().getSimpleName())]
+        group = group_field.get(task)
+        member_id = str(self._member.get(task)) if kind == "heartbeat" else ""
+        # By object, not by name: timers of a group that was unloaded or deleted go on beside those of its successor.
+        self._armed[kind, int(group.hashCode()), member_id] = (deadline_at_ms, task)
+        if kind == "heartbeat":
+            self.armed_sessions.append(f"{group.groupId()}-{member_id}")

@@ -1,0 +1,24 @@
+"""The releases whose classes can be driven, and the broker properties they read."""
+
+from __future__ import annotations
+
+from kardia.model.settings import CoordinatorSettings
+
+VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
+"""Scala's coordinator in the last release that has it; Java's in an older and in the newest release driven here."""
+
+_MINUTE_MS = 60_000
+
+
+def properties(settings: CoordinatorSettings) -> dict[str, str]:
+    """Settings as a Java broker reads them. Raises ValueError when the retention is not a whole number of minutes."""
+    if settings.offsets_retention_ms % _MINUTE_MS:
+        raise ValueError(f"offsets_retention_ms {settings.offsets_retention_ms}: the broker counts in minutes")
+    return {
+        "group.initial.rebalance.delay.ms": str(settings.initial_rebalance_delay_ms),
+        "group.min.session.timeout.ms": str(settings.group_min_session_timeout_ms),
+        "group.max.session.timeout.ms": str(settings.group_max_session_timeout_ms),
+        "group.max.size": str(settings.group_max_size),
+        "offsets.retention.minutes": str(settings.offsets_retention_ms // _MINUTE_MS),
+        "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
+    }

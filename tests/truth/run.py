@@ -1,0 +1,166 @@
+"""Plays random histories against Kafka's own classes and reports disagreements and coverage.
+
+    python -m tests.truth.run --operations 1000000 --seed 1          each release in a process of its own
+    python -m tests.truth.run --version 4.1.2 --json                 one release, here, for programs
+    python -m tests.truth.run --version 4.1.2 --seed 1 --history 7   one history; --keep 0,3,5 only these moves of it
+
+Exit code 1 when there is a disagreement or a cell of the coverage is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kardia.model.behaviour import SWITCHES
+from tests.truth import canaries
+from tests.truth.coverage import Cell, Coverage
+from tests.truth.histories import Found, Player, text
+from tests.truth.oracle import VERSIONS
+from tests.truth.report import Result, markdown, plain
+
+ENOUGH = 3
+"""Disagreements that are shrunk and told; after as many the run of a release ends."""
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def play(version: str, seed: int, operations: int) -> Result:
+    """Play histories of one release in this process until they hold so many operations."""
+    gc.freeze()
+    started = time.monotonic()
+    coverage = Coverage()
+    player = Player(version, on_step=coverage.see)
+    shrinker = Player(version)
+    told: list[str] = []
+    number = 0
+    while player.operations < operations and len(told) < ENOUGH:
+        found = player.draw(seed, number)
+        number += 1
+        if found is not None:
+            told.append(text(shrinker.shrink(found), version))
+    seconds = time.monotonic() - started
+    return Result(version, seed, player.operations, number, seconds, tuple(told), coverage.counts)
+
+
+def replay(version: str, seed: int, number: int, keep: Sequence[int] | None) -> Found | None:
+    """Play one history again, or only some moves of it."""
+    player = Player(version)
+    moves, settings, found = player.drawn(seed, number)
+    if keep is None:
+        return found
+    kept = [moves[one] for one in keep]
+    disagreement = player.play(settings, kept)
+    return Found(seed, number, settings, kept, keep, disagreement) if disagreement else None
+
+
+def catch(version: str, seed: int, operations: int, name: str) -> int:
+    """Operations until a canary's mistake is noticed, -1 if it is not within the number given."""
+    if name in SWITCHES:
+        player = Player(version, canaries.flipped(version, name))
+        return _until_found(player, seed, operations)
+    with canaries.planted(name):
+        return _until_found(Player(version), seed, operations)
+
+
+def show(version: str, seed: int, operations: int, name: str) -> str:
+    """The shrunk history that shows a planted mistake, "" if it is not noticed."""
+    with canaries.planted(name):
+        player = Player(version)
+        number = 0
+        while player.operations < operations:
+            found = player.draw(seed, number)
+            number += 1
+            if found is not None:
+                return text(player.shrink(found), version)
+    return ""
+
+
+def _until_found(player: Player, seed: int, operations: int) -> int:
+    number = 0
+    while player.operations < operations:
+        if player.draw(seed, number) is not None:
+            return player.operations
+        number += 1
+    return -1
+
+
+def start(version: str, *options: str) -> subprocess.Popen[str]:
+    """This program for one release in a process of its own, with JSON on its standard output."""
+    command = [sys.executable, "-m", "tests.truth.run", "--version", version, "--json", *options]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> Any:
+    """What such a process has printed. Raises RuntimeError when it printed nothing."""
+    said, _ = process.communicate()
+    if not said:
+        raise RuntimeError(f"{' '.join(str(part) for part in process.args)} ended with {process.returncode}")  # type: ignore[union-attr]
+    return json.loads(said)
+
+
+def _from_json(data: dict[str, Any]) -> Result:
+    counts = Counter({Cell(*cell): count for *cell, count in data.pop("counts")})
+    return Result(**{**data, "disagreements": tuple(data["disagreements"])}, counts=counts)
+
+
+def _to_json(result: Result) -> str:
+    counts = [[*cell, count] for cell, count in sorted(result.counts.items())]
+    return json.dumps(result._asdict() | {"counts": counts})
+
+
+def agree(operations: int, seed: int, versions: Sequence[str] = VERSIONS) -> list[Result]:
+    """Run the releases side by side, each in its own process."""
+    processes = [start(version, "--operations", str(operations), "--seed", str(seed)) for version in versions]
+    return [_from_json(finish(process)) for process in processes]
+
+
+def main() -> int:
+    """Read the command line and act."""
+    parser = argparse.ArgumentParser(prog="python -m tests.truth.run", description="Kafka's own classes as the judge.")
+    parser.add_argument("--operations", type=int, default=200_000, help="per release")
+    parser.add_argument("--version", choices=VERSIONS, help="one release only")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--history", type=int, help="play this one history again")
+    parser.add_argument("--keep", help="with --history: the numbers of the moves to play")
+    parser.add_argument("--canaries", nargs="*", help="mistakes to plant, by name; all without a name")
+    parser.add_argument("--shrink", help="a mistake to plant, by name, and to show in a short history")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--markdown", type=Path, help="write the part of this file between the marks of a run")
+    given = parser.parse_args()
+    write = sys.stdout.write
+    if given.history is not None:
+        keep = [int(one) for one in given.keep.split(",")] if given.keep else None
+        found = replay(given.version or VERSIONS[-1], given.seed, given.history, keep)
+        write(text(found, given.version or VERSIONS[-1]) if found else "No disagreement.\n")
+        return int(found is not None)
+    if given.canaries is not None:
+        version = given.version or VERSIONS[-1]
+        names = given.canaries or [*canaries.PLANTED, *SWITCHES]
+        caught = {name: catch(version, given.seed, given.operations, name) for name in names}
+        write(json.dumps(caught, indent=None if given.json else 1) + "\n")
+        return 0
+    if given.shrink is not None:
+        told = show(given.version or VERSIONS[-1], given.seed, given.operations, given.shrink)
+        write(json.dumps({"told": told}) + "\n" if given.json else told)
+        return 0
+    if given.version and given.json:
+        write(_to_json(play(given.version, given.seed, given.operations)) + "\n")
+        return 0
+    results = agree(given.operations, given.seed, (given.version,) if given.version else VERSIONS)
+    write(plain(results))
+    if given.markdown:
+        markdown(results, given.markdown)
+    return int(not all(result.good() for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

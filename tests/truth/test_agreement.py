@@ -1,0 +1,108 @@
+"""The model agrees with Kafka's own coordinator in random histories, and the comparison would notice if it did not.
+
+Goal: not one difference in 200,000 operations per release (`make truth` plays millions), and every kind of situation
+among them. Method: `run` plays each release in a process of its own, all side by side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from kardia.model.behaviour import SWITCHES
+from kardia.model.operations import Heartbeat, Join
+from kardia.model.releases import JAVA_ONLY, SCALA_ONLY
+from tests.truth import canaries, run
+from tests.truth.coverage import ABSENT, Cell, judge, rules, universe
+from tests.truth.draw import SETTINGS
+from tests.truth.histories import Found, text
+from tests.truth.lockstep import Disagreement, Move
+from tests.truth.oracle import VERSIONS
+from tests.truth.report import Result, part
+
+OPERATIONS = 200_000
+
+UNNOTICED = {
+    "sync_is_25_when_empty": "an Empty group has no members, so both orders of checks end with 25",
+    "overfull_rebalances_before_arming": "the order shows only where a group over its size is loaded",
+}
+"""Rows that tell Scala from Java and that a short run does not notice."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_release_agrees_with_the_model_and_every_situation_is_met() -> None:
+    results = run.agree(OPERATIONS, seed=1)
+
+    assert [result.version for result in results] == list(VERSIONS)
+    for result in results:
+        verdict = judge(result.counts, result.version)
+        assert result.operations >= OPERATIONS
+        assert not result.disagreements, "\n".join(result.disagreements)
+        assert not verdict.missing, f"{result.version}: not reached, and not on the list of what cannot be"
+        assert not verdict.impossible, f"{result.version}: on the list of what cannot be reached, but reached"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_mistakes_in_the_model_are_noticed() -> None:
+    differences = [name for name, row in SWITCHES.items() if row.spans in (SCALA_ONLY, JAVA_ONLY)]
+    names = [*canaries.PLANTED, *(name for name in differences if name not in UNNOTICED)]
+
+    caught = run.finish(run.start("4.1.2", "--operations", "20000", "--canaries", *names))
+
+    assert set(caught) == set(names)
+    assert {name for name, operations in caught.items() if operations < 0} == set()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_disagreement_is_told_with_a_short_history_and_the_command_that_shows_it_again() -> None:
+    process = run.start("4.1.2", "--operations", "3000", "--shrink", "a JoinGroup renews the session")
+
+    told = run.finish(process)["told"]
+
+    assert "session_deadline_at_ms: Kafka " in told
+    assert "Again: python -m tests.truth.run --version 4.1.2 --seed 1 --history " in told
+    assert told.count(" ms  ") <= 8
+
+
+def test_cells_of_the_list_are_in_the_universe_and_no_rule_is_idle() -> None:
+    cells = universe()
+    assert len(cells) == len(set(cells))
+    for rule in rules():
+        assert rule.reason.endswith(".")
+        assert any(rule.covers(cell, version) for cell in cells for version in VERSIONS), rule
+
+
+def test_a_cell_that_is_missing_or_impossible_is_told() -> None:
+    nothing = judge(Counter(), "4.4.0")
+    assert Cell("Stable", "Heartbeat", "leader", "0") in nothing.missing
+    assert Cell(ABSENT, "Heartbeat", "stranger", "0") not in nothing.missing
+
+    wrong = Cell(ABSENT, "Heartbeat", "stranger", "0")
+    assert list(judge(Counter({wrong: 1}), "4.4.0").impossible) == [wrong]
+
+
+def test_the_page_depends_on_nothing_but_the_counts() -> None:
+    counts = Counter({Cell("Stable", "Heartbeat", "leader", "0"): 5})
+    slow = Result("4.4.0", 1, 5, 1, 9.0, (), counts)
+    assert part([slow]) == part([slow._replace(seconds=1.0)])
+    assert "| Heartbeat | 0: 5 |" in part([slow])
+
+
+def test_a_history_reads_without_random_ids() -> None:
+    new_id = "c1-8d3cbcf0-1c7b-4d24-a7df-a8e27f379de3"
+    join = Join(1, 4, "g", "", None, "c1", "/10.0.0.1", 10_000, 10_000, "consumer", (), None, new_id)
+    beat = Heartbeat(2, 3, "g", 1, new_id, None)
+    start_ms = SETTINGS[0].started_at_ms
+    moves = [Move(start_ms + 5, True, join), Move(start_ms + 7, False, beat)]
+    found = Found(3, 4, SETTINGS[0], moves, (0, 9), Disagreement(start_ms + 7, "Heartbeat 2", "answers: ..."))
+
+    told = text(found, "4.4.0")
+
+    assert new_id not in told
+    assert "member_id='c1#1'" in told
+    assert "(before timers of this ms)" in told
+    assert "--seed 3 --history 4 --keep 0,9" in told
