@@ -45,13 +45,20 @@ class Software(Shape):
     software_version: str = "unknown"
 
 
-class Envelope(Shape, kw_only=True):
+class Times(Shape, kw_only=True):
+    """What places a request in time, and who sent it."""
+
     request_header: Header
     connection: str
     total_time_ms: Duration
     request_queue_time_ms: Duration
     local_time_ms: Duration
     remote_time_ms: Duration
+
+
+class Envelope(Times, kw_only=True):
+    """What every line has."""
+
     client_information: Software = field(default_factory=Software)
 
 
@@ -250,15 +257,6 @@ class FetchLine(Envelope, kw_only=True):
 
 
 # --- lines that are folded: only what differs from line to line, and what says that nothing else does -----------------
-
-
-class Times(Shape, kw_only=True):
-    request_header: Header
-    connection: str
-    total_time_ms: Duration
-    request_queue_time_ms: Duration
-    local_time_ms: Duration
-    remote_time_ms: Duration
 
 
 class QuietHeartbeat(Times, kw_only=True):
