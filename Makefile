@@ -11,7 +11,7 @@ ARGS ?=
 
 help: ## Show the targets, each with its sentence.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
-		printf '%-12s %s\n' "$$name" "$$text"; done
+		printf '%-16s %s\n' "$$name" "$$text"; done
 
 setup: ## Make .venv with every dependency pinned and hashed; the first time a few minutes, then nothing.
 	@$(PYTHON) scripts/setup.py

@@ -41,26 +41,20 @@ def cat_rate(path: Path, lines: int) -> float:
 
 
 def parse_stage(directory: Path, scale: float) -> list[Result]:
-    """Lines parsed into events by one process."""
+    """Lines parsed into events by one process: folded into stretches as a replay does, and each by itself."""
     lines = int(PARSE_LINES * scale)
     log = directory / "kafka-request.log"
     write_log(log, lines, Fleet.for_rate())
     ranges = plan([log])
     parse_range(ranges[0])  # imports and caches
-    usage, started = Usage(), time.perf_counter()
-    parsed = sum(parse_range(piece).lines for piece in ranges)
-    seconds = time.perf_counter() - started
-    return [
-        Result(
-            "lines",
-            "lines parsed, one process",
-            parsed / seconds,
-            "lines/s",
-            cat_rate(log, lines),
-            "cat",
-            usage.cpu_s() / parsed * 1e6,
-        )
-    ]
+    results = []
+    for fold, what in ((True, "lines parsed, one process, folded"), (False, "lines parsed, one process, one by one")):
+        usage, started = Usage(), time.perf_counter()
+        parsed = sum(parse_range(piece, fold=fold).lines for piece in ranges)
+        seconds = time.perf_counter() - started
+        cpu = usage.cpu_s() / parsed * 1e6
+        results.append(Result("lines", what, parsed / seconds, "lines/s", cat_rate(log, lines), "cat", cpu))
+    return results
 
 
 def replay_stage(directory: Path, scale: float) -> list[Result]:

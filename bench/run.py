@@ -11,10 +11,12 @@ from rich.console import Console
 from bench.backlog import backlog_stage
 from bench.lines import parse_stage, replay_stage
 from bench.live import live_stage
+from bench.observer import observer_stage
 from bench.result import Result, machine, show
 
 STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "lines": parse_stage,
+    "observer": observer_stage,
     "replay": replay_stage,
     "backlog": backlog_stage,
     "live": live_stage,

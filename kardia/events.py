@@ -112,7 +112,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
     Kind.LEAVE: {"members": "list of [member id, group instance id or empty, reason or empty, error code]"},
     Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]"},
     Kind.TXN_COMMIT: {"offsets": "as COMMIT"},
-    Kind.FETCH: {"bytes": "int, size of the records in the answer", "max_wait_ms": "int", "session_epoch": "int"},
+    Kind.FETCH: {"bytes": "int, size of the records in the answer"},
     Kind.TELEMETRY: {"metrics": "str, base64 as pushed", "compression": "int", "client_instance_id": "str"},
     Kind.DELETE_GROUPS: {},
     Kind.MODERN_HEARTBEAT: {"protocol": "str: consumer, share or streams", "member_epoch": "int, of the request"},

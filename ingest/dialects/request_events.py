@@ -196,7 +196,7 @@ class RequestEvents:
                 header.request_api_version,
                 response.error_code,
                 -1,
-                {"bytes": size, "max_wait_ms": request.max_wait_ms, "session_epoch": request.session_epoch},
+                {"bytes": size},
             ),
         )
 

@@ -45,13 +45,20 @@ class Software(Shape):
     software_version: str = "unknown"
 
 
-class Envelope(Shape, kw_only=True):
+class Times(Shape, kw_only=True):
+    """What places a request in time, and who sent it."""
+
     request_header: Header
     connection: str
     total_time_ms: Duration
     request_queue_time_ms: Duration
     local_time_ms: Duration
     remote_time_ms: Duration
+
+
+class Envelope(Times, kw_only=True):
+    """What every line has."""
+
     client_information: Software = field(default_factory=Software)
 
 
@@ -225,10 +232,8 @@ class ReplicaState(Shape):
 
 
 class FetchRequest(Shape):
-    max_wait_ms: Int32
     replica_id: Int32 = -1  # up to version 14
     replica_state: ReplicaState | None = None  # from version 15
-    session_epoch: Int32 = -1
 
 
 class FetchPartition(Shape):
@@ -254,27 +259,13 @@ class FetchLine(Envelope, kw_only=True):
 # --- lines that are folded: only what differs from line to line, and what says that nothing else does -----------------
 
 
-class Times(Shape, kw_only=True):
-    request_header: Header
-    connection: str
-    total_time_ms: Duration
-    request_queue_time_ms: Duration
-    local_time_ms: Duration
-    remote_time_ms: Duration
-
-
 class QuietHeartbeat(Times, kw_only=True):
     request: HeartbeatRequest | str | None
     response: ErrorOnly | str | None
 
 
-class QuietFetchRequest(Shape):
-    replica_id: Int32 = -1
-    replica_state: ReplicaState | None = None
-
-
 class QuietFetch(Times, kw_only=True):
-    request: QuietFetchRequest | str | None
+    request: FetchRequest | str | None
     response: FetchResponse | str | None
 
 

@@ -141,7 +141,7 @@ class Artist:
         rng = self._rng
         if view is None or (not view.members and not view.pending):
             return self._join(group_id, view, "")
-        if view.pending and rng.random() < (0.25 if view.state == "Stable" else 0.6):
+        if view.pending and rng.random() < (0.25 if view.state == "Stable" else 0.5):
             return self._join(group_id, view, rng.choice(view.pending)[0])
         if view.state == "PreparingRebalance":
             missing = [member for member in view.members if not member.waits_for_join]
@@ -331,5 +331,5 @@ class Artist:
 
 
 def _only_time_is_missing(view: View, now_ms: int) -> bool:
-    """Whether a join phase has everybody and waits for its initial delay."""
-    return view.join_deadline_at_ms >= now_ms and not view.pending and all(one.waits_for_join for one in view.members)
+    """Whether a join phase has every member and waits for its initial delay, or for a pending id."""
+    return view.join_deadline_at_ms >= now_ms and all(one.waits_for_join for one in view.members)
