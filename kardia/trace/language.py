@@ -30,7 +30,7 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
 
 EVICTIONS = ("session_expired", "rebalance_timeout", "sync_timeout", "join_timeout")
 """Ends by a timer of the coordinator."""
-PARTINGS = ("left", "removed_by_admin", "static_replaced", "forgotten", "poll_timeout")
+PARTINGS = ("left", "removed_by_admin", "static_replaced", "rejected", "forgotten", "poll_timeout")
 """Ends by a request. `forgotten`: the coordinator moved, and nothing had been written of the member. `poll_timeout`: it
 left and its reason says so; the log shows that, to the coordinator it has just left."""
 
