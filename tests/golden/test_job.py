@@ -43,8 +43,8 @@ DISAGREEMENTS = (
     Disagreement("rule-10-a-pending-id-leaves", "the LeaveGroup of an unused id is not taken for the trigger", "4."),
     Disagreement(
         "rule-13-the-last-to-rejoin-is-rejected",
-        "a JoinGroup answered 81 is not taken for the end of its member: unknown on 3.x, and on 4.x an eviction ten seconds "
-        "later that never was; the causes have no word for it",
+        "a JoinGroup answered 81 is not taken for the end of its member: unknown on 3.x, and on 4.x an eviction ten "
+        "seconds later that never was; the causes have no word for it",
     ),
     Disagreement(
         "static-3-fenced",
