@@ -1,0 +1,1 @@
+"""What Kardia says against what was true."""
