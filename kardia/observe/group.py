@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from kardia.events import Event
 from kardia.model.states import GroupState
 
 NEVER = -1.0
@@ -170,6 +171,8 @@ class Group:
     """All members are known: a leader's list or a record has been seen."""
     seq: int = 0
     known_at: float = 0.0
+    deferred: list[Event] = field(default_factory=list)
+    """Events that wait for the rest of a join burst, in their order."""
     prepared_at: float = NEVER
     """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
     prepared_reason: str = ""
@@ -216,6 +219,7 @@ def load_group(data: list[Any]) -> Group:
     """The inverse of `dump_group`."""
     plain, members, ended, open_rebalance = data
     group = Group(**dict(zip(_GROUP_PLAIN, plain, strict=True)))
+    group.deferred = [Event(*values) for values in group.deferred]
     for values in members:
         member = Member(*values)
         group.members[member.member_id] = member

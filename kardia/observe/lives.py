@@ -55,6 +55,12 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
     if over.certainty == "inferred" and over.cause == "session_expired":
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)
+        facts.emit_transition(
+            group, over.ended_at, over.member.member_id, "Absent", "Absent", "session_expired", "exact"
+        )
+        current = group.rebalance
+        if current is not None and current.cause is not None and current.cause.member_id == over.member.member_id:
+            current.cause.certainty = "exact"
 
 
 def reinstate(facts: Facts, group: Group, over: Ended, at: float) -> Member:

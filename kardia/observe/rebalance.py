@@ -13,10 +13,13 @@ from typing import Any
 from kardia.model.states import GroupState
 from kardia.observe import lives
 from kardia.observe.facts import Facts
-from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
+from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
+
+LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
+"""Causes of an end by LeaveGroup."""
 
 _CAUSE_TO_TRIGGER = {
     "session_expired": "session_expired",
@@ -26,6 +29,17 @@ _CAUSE_TO_TRIGGER = {
     "sync_timeout": "sync_timeout",
     "join_timeout": "session_expired",
 }
+
+
+def in_burst(observer: Facts, group: Group, at: float) -> bool:
+    """Whether the answers of a join burst may still be coming in."""
+    current = group.rebalance
+    return (
+        current is not None
+        and not current.settled
+        and current.joined_at >= 0
+        and at <= current.joined_at + observer.settings.burst_ms
+    )
 
 
 def end_member(
@@ -104,11 +118,37 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
         lives.reinstate(observer, group, over, at)
 
 
-def on_join_phase_completed(observer: Facts, group: Group, generation: int, at: float) -> None:
-    """The first answer of a join burst: the join phase ended at this instant and a generation began."""
+def _ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
+    """Whether the group became Empty unseen: one generation is missing, and every session ran out before this join."""
+    if generation != group.generation + 2 or group.state != GroupState.PREPARING or not group.whole:
+        return False
+    last = max((member.deadline for member in group.members.values()), default=NEVER)
+    known = all(member.deadline >= 0 for member in group.members.values())
+    return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
+
+
+def _become_empty_unseen(observer: Facts, group: Group) -> None:
+    """Nobody was left to be seen: the sessions ended one after the other, and with the last one the rebalance."""
+    group.pending.clear()
+    for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
+        end_member(observer, group, member, member.deadline, "session_expired", "", "exact")
+    for over in group.ended.values():
+        lives.confirm(observer, group, over)
+
+
+def on_join_phase_completed(
+    observer: Facts, group: Group, generation: int, at: float, member_id: str = "", since: float = NEVER
+) -> None:
+    """The first answer of a join burst: the join phase ended at this instant and a generation began.
+
+    `member_id` is who was answered, its JoinGroup was handled at `since`.
+    """
     current = group.rebalance
     if current is not None and current.joined_at >= 0 and not current.settled:
         settle(observer, group, current)
+    if _ran_out(observer, group, generation, member_id, since):
+        _become_empty_unseen(observer, group)
+        current = group.rebalance
     if generation <= group.generation:
         observer.move(group, at, GroupState.DEAD, "generation restarted", "inferred")
         group.generation = 0
@@ -133,6 +173,7 @@ def on_join_phase_completed(observer: Facts, group: Group, generation: int, at: 
             member.armed_at = at
         if member.session_prediction_at >= 0 and not member.overdue:
             observer.close_prediction(group, member, "session", "averted", at)
+    observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
     observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
     group.state = GroupState.COMPLETING
 
@@ -143,6 +184,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     current.settled = True
     joined_at = current.joined_at
     joins = {join.member_id: join for join in current.joins}
+    left_after = _left_in_this_instant(observer, group, current)
     if current.listed is not None:
         listed = {entry[0]: entry[1] for entry in current.listed}
         for member_id, instance_id in listed.items():
@@ -166,6 +208,23 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
     emit(observer, group, current)
+    for over in left_after:
+        member = group.members.get(over.member.member_id)
+        if member is not None:
+            end_member(observer, group, member, max(over.ended_at, joined_at), over.cause, over.reason, over.certainty)
+
+
+def _left_in_this_instant(observer: Facts, group: Group, current: Rebalance) -> list[Ended]:
+    """Those who asked to leave right before the join phase ended and are in the new generation all the same: they left
+    right after it, and the order of the two was lost in the stamps."""
+    member_ids = {join.member_id for join in current.joins} | {entry[0] for entry in current.listed or ()}
+    return [
+        over
+        for over in map(group.ended.get, sorted(member_ids))
+        if over is not None
+        and over.cause in LEFT
+        and over.ended_at >= current.joined_at - observer.settings.burst_ms
+    ]
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at: float) -> None:
@@ -342,15 +401,27 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
         end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
     else:
+        # Its LeaveGroup may stand right behind: both were handled in one instant.
+        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+
+
+def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """A moment after the coordinator said that it does not know a member: nothing has shown why."""
+    member = group.members.get(member_id)
+    if member is not None and member.armed_at < at:
         observer.divergences += 1
         end_member(observer, group, member, at, "unknown", "", "unknown")
 
 
 def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
-    """Another member took the instance id."""
+    """Another process took the instance id. Its JoinGroup waits, else it would have been seen; when it is answered it
+    tells the instant, and corrects this one."""
     member = group.members.get(member_id)
-    if member is not None:
-        end_member(observer, group, member, at, "fenced", "", "exact")
+    if member is None:
+        return
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        on_told(observer, group, member, at)
+    end_member(observer, group, member, at, "static_replaced", "", "provisional")
 
 
 def on_deleted(observer: Facts, group: Group, at: float) -> None:

@@ -173,7 +173,8 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         return
     group.protocol = CLASSIC
     if begins:
-        rebalance.on_join_phase_completed(observer, group, generation, at)
+        answered = str(detail.get("assigned_member_id", "")) or event.member_id
+        rebalance.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
     open_rebalance = group.rebalance
     member_id = str(detail.get("assigned_member_id", "")) or event.member_id
     in_burst = (
@@ -305,6 +306,8 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
     elif error == TOLD:
         if member is not None:
             rebalance.on_told(observer, group, member, at)
+            if member.told_at < 0:
+                member.told_at = at
             began = group.rebalance.started_at if group.rebalance is not None else NEVER
             if began >= 0 and event.handled_at_ms < began:
                 renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
@@ -333,6 +336,20 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
         rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
+
+
+def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:
+    """LeaveGroup handled in the instant in which a join phase ended: who is not on the leader's list left before it,
+    and by leaving may have ended it."""
+    if current.listed is None or event.error_code != NONE:
+        return
+    listed = {entry[0] for entry in current.listed}
+    for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
+        member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
+        if error == NONE and member is not None and member.member_id not in listed:
+            verdict = leaves.why(member, event, asked_id or "", reason or "")
+            at = min(event.handled_at_ms, current.joined_at)
+            lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
 
 
 def on_fetch(observer: Facts, event: Event, _at: float) -> None:

@@ -209,6 +209,14 @@ def prediction_row(
     )
 
 
+def _in_between(group: Group) -> bool:
+    """Whether a JoinGroup that cannot be seen yet may show that a member is none, or that its session runs longer."""
+    current = group.rebalance
+    return group.state == GroupState.PREPARING or (
+        current is not None and current.joined_at >= 0 and not current.settled
+    )
+
+
 def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop."""
     if group.protocol != "classic":
@@ -235,7 +243,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
     if member.rebalance_prediction_at >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
-    certainty = "provisional" if group.state == GroupState.PREPARING else "exact"
+    certainty = "provisional" if _in_between(group) else "exact"
     if reasons:
         return "imminent", certainty, reasons
     if member.habit_ms > 0 and now - member.armed_at > 2.0 * member.habit_ms and group.state != GroupState.PREPARING:
