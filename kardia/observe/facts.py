@@ -204,7 +204,8 @@ class Facts:
         known_at = self.known_at(group)
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
-        certainty = "inferred" if kind == "session" else "provisional"
+        # While a rebalance is prepared, a member may be silent because it waits in a JoinGroup that is not seen yet.
+        certainty = "inferred" if kind == "session" and group.state != GroupState.PREPARING else "provisional"
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,

@@ -23,6 +23,8 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
     group = observer.group_of(event)
     error = event.error_code
+    if error in (NONE, TOLD) and left_just_now(observer, group, event.member_id, at):
+        return
     if error == NONE:
         member = group.members.get(event.member_id)
         if member is None:
@@ -43,6 +45,13 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         rebalance.predict_straggler(observer, group, member, at)
     else:
         on_refused(observer, group, event, at)
+
+
+def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> bool:
+    """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
+    does not answer 0 to a member that has left."""
+    over = group.ended.get(member_id)
+    return over is not None and over.cause in rebalance.LEFT and abs(at - over.ended_at) <= observer.settings.burst_ms
 
 
 def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -145,7 +154,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
     if group.protocol != CLASSIC:
         return  # there a commit does not renew anything, and what does is not modelled
     if member is None:
-        if event.generation_id < 0:
+        if event.generation_id < 0 or left_just_now(observer, group, event.member_id, at):
             return
         member = notice(observer, group, event, at)
     renew(observer, group, member, at)
@@ -329,6 +338,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if group.pending.pop(member_id, None) is not None and member_id not in group.members:
             continue
+        if left_just_now(observer, group, member_id, at):
+            continue  # it ended a join phase by leaving, and was taken out with it
         member = group.members.get(member_id)
         if member is None and asked_id:
             member = notice(observer, group, event._replace(member_id=asked_id), at)

@@ -244,7 +244,7 @@ class Client:
             self.polled_at_ms = self.world.now_ms
             self.heard_at_ms = self.world.now_ms
             self._later(self.settings.heartbeat_ms, self._beat(self.generation))
-            self._later(self.settings.poll_interval_ms, self._watch_poll(self.generation))
+            self._later(250.0, self._watch_poll(self.generation))
         else:
             self._wrong(answer.error_code, "SyncGroup")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.truth.fleet.run import Run
 from tests.truth.fleet.truth import Truth
 
 if TYPE_CHECKING:
@@ -17,11 +16,15 @@ if TYPE_CHECKING:
 NEAR_MS = 12
 
 
-def compare(result: Score, truth: Truth, rows: list[dict[str, Any]], run: Run, until_ms: float) -> None:
-    """Score the session predictions of one group."""
+def compare(
+    result: Score, truth: Truth, rows: list[dict[str, Any]], told: list[dict[str, Any]], until_ms: float
+) -> None:
+    """Score the session predictions of one group: `rows` as they stand, `told` as they were said."""
+    made = {(row["member_id"], row["predicted_at_ms"]): row["certainty"] for row in told if row["outcome"] == "open"}
     ours: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["kind"] == "session" and row["deadline_at_ms"] <= until_ms:
+            row["certainty_when_made"] = made.get((row["member_id"], row["predicted_at_ms"]), "")
             ours.setdefault(row["member_id"], []).append(row)
     for life in truth.lives:
         if life.cause == "session_expired" and 0 <= life.ended_at_ms <= until_ms:
@@ -54,9 +57,10 @@ def _precise(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -
         return
     half_ms = row["deadline_at_ms"] - before.session_timeout_ms / 2
     member = truth.member_at(member_id, half_ms)
-    result.count("predictions at half")
+    sure = "" if row["certainty_when_made"] == "inferred" else " (provisional)"
+    result.count(f"predictions at half{sure}")
     if member is not None and abs(member.session_deadline_at_ms - row["deadline_at_ms"]) <= NEAR_MS:
-        result.count("predictions at half: right")
-    else:
+        result.count(f"predictions at half{sure}: right")
+    elif not sure:
         text = f"{member_id}: deadline said {row['deadline_at_ms']}, then {member}"
         result.problem("foretold and untrue", truth.group_id, row["predicted_at_ms"], text)

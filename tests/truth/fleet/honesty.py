@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kardia.model.operations import MemberView
 from kardia.model.states import GroupState
 from tests.truth.fleet.truth import Life, Truth
 from tests.truth.fleet.world import START_MS
@@ -42,6 +43,12 @@ def _lives(truth: Truth, member_id: str) -> list[Life]:
     return [life for life in truth.lives if life.member_id == member_id]
 
 
+def _near(truth: Truth, member_id: str, at_ms: int) -> MemberView | None:
+    """The member at an instant or right beside it."""
+    found = (truth.member_at(member_id, at_ms + shift) for shift in (0, NEAR_MS, -NEAR_MS))
+    return next((member for member in found if member is not None), None)
+
+
 def _ended(truth: Truth, member_id: str, at_ms: int, cause: str) -> str:
     for life in _lives(truth, member_id):
         same = cause in (life.cause, "unknown")
@@ -54,7 +61,7 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
     member_id = row["member_id"]
     if row["ended_at_ms"] is not None:
         return _ended(truth, member_id, row["ended_at_ms"], row["end_cause"])
-    found = truth.member_at(member_id, row["at_ms"]) or truth.member_at(member_id, row["at_ms"] + NEAR_MS)
+    found = _near(truth, member_id, row["at_ms"])
     if found is None:
         return "said to be a member; it was not"
     said = row["session_timeout_ms"]
@@ -70,7 +77,7 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
     if row["entity"] == "member":
         if row["to_state"] == "Absent":
             return _ended(truth, row["member_id"], at_ms, cause)
-        if truth.member_at(row["member_id"], at_ms) or truth.member_at(row["member_id"], at_ms + NEAR_MS):
+        if _near(truth, row["member_id"], at_ms):
             return ""
         return f"said to be a member by {cause}; it was not"
     to = row["to_state"]

@@ -41,3 +41,4 @@ def compare(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: f
             result.count("states: unknown")
         else:
             result.count(f"states: {true} said {said}")
+            result.problem("state", truth.group_id, at_ms, f"{true}, said {said}")

@@ -74,7 +74,7 @@ def score(run: Run, seen: Seen) -> Score:
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
         said_states.compare(result, truth, of_group["transitions"], until_ms)
         honesty.compare(result, truth, of_group, until_ms)
-        foretold.compare(result, truth, stood["predictions"].get(group_id, []), run, until_ms)
+        foretold.compare(result, truth, stood["predictions"].get(group_id, []), of_group["predictions"], until_ms)
     return result
 
 
