@@ -161,6 +161,26 @@ class Facts:
             )
         )
 
+    def correct(self, group: Group, current: Rebalance, certainty: str) -> None:
+        """A further row: the group prepared its rebalance earlier than was said, by another cause."""
+        if current.cause is None:
+            return
+        group.seq += 1
+        self.rows["transitions"].append(
+            rows.transition_row(
+                self.settings.cluster_id,
+                group,
+                current.started_at,
+                self.known_at(group),
+                certainty,
+                None,
+                str(current.told_from),
+                str(GroupState.PREPARING),
+                current.cause.trigger,
+                self._evidence(),
+            )
+        )
+
     def emit_transition(
         self, group: Group, at: float, member_id: str, from_state: str, to_state: str, cause: str, certainty: str
     ) -> None:

@@ -32,6 +32,8 @@ class Member:
     session_ms: int = -1
     rebalance_ms: int = -1
     generation_first: int = -1
+    synced_generation: int = -1
+    """Generation of its last SyncGroup that was answered with an assignment."""
     seen_joining: bool = False
     """Its own JoinGroup was seen; without it joined_at is only when it was first noticed."""
 
@@ -126,6 +128,10 @@ class Rebalance:
     cause: Cause | None = None
     told_at: float = NEVER
     """First answer 27: it had begun by then."""
+    told_start: float = NEVER
+    """Start as the row of `transitions` says, if it was written before the join phase ended."""
+    told_from: str = GroupState.UNKNOWN
+    """State before it, as that row says."""
     joined_at: float = NEVER
     generation_after: int = -1
     assigned_at: float = NEVER

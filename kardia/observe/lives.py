@@ -74,6 +74,11 @@ def reinstate(facts: Facts, group: Group, over: Ended, at: float) -> Member:
     member.timer_at = NEVER
     member.overdue = False
     facts.index(group, member)
+    current = group.rebalance
+    if current is not None and not current.settled and current.cause is not None and current.row_known < 0:
+        if current.cause.member_id == member.member_id:
+            current.told_at = min(at for at in (current.told_at, current.cause.at) if at >= 0)
+            current.cause = None
     facts.emit_member(group, member, at, "inferred")
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", "still a member", "inferred")
     facts.watch(group, member)

@@ -15,6 +15,9 @@ from kardia.observe import lives
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 
+STAMP_MS = 2.0
+"""Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
+
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
 
@@ -69,6 +72,8 @@ def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, me
         members_before=members_before if group.whole else -1,
     )
     if cause is not None:
+        group.rebalance.told_start = cause.at
+        group.rebalance.told_from = group.told_state
         observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty)
     else:
         group.state = GroupState.PREPARING
@@ -92,14 +97,36 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
         other
         for other in group.members.values()
         if other is not member
-        and 0 <= other.deadline <= at + tolerance
+        and 0 <= other.deadline <= at + STAMP_MS
         and other.deadline >= group.steady_at - tolerance
     ]
+    unsynced_at = sync_deadline(group)
     if silent:
-        first = min(silent, key=lambda other: (other.deadline, other.member_id))
+        # While Completing followers wait, which protects them; the leader's SyncGroup would not have waited.
+        leads = group.leader if group.state == GroupState.COMPLETING else ""
+        first = min(silent, key=lambda other: (other.member_id != leads, other.deadline, other.member_id))
         end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
+    elif group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS and unsynced(group):
+        for one in unsynced(group):
+            if one is not member:
+                end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
     else:
         begin(observer, group, None, at, len(group.members))
+
+
+def unsynced(group: Group) -> list[Member]:
+    """Members of this generation whose SyncGroup was never answered, by id. A waiting one is not seen either."""
+    members = sorted(group.members.values(), key=lambda item: item.member_id)
+    return [member for member in members if member.synced_generation != group.generation]
+
+
+def sync_deadline(group: Group) -> float:
+    """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
+    current = group.rebalance
+    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
+    if current is None or current.joined_at < 0 or current.generation_after != group.generation or longest <= 0:
+        return NEVER
+    return current.joined_at + longest
 
 
 def on_contradicted(observer: Facts, group: Group, at: float) -> None:
@@ -335,6 +362,9 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
             current.cause.trigger if current.cause else "unknown",
             certainty,
         )
+    elif current.cause is not None and 0 <= current.started_at < current.told_start - observer.settings.tolerance_ms:
+        # It was told by what showed it first; what began it lies before and is known only now.
+        observer.correct(group, current, certainty)
     new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at, item.member_id)):
         cause = "static_replaced" if join.replaces else "member_joined"

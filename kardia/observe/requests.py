@@ -211,7 +211,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     is_new = member is None
     if member is None:
         over = group.ended.get(member_id)
-        if over is not None and over.ended_at > event.handled_at_ms:
+        if over is not None and event.member_id:  # an id is never handed out twice, and an evicted one is answered 25
             observer.divergences += 1
             member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
             is_new = False
@@ -307,6 +307,7 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             # Scala: received before the handler thread appends the record; Java: after the handler passed it on.
             java = observer.coordinator is sessions.Coordinator.JAVA
             rebalance.on_assigned(observer, group, event.handled_at_ms if java else event.arrived_at_ms, at)
+        member.synced_generation = event.generation_id
         served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:

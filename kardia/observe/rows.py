@@ -217,6 +217,15 @@ def _in_between(group: Group) -> bool:
     )
 
 
+def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
+    """Whether the coordinator may have removed a member because it never sent SyncGroup."""
+    current = group.rebalance
+    if current is None or current.joined_at < 0 or member.synced_generation == group.generation:
+        return False
+    longest = max(other.rebalance_ms for other in group.members.values())
+    return 0 < longest <= now - current.joined_at
+
+
 def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop."""
     if group.protocol != "classic":
@@ -243,7 +252,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
     if member.rebalance_prediction_at >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
-    certainty = "provisional" if _in_between(group) else "exact"
+    certainty = "provisional" if _in_between(group) or _sync_ran_out(group, member, now) else "exact"
     if reasons:
         return "imminent", certainty, reasons
     if member.habit_ms > 0 and now - member.armed_at > 2.0 * member.habit_ms and group.state != GroupState.PREPARING:

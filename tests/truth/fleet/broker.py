@@ -124,12 +124,14 @@ class Broker:
         coordinator, truth = self._coordinators[group_id], self.truths[group_id]
         answers = coordinator.advance(at_ms)
         truth.note(coordinator.take_happenings(), coordinator.view(group_id), None)
+        recorded = False
         if operation is not None:
-            performed = coordinator.perform(operation, at_ms)
-            truth.note(coordinator.take_happenings(), coordinator.view(group_id), operation, at_ms)
-            answers += performed
+            answers += coordinator.perform(operation, at_ms)
+            happened = coordinator.take_happenings()
+            recorded = any(one.kind == "recorded" for one in happened)
+            truth.note(happened, coordinator.view(group_id), operation, at_ms)
         for answer in answers:
-            self._answered(answer, operation)
+            self._answered(answer, operation, recorded)
         self._wake(group_id)
 
     def _wake(self, group_id: str) -> None:
@@ -147,12 +149,11 @@ class Broker:
 
     # --- on the way out
 
-    def _answered(self, answer: Answer, operation: Operation | None) -> None:
+    def _answered(self, answer: Answer, operation: Operation | None, recorded: bool) -> None:
         asked = self._asked.pop(answer.number)
         linger_ms = 0.0
         if self.java and operation is asked.operation:
-            alone = isinstance(operation, Join) and bool(operation.group_instance_id) and not operation.member_id
-            if isinstance(operation, (Commit, Leave)) or (alone and answer.error_code == 0):
+            if isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join) and recorded):
                 linger_ms = self.world.random.uniform(4.0, 9.0)
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
 

@@ -116,7 +116,8 @@ class Client:
         """A clean end: a dynamic member commits and leaves, a static one only goes."""
         if self.state == "down" or self.frozen_to_ms > self.world.now_ms:
             return
-        if self.state in ("stable", "joining", "syncing") and self.member_id and self.instance is None:
+        well = self._polls() and self.state in ("stable", "joining", "syncing")
+        if well and self.member_id and self.instance is None:
             if self.state == "stable" and self.generation >= 0:
                 self._commit()
             self._leave("the consumer is being closed" if self.habits.gives_reasons else None, "left")

@@ -120,7 +120,7 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
         return ""
     if abs(found.session_deadline_at_ms - said) <= DEADLINE_MS:
         return ""
-    near = [truth.member_at(member_id, at_ms + shift) for shift in (-NEAR_MS, NEAR_MS)]
+    near = [truth.member_at(member_id, at_ms + shift) for shift in (-1, -2, -4, -NEAR_MS, NEAR_MS)]
     if any(one is not None and abs(one.session_deadline_at_ms - said) <= DEADLINE_MS for one in near):
         return ""
     return f"deadline {found.session_deadline_at_ms - START_MS:,.0f}, said {said - START_MS:,.0f}"
