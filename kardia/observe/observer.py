@@ -239,6 +239,8 @@ class Observer(Intake):
                 rebalance.settle(self, group, current)
         elif kind == "burst":
             self._handle_deferred(group)
+        elif kind == "silent":
+            rebalance.conclude_silent(self, group, due - self.settings.burst_ms)
         elif kind == "gone":
             rebalance.conclude_gone(self, group, key, due - self.settings.settle_ms)
         elif kind == "empty":

@@ -101,10 +101,12 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
         and other.deadline >= group.steady_at - tolerance
     ]
     unsynced_at = sync_deadline(group)
-    if silent:
-        # While Completing followers wait, which protects them; the leader's SyncGroup would not have waited.
-        leads = group.leader if group.state == GroupState.COMPLETING else ""
-        first = min(silent, key=lambda other: (other.member_id != leads, other.deadline, other.member_id))
+    if silent and group.state == GroupState.COMPLETING:
+        # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
+        begin(observer, group, None, at, len(group.members))
+        observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
+    elif silent:
+        first = min(silent, key=lambda other: (other.deadline, other.member_id))
         end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
     elif group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS and unsynced(group):
         for one in unsynced(group):
@@ -112,6 +114,23 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
                 end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
     else:
         begin(observer, group, None, at, len(group.members))
+
+
+def conclude_silent(observer: Facts, group: Group, at: float) -> None:
+    """Followers were sent back at `at`: a member that was not, and whose session had run out by then, is the cause."""
+    current = group.rebalance
+    if current is None or current.cause is not None or group.state != GroupState.PREPARING:
+        return
+    silent = [member for member in group.members.values() if 0 <= member.deadline <= at + STAMP_MS]
+    if not silent:
+        return
+    first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
+    began = min(first.deadline, at)
+    current.cause = Cause(began, "session_expired", first.member_id, first.client_id, first.instance_id, "", "inferred")
+    current.started_at = current.told_start = began
+    current.told_from = group.told_state
+    lives.end(observer, group, first, began, "session_expired", "", "inferred")
+    observer.move(group, began, GroupState.PREPARING, "session_expired", "inferred")
 
 
 def unsynced(group: Group) -> list[Member]:

@@ -216,8 +216,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
             is_new = False
         else:
-            instance_id = event.group_instance_id
-            replaces = group.instances.get(instance_id, "") if instance_id and not event.member_id else ""
+            replaces = replaced_by(observer, group, event)
             member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
             group.members[member_id] = member
     group.pending.pop(member_id, None)
@@ -233,7 +232,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         member.armed_at = open_rebalance.joined_at
     observer.index(group, member)
     old = group.members.get(replaces)
-    if old is not None and replaces != member_id:
+    if old is not None:
         rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", "exact")
     if member.instance_id:
         group.instances[member.instance_id] = member_id
@@ -261,6 +260,28 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         rebalance.settle(observer, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
         observer.emit_member(group, member, open_rebalance.joined_at, "exact")
+
+
+def replaced_by(observer: Facts, group: Group, event: Event) -> str:
+    """Id of the static member whose instance id a JoinGroup of the burst took over, empty when nobody held it then."""
+    instance_id, taken_at = event.group_instance_id, event.handled_at_ms
+    if not instance_id or event.member_id:
+        return ""
+    old = group.members.get(group.instances.get(instance_id, ""))
+    if old is not None:
+        ran_out_at = old.armed_before_join + old.session_ms
+        if old.armed_before_join < 0 or old.session_ms < 0 or ran_out_at > taken_at:
+            return old.member_id
+        rebalance.end_member(observer, group, old, ran_out_at, "session_expired", "", "exact")
+        return ""
+    for over in reversed(list(group.ended.values())):
+        if over.member.instance_id != instance_id:
+            continue
+        if over.certainty != "exact" and over.ended_at > taken_at - observer.settings.burst_ms:
+            lives.correct(observer, group, over, taken_at, "static_replaced")
+            return over.member.member_id
+        return ""
+    return ""
 
 
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:

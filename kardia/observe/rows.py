@@ -226,6 +226,13 @@ def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
     return 0 < longest <= now - current.joined_at
 
 
+def _certainty(group: Group, member: Member, now: float) -> str:
+    """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
+    if _in_between(group) or _sync_ran_out(group, member, now):
+        return "provisional"
+    return "inferred" if member.instance_id else "exact"
+
+
 def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop."""
     if group.protocol != "classic":
@@ -244,6 +251,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
             ],
         )
     reasons = []
+    certainty = _certainty(group, member, now)
     if member.session_prediction_at >= 0:
         silent = int(now - member.armed_at)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
@@ -252,7 +260,6 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
     if member.rebalance_prediction_at >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
-    certainty = "provisional" if _in_between(group) or _sync_ran_out(group, member, now) else "exact"
     if reasons:
         return "imminent", certainty, reasons
     if member.habit_ms > 0 and now - member.armed_at > 2.0 * member.habit_ms and group.state != GroupState.PREPARING:

@@ -118,7 +118,8 @@ class Client:
             return
         well = self._polls() and self.state in ("stable", "joining", "syncing")
         if well and self.member_id and self.instance is None:
-            if self.state == "stable" and self.generation >= 0:
+            if self.state == "stable" and (self.settings.busy or not self.habits.commits_only_progress):
+                self.offset += int(self.settings.busy)
                 self._commit()
             self._leave("the consumer is being closed" if self.habits.gives_reasons else None, "left")
         self.kill()
