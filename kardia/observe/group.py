@@ -177,6 +177,8 @@ class Group:
     """All members are known: a leader's list or a record has been seen."""
     seq: int = 0
     known_at: float = 0.0
+    unsynced_at: float = NEVER
+    """When the time for SyncGroup was over, if that may have begun the rebalance under way."""
     deferred: list[Event] = field(default_factory=list)
     """Events that wait for the rest of a join burst, in their order."""
     prepared_at: float = NEVER

@@ -213,6 +213,9 @@ class Observer(Intake):
             group = self.groups.get(group_id)
             if group is None or group.broker != broker:
                 continue
+            if kind in ("drop", "unsynced") and due > alive_to + deadlines.GRACE_MS:
+                self._waiting.append((broker, timer))
+                continue
             if kind == "member" and due > alive_to + deadlines.GRACE_MS:
                 member = group.members.get(key)
                 if member is not None and member.timer_at == due and deadlines.session_over(member, due):
@@ -239,6 +242,10 @@ class Observer(Intake):
                 rebalance.settle(self, group, current)
         elif kind == "burst":
             self._handle_deferred(group)
+        elif kind == "drop":
+            rebalance.on_join_timer(self, group, key, due)
+        elif kind == "unsynced":
+            rebalance.on_sync_timer(self, group, key, due)
         elif kind == "silent":
             rebalance.conclude_silent(self, group, due - self.settings.burst_ms)
         elif kind == "gone":

@@ -12,6 +12,7 @@ from typing import Any
 
 from kardia.model.states import GroupState
 from kardia.observe import lives
+from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 
@@ -74,6 +75,7 @@ def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, me
     if cause is not None:
         group.rebalance.told_start = cause.at
         group.rebalance.told_from = group.told_state
+        watch_join_timer(observer, group, group.rebalance)
         observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty)
     else:
         group.state = GroupState.PREPARING
@@ -101,14 +103,16 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
         and other.deadline >= group.steady_at - tolerance
     ]
     unsynced_at = sync_deadline(group)
-    if silent and group.state == GroupState.COMPLETING:
+    unsynced_due = group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS and bool(unsynced(group))
+    if group.state == GroupState.COMPLETING and (silent or unsynced_due):
         # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
+        group.unsynced_at = unsynced_at if unsynced_due else NEVER
         begin(observer, group, None, at, len(group.members))
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
     elif silent:
         first = min(silent, key=lambda other: (other.deadline, other.member_id))
         end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
-    elif group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS and unsynced(group):
+    elif unsynced_due:
         for one in unsynced(group):
             if one is not member:
                 end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
@@ -122,15 +126,56 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     if current is None or current.cause is not None or group.state != GroupState.PREPARING:
         return
     silent = [member for member in group.members.values() if 0 <= member.deadline <= at + STAMP_MS]
+    why = "session_expired"
+    if not silent and group.unsynced_at >= 0:
+        why = "sync_timeout"
+        silent = [member for member in unsynced(group) if member.told_at < 0]
     if not silent:
         return
     first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
-    began = min(first.deadline, at)
-    current.cause = Cause(began, "session_expired", first.member_id, first.client_id, first.instance_id, "", "inferred")
+    began = min(first.deadline if why == "session_expired" else group.unsynced_at, at)
+    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", "inferred")
     current.started_at = current.told_start = began
     current.told_from = group.told_state
-    lives.end(observer, group, first, began, "session_expired", "", "inferred")
-    observer.move(group, began, GroupState.PREPARING, "session_expired", "inferred")
+    for member in silent if why == "sync_timeout" else [first]:
+        lives.end(observer, group, member, began, why, "", "inferred")
+    observer.move(group, began, GroupState.PREPARING, why, "inferred")
+    watch_join_timer(observer, group, current)
+
+
+def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
+    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
+    if current.started_at >= 0 and longest > 0:
+        observer.schedule(group, current.started_at + longest + GRACE_MS, "drop", str(current.generation_before))
+
+
+def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
+    """The rebalance timeout is over and no JoinGroup was answered: nobody had rejoined. Dynamic members are dropped."""
+    current, at = group.rebalance, due - GRACE_MS
+    if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
+        return
+    if current.joined_at >= 0 or observer.silent_at(group.broker, at):
+        return
+    for member in sorted(group.members.values(), key=lambda one: one.member_id):
+        if not member.instance_id and member.armed_at <= at:
+            end_member(observer, group, member, at, "rebalance_timeout", "", "inferred")
+
+
+def watch_sync_timer(observer: Facts, group: Group) -> None:
+    """Look again when the time for SyncGroup is over."""
+    due = sync_deadline(group)
+    if due >= 0:
+        observer.schedule(group, due + GRACE_MS, "unsynced", str(group.generation))
+
+
+def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
+    """The time for SyncGroup is over and the leader has sent none, else its group were Stable: it is removed."""
+    at = due - GRACE_MS
+    leader = group.members.get(group.leader)
+    completing = group.state == GroupState.COMPLETING and key == str(group.generation)
+    if completing and leader is not None and not observer.silent_at(group.broker, at):
+        end_member(observer, group, leader, at, "sync_timeout", "", "inferred")
 
 
 def unsynced(group: Group) -> list[Member]:
@@ -254,6 +299,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
     emit(observer, group, current)
+    if group.rebalance is current and current.assigned_at < 0:
+        watch_sync_timer(observer, group)
     for over in left_after:
         member = group.members.get(over.member.member_id)
         if member is not None:

@@ -272,8 +272,7 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> str:
         ran_out_at = old.armed_before_join + old.session_ms
         if old.armed_before_join < 0 or old.session_ms < 0 or ran_out_at > taken_at:
             return old.member_id
-        rebalance.end_member(observer, group, old, ran_out_at, "session_expired", "", "exact")
-        return ""
+        return ""  # its session had run out; it is missing from the list, and ended when the join phase is settled
     for over in reversed(list(group.ended.values())):
         if over.member.instance_id != instance_id:
             continue

@@ -230,7 +230,9 @@ def _certainty(group: Group, member: Member, now: float) -> str:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
     if _in_between(group) or _sync_ran_out(group, member, now):
         return "provisional"
-    return "inferred" if member.instance_id else "exact"
+    if member.instance_id:
+        return "inferred" if now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
+    return "exact"
 
 
 def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[str]]:

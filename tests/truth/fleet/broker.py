@@ -32,6 +32,8 @@ class Connection:
     sender: Sender
     busy: bool = False
     waiting: deque[Asked] = field(default_factory=deque)
+    reaches_at_ms: float = 0.0
+    """When the last request reached it: a connection keeps its order."""
 
 
 @dataclass

@@ -164,7 +164,8 @@ class Client:
 
         asked = Asked(connection, version, operation, heard, network_ms=delay_ms)
         asked.fetch_wait_ms, asked.fetched_bytes = more.get("wait_ms", 0.0), int(more.get("size", 0))
-        self.world.after(delay_ms, lambda: self.broker.send(asked))
+        connection.reaches_at_ms = max(self.world.now_ms + delay_ms, connection.reaches_at_ms)
+        self.world.at(connection.reaches_at_ms, lambda: self.broker.send(asked))
 
     def _when_polled(self, act: Callable[[], None]) -> None:
         """Do something inside the next poll: after the batch at hand, or when the stall is over."""

@@ -81,10 +81,8 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
             return ""
         return f"said to be a member by {cause}; it was not"
     to = row["to_state"]
-    for shift in (-NEAR_MS, 0, NEAR_MS):
-        view = truth.view_at(at_ms + shift)
-        if (view.state if view else GroupState.DEAD) == to:
-            return ""
+    if to in truth.states_between(at_ms - NEAR_MS, at_ms + NEAR_MS):
+        return ""
     if any(abs(one.started_at_ms - at_ms) <= NEAR_MS for one in truth.rebalances) and to == GroupState.PREPARING:
         return ""  # it began and ended within one step
     if any(abs(one.joined_at_ms - at_ms) <= NEAR_MS for one in truth.rebalances) and to == GroupState.COMPLETING:

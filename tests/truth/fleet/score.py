@@ -192,7 +192,8 @@ def _one_rebalance(result: Score, truth: Truth, one: TrueRebalance, row: dict[st
 def _triggers(truth: Truth, one: TrueRebalance) -> set[str]:
     """Who started it: of several sessions that ended within the width of a stamp each may be named."""
     if one.trigger != "session_expired":
-        return {one.member_id}
+        near = {member_id for member_id, at_ms in one.joins.items() if abs(at_ms - one.started_at_ms) <= TIMER_MS}
+        return {one.member_id} | (near if one.trigger == "member_joined" else set())
     return {
         life.member_id
         for life in truth.lives

@@ -194,6 +194,12 @@ class Truth:
             return None
         return next((member for member in view.members if member.member_id == member_id), None)
 
+    def states_between(self, from_ms: float, to_ms: float) -> set[str]:
+        """States the group was in during a stretch of time."""
+        first, last = bisect_right(self._at, from_ms), bisect_right(self._at, to_ms)
+        views = [self.view_at(from_ms), *self._views[first:last]]
+        return {view.state if view else str(GroupState.DEAD) for view in views}
+
     def changes_between(self, from_ms: float, to_ms: float) -> bool:
         """Whether the state or the generation changes in a stretch of time."""
         first = self.view_at(from_ms)
