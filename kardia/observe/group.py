@@ -168,6 +168,8 @@ class Group:
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids handed out and not used yet: [deadline, client id, client host]."""
+    handed_out_at: float = NEVER
+    """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     ended: dict[str, Ended] = field(default_factory=dict)
     rebalance: Rebalance | None = None
     stable_at: float = NEVER

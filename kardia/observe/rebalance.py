@@ -173,7 +173,10 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     """The time for SyncGroup is over and the leader has sent none, else its group were Stable: it is removed."""
     at = due - GRACE_MS
     leader = group.members.get(group.leader)
+    current = group.rebalance
     completing = group.state == GroupState.COMPLETING and key == str(group.generation)
+    if current is None or group.handed_out_at >= current.joined_at or group.instances:
+        return  # somebody may have joined since: that begins a rebalance, unseen, and ends this timer
     if completing and leader is not None and not observer.silent_at(group.broker, at):
         end_member(observer, group, leader, at, "sync_timeout", "", "inferred")
 

@@ -169,11 +169,14 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         handed_out = str(detail.get("assigned_member_id", ""))
         deadline = at + int(detail.get("session_timeout_ms", 0))
         group.pending[handed_out] = [deadline, event.client_id, event.client_host]
+        group.handed_out_at = max(group.handed_out_at, at)
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error != NONE:
         if event.member_id:
             on_refused(observer, group, event, at)
+        elif error == ErrorCode.FENCED_INSTANCE_ID:
+            take_fenced(observer, group, event, at)
         return
     generation = event.generation_id
     begins = generation > group.generation or group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD)
@@ -262,6 +265,25 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         observer.emit_member(group, member, open_rebalance.joined_at, "exact")
 
 
+def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A static process that restarted waited in its JoinGroup, and was replaced by the next one before it was let in:
+    its answer (82) names the id that it had been given."""
+    detail, taken_at = event.detail or {}, event.handled_at_ms
+    member_id = str(detail.get("assigned_member_id", ""))
+    if not member_id or member_id in group.ended:
+        return
+    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    if old is not None and old.member_id != member_id:
+        if 0 <= old.deadline <= taken_at:
+            lives.end(observer, group, old, old.deadline, "session_expired", "", "exact")
+        else:
+            lives.end(observer, group, old, taken_at, "static_replaced", "", "exact")
+    member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
+    identify(member, event, str(detail.get("protocol_type", "")))
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact")
+    lives.end(observer, group, member, at, "static_replaced", "", "exact")
+
+
 def replaced_by(observer: Facts, group: Group, event: Event) -> str:
     """Id of the static member whose instance id a JoinGroup of the burst took over, empty when nobody held it then."""
     instance_id, taken_at = event.group_instance_id, event.handled_at_ms
@@ -338,7 +360,10 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             rebalance.on_told(observer, group, member, at)
             if member.told_at < 0:
                 member.told_at = at
-            began = group.rebalance.started_at if group.rebalance is not None else NEVER
+            current = group.rebalance
+            began = NEVER if current is None else current.started_at
+            if current is not None and began < 0:
+                began = current.told_at - observer.settings.burst_ms
             if began >= 0 and event.handled_at_ms < began:
                 renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
     elif event.member_id:
