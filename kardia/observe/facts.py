@@ -69,7 +69,9 @@ class Facts:
         group.loaded_at = at
         if group.rebalance is not None and not group.rebalance.settled:
             group.rebalance = None
-        if group.members and group.state != GroupState.STABLE:
+        if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
+            self.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+        elif group.members:
             self.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
         group.pending.clear()
         for member in group.members.values():
@@ -145,6 +147,10 @@ class Facts:
         if from_state == to_state:
             return
         group.told_state = to_state
+        self.tell_group(group, at, from_state, cause, certainty)
+
+    def tell_group(self, group: Group, at: float, from_state: str, cause: str, certainty: str) -> None:
+        """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
         group.seq += 1
         self.rows["transitions"].append(
             rows.transition_row(
@@ -155,7 +161,7 @@ class Facts:
                 certainty,
                 None,
                 str(from_state),
-                str(to_state),
+                str(group.told_state),
                 cause,
                 self._evidence(),
             )

@@ -141,6 +141,8 @@ class Rebalance:
     listed: list[list[str]] | None = None
     """Members in the leader's answer: [member id, instance id]."""
     members_before: int = -1
+    caused_by: float = NEVER
+    """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)
     """[member id, client id, waited_ms] of those who were waited for in vain."""
     settled: bool = False
@@ -172,6 +174,8 @@ class Group:
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     ended: dict[str, Ended] = field(default_factory=dict)
     rebalance: Rebalance | None = None
+    previous: list[Any] = field(default_factory=list)
+    """Of the rebalance before it: start, assignment, generation after, client ids that it dropped; empty if none."""
     stable_at: float = NEVER
     steady_at: float = NEVER
     """Latest instant at which an answer showed that no rebalance was under way."""

@@ -55,9 +55,14 @@ def end_member(
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
         settle(observer, group, group.rebalance)
+    trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
+    why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
+    current = group.rebalance
+    if group.state == GroupState.PREPARING and current is not None and current.cause is None and cause in LEFT:
+        if current.joined_at < 0 and abs(at - current.told_at) <= STAMP_MS:
+            current.cause = why  # others were told of the rebalance in the same instant
+            current.started_at = at
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
-        trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
-        why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
         begin(observer, group, why, NEVER, len(group.members) + 1)
     if not group.members and group.state == GroupState.PREPARING and group.whole and not group.pending:
         becomes_empty(observer, group, at)
@@ -65,6 +70,7 @@ def end_member(
 
 def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, members_before: int) -> None:
     """The group prepares a rebalance, by a known cause or by one that will be known later."""
+    remember(group)
     group.rebalance = Rebalance(
         generation_before=max(group.generation, 0),
         started_at=cause.at if cause is not None else NEVER,
@@ -253,6 +259,7 @@ def on_join_phase_completed(
         observer.divergences += 1
     if group.state != GroupState.PREPARING or current is None or missed:
         known_before = group.whole or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
+        remember(group)
         group.rebalance = current = Rebalance(
             generation_before=generation - 1,
             started_at=NEVER,
@@ -291,6 +298,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         group.whole = False
     dropped = [(member, *_how_dropped(observer, group, current, member)) for member in gone]
     _choose_cause(observer, group, current, dropped)
+    current.caused_by = follows_from(group, current)
     if first_time:
         _tell_phases(observer, group, current, joins)
     for member, at, cause, certainty in dropped:
@@ -473,6 +481,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
     if current.started_at < 0:
         _choose_cause(observer, group, current, [])
+    current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)
     current.joined_at = current.assigned_at = max(at, current.started_at)
@@ -546,6 +555,26 @@ def predict_straggler(observer: Facts, group: Group, member: Member, at: float) 
         member.rebalance_prediction_at = at
         member.rebalance_prediction_deadline = began + longest
         observer.emit_prediction(group, member, "rebalance", "open", NEVER)
+
+
+def remember(group: Group) -> None:
+    """Keep of the rebalance that another one follows what `follows_from` asks for."""
+    current = group.rebalance
+    if current is not None and current.started_at >= 0:
+        dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
+        group.previous = [current.started_at, current.assigned_at, current.generation_after, dropped]
+
+
+def follows_from(group: Group, current: Rebalance) -> float:
+    """Start of the rebalance before, if this one began because of it: it was cut short before its assignment by one of
+    its own members, a client that it dropped came back, or members gave partitions up and joined once more."""
+    cause = current.cause
+    if cause is None or not group.previous or group.previous[2] != current.generation_before:
+        return NEVER
+    started_at, assigned_at, _, dropped = group.previous
+    cut_short = assigned_at < 0 and cause.trigger in ("session_expired", "sync_timeout")
+    second_round = cause.reason.startswith("need to revoke partitions")
+    return float(started_at) if cut_short or second_round or cause.client_id in dropped else NEVER
 
 
 def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:

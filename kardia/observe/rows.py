@@ -100,7 +100,19 @@ def rebalance_row(
         stragglers,
         rebalance.leader or None,
         rebalance.protocol_name or None,
+        known(rebalance.caused_by),
+        lost_s(group, rebalance),
     )
+
+
+def lost_s(group: Group, rebalance: Rebalance) -> int | None:
+    """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
+    member that came later, to the leader's assignment. None while it lasts, or where the start is not known."""
+    if rebalance.assigned_at < 0 or rebalance.started_at < 0:
+        return None
+    since = {join.member_id: join.handled_at for join in rebalance.joins if join.is_new}
+    begins = [max(since.get(join.member_id, 0.0), rebalance.started_at) for join in rebalance.joins]
+    return int(sum(rebalance.assigned_at - begin for begin in begins) / 1000 + 0.5)
 
 
 def transition_row(

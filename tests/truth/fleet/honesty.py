@@ -95,6 +95,8 @@ def _rebalance(truth: Truth, row: dict[str, Any]) -> str:
     true = next((one for one in truth.rebalances if one.generation_before == row["generation_before"]), None)
     if true is None:
         return f"no rebalance of generation {row['generation_before']}"
+    if true.trigger == "sync_timeout" and not true.member_id:
+        return ""  # of an id left behind by a replaced static member: nothing can show it
     if abs(true.started_at_ms - row["started_at_ms"]) > NEAR_MS:
         return f"started at {row['started_at_ms'] - START_MS:,.0f}, {row['trigger']}; {true}"
     both_left = {row["trigger"], true.trigger} <= {"poll_timeout", "member_left", "removed_by_admin"}
