@@ -165,6 +165,8 @@ REBALANCES = Table(
         Column("stragglers", "stragglers", "who was waited for and how long, longest first"),
         _s("leader_member_id", "leader of the new generation", personal=True),
         _s("protocol_name", "assignor chosen"),
+        _l("caused_by_started_at_ms", "start of the rebalance before, where this one began because of it; else null"),
+        _l("member_seconds_lost", "sum over members of the time from the start to their assignment, in seconds"),
     ),
 )
 

@@ -64,7 +64,10 @@ def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
 
 
 def believed_silent(group: Group, member: Member) -> bool:
-    """Whether silence is unusual: not for a member that was told of a rebalance and is now waiting to be let in."""
+    """Whether silence is unusual: not for a member that was told of a rebalance and is now waiting to be let in, nor
+    for one that waits for the leader's assignment. The leader itself waits for nobody."""
+    if group.state == GroupState.COMPLETING:
+        return member.member_id == group.leader or len(group.members) == 1
     return not (group.state == GroupState.PREPARING and member.told_at >= 0 and len(group.members) > 1)
 
 

@@ -69,7 +69,9 @@ class Facts:
         group.loaded_at = at
         if group.rebalance is not None and not group.rebalance.settled:
             group.rebalance = None
-        if group.members and group.state != GroupState.STABLE:
+        if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
+            self.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+        elif group.members:
             self.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
         group.pending.clear()
         for member in group.members.values():
@@ -145,6 +147,10 @@ class Facts:
         if from_state == to_state:
             return
         group.told_state = to_state
+        self.tell_group(group, at, from_state, cause, certainty)
+
+    def tell_group(self, group: Group, at: float, from_state: str, cause: str, certainty: str) -> None:
+        """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
         group.seq += 1
         self.rows["transitions"].append(
             rows.transition_row(
@@ -155,8 +161,28 @@ class Facts:
                 certainty,
                 None,
                 str(from_state),
-                str(to_state),
+                str(group.told_state),
                 cause,
+                self._evidence(),
+            )
+        )
+
+    def correct(self, group: Group, current: Rebalance, certainty: str) -> None:
+        """A further row: the group prepared its rebalance earlier than was said, by another cause."""
+        if current.cause is None:
+            return
+        group.seq += 1
+        self.rows["transitions"].append(
+            rows.transition_row(
+                self.settings.cluster_id,
+                group,
+                current.started_at,
+                self.known_at(group),
+                certainty,
+                None,
+                str(current.told_from),
+                str(GroupState.PREPARING),
+                current.cause.trigger,
                 self._evidence(),
             )
         )
@@ -204,7 +230,8 @@ class Facts:
         known_at = self.known_at(group)
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
-        certainty = "inferred" if kind == "session" else "provisional"
+        # While a rebalance is prepared, a member may be silent because it waits in a JoinGroup that is not seen yet.
+        certainty = "inferred" if kind == "session" and group.state != GroupState.PREPARING else "provisional"
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,

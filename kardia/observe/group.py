@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from kardia.events import Event
 from kardia.model.states import GroupState
 
 NEVER = -1.0
@@ -31,6 +32,8 @@ class Member:
     session_ms: int = -1
     rebalance_ms: int = -1
     generation_first: int = -1
+    synced_generation: int = -1
+    """Generation of its last SyncGroup that was answered with an assignment."""
     seen_joining: bool = False
     """Its own JoinGroup was seen; without it joined_at is only when it was first noticed."""
 
@@ -125,6 +128,10 @@ class Rebalance:
     cause: Cause | None = None
     told_at: float = NEVER
     """First answer 27: it had begun by then."""
+    told_start: float = NEVER
+    """Start as the row of `transitions` says, if it was written before the join phase ended."""
+    told_from: str = GroupState.UNKNOWN
+    """State before it, as that row says."""
     joined_at: float = NEVER
     generation_after: int = -1
     assigned_at: float = NEVER
@@ -134,6 +141,8 @@ class Rebalance:
     listed: list[list[str]] | None = None
     """Members in the leader's answer: [member id, instance id]."""
     members_before: int = -1
+    caused_by: float = NEVER
+    """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)
     """[member id, client id, waited_ms] of those who were waited for in vain."""
     settled: bool = False
@@ -161,8 +170,12 @@ class Group:
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids handed out and not used yet: [deadline, client id, client host]."""
+    handed_out_at: float = NEVER
+    """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     ended: dict[str, Ended] = field(default_factory=dict)
     rebalance: Rebalance | None = None
+    previous: list[Any] = field(default_factory=list)
+    """Of the rebalance before it: start, assignment, generation after, client ids that it dropped; empty if none."""
     stable_at: float = NEVER
     steady_at: float = NEVER
     """Latest instant at which an answer showed that no rebalance was under way."""
@@ -170,6 +183,10 @@ class Group:
     """All members are known: a leader's list or a record has been seen."""
     seq: int = 0
     known_at: float = 0.0
+    unsynced_at: float = NEVER
+    """When the time for SyncGroup was over, if that may have begun the rebalance under way."""
+    deferred: list[Event] = field(default_factory=list)
+    """Events that wait for the rest of a join burst, in their order."""
     prepared_at: float = NEVER
     """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
     prepared_reason: str = ""
@@ -216,6 +233,7 @@ def load_group(data: list[Any]) -> Group:
     """The inverse of `dump_group`."""
     plain, members, ended, open_rebalance = data
     group = Group(**dict(zip(_GROUP_PLAIN, plain, strict=True)))
+    group.deferred = [Event(*values) for values in group.deferred]
     for values in members:
         member = Member(*values)
         group.members[member.member_id] = member

@@ -30,6 +30,11 @@ MAX_SILENCES = 100
 COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
 
 
+def effect_at(event: Event) -> float:
+    """When a request took effect."""
+    return event.handled_at_ms if event.kind in _BY_HANDLING else event.decided_at_ms
+
+
 class Stream:
     """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
 
@@ -130,7 +135,7 @@ class Intake(Facts):
         source.stream.events += 1
         if self._seen is not None:
             self._seen.add((event.source, event.start, event.shard))
-        source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
+        source.queue.append((effect_at(event), event))
         if not self.coordinator_known and event.connection:
             self._recognise(event.connection)
 

@@ -50,7 +50,15 @@ def why(member: Member, event: Event, asked_id: str, reason: str) -> Verdict:
     # 5. Without a reason: a library that gives up when its poll interval ran out, and signs that it did.
     if LIBRARIES[member.library].poll_interval and poll_interval_ran_out(member, event.arrived_at_ms):
         return Verdict("poll_timeout", "inferred")
-    return Verdict("left", "inferred")
+    # 6. A close, unless the poll interval may have run out without a sign: on an idle topic there is none.
+    may_have_run_out = LIBRARIES[member.library].poll_interval and quiet_for(member, event.arrived_at_ms)
+    return Verdict("left", "unknown" if may_have_run_out else "inferred")
+
+
+def quiet_for(member: Member, left_at: float) -> bool:
+    """Whether nothing shows a poll within the poll interval before a leave."""
+    interval = member.rebalance_ms
+    return interval <= 0 or member.polled_at < 0 or left_at - member.polled_at >= interval - LEAVE_DELAY_MS
 
 
 def poll_interval_ran_out(member: Member, left_at: float) -> bool:

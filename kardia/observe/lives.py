@@ -55,6 +55,30 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
     if over.certainty == "inferred" and over.cause == "session_expired":
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)
+        facts.emit_transition(
+            group, over.ended_at, over.member.member_id, "Absent", "Absent", "session_expired", "exact"
+        )
+        current = group.rebalance
+        if current is not None and current.cause is not None and current.cause.member_id == over.member.member_id:
+            current.cause.certainty = "exact"
+
+
+def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str) -> None:
+    """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
+    over.ended_at, over.cause, over.certainty = max(at, over.member.joined_at), cause, "exact"
+    facts.emit_member(group, over.member, over.ended_at, "exact", over)
+    facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, "exact")
+    doubt(group, over.member.member_id)
+
+
+def doubt(group: Group, member_id: str) -> None:
+    """A member did not start the rebalance under way: what did is found when it is settled."""
+    current = group.rebalance
+    if current is None or current.settled or current.cause is None or current.row_known >= 0:
+        return
+    if current.cause.member_id == member_id:
+        current.told_at = min(at for at in (current.told_at, current.cause.at) if at >= 0)
+        current.cause = None
 
 
 def reinstate(facts: Facts, group: Group, over: Ended, at: float) -> Member:
@@ -68,6 +92,7 @@ def reinstate(facts: Facts, group: Group, over: Ended, at: float) -> Member:
     member.timer_at = NEVER
     member.overdue = False
     facts.index(group, member)
+    doubt(group, member.member_id)
     facts.emit_member(group, member, at, "inferred")
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", "still a member", "inferred")
     facts.watch(group, member)

@@ -19,7 +19,7 @@ from kardia.model.states import GroupState
 from kardia.observe import deadlines, expiry, quiet, rebalance, records, requests, rows
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
-from kardia.observe.intake import COUNTS, Intake, Stream
+from kardia.observe.intake import COUNTS, Intake, Stream, effect_at
 from kardia.observe.settings import ObserverSettings
 from kardia.stretches import Stretch
 from kardia.tables import LIVE_TABLES, Row
@@ -79,6 +79,9 @@ class Observer(Intake):
     def finish(self) -> dict[str, list[Row]]:
         """No more input will come: apply what is held, up to the end of what was read."""
         self._advance(0.0)
+        for group in self.groups.values():
+            if group.deferred:
+                self._handle_deferred(group)
         return self._take()
 
     # --- advance
@@ -133,15 +136,42 @@ class Observer(Intake):
             self.broker = broker if event.kind not in _FROM_TOPIC else ""
             self.known = max(event.logged_at_ms, at + settle_by)
             self.evidence = event
-            handler = HANDLERS.get(event.kind)
-            if handler is None:
-                self.not_modelled += 1
-            else:
-                handler(self, event, at)
+            if not self._deferred(event, at):
+                self._handle(event, at)
         for owner, timers, limit in clocks:
             self._fire(owner, timers, limit, alive[owner])
             now[owner] = max(now.get(owner, NEVER), limit)
         self._call_back()
+
+    def _handle(self, event: Event, at: float) -> None:
+        handler = HANDLERS.get(event.kind)
+        if handler is None:
+            self.not_modelled += 1
+        else:
+            handler(self, event, at)
+
+    def _deferred(self, event: Event, at: float) -> bool:
+        """Whether an event waits for the rest of its group's join burst, which may have come before it."""
+        group = self.groups.get(event.group_id)
+        if group is None or event.kind == Kind.JOIN or group.broker != self.broker:
+            return False
+        if not rebalance.in_burst(self, group, at):
+            return False
+        group.deferred.append(event)
+        return True
+
+    def _handle_deferred(self, group: Group) -> None:
+        """The burst is over: who left in the instant in which it ended left before it if it is not on the list."""
+        events, group.deferred = group.deferred, []
+        self.broker, current = group.broker, group.rebalance
+        for event in events:
+            if event.kind == Kind.LEAVE and current is not None and not current.settled:
+                requests.on_leave_before(self, group, current, event)
+        for event in events:
+            at = effect_at(event)
+            self.known = max(self.known, event.logged_at_ms, at + self.settings.hold_ms)
+            self.evidence = event
+            self._handle(event, at)
 
     def _note_alive(self, alive: dict[str, float], event: Event, at: float) -> None:
         """A record of a group's partition was written by the broker that leads it: it was alive then."""
@@ -183,6 +213,9 @@ class Observer(Intake):
             group = self.groups.get(group_id)
             if group is None or group.broker != broker:
                 continue
+            if kind in ("drop", "unsynced") and due > alive_to + deadlines.GRACE_MS:
+                self._waiting.append((broker, timer))
+                continue
             if kind == "member" and due > alive_to + deadlines.GRACE_MS:
                 member = group.members.get(key)
                 if member is not None and member.timer_at == due and deadlines.session_over(member, due):
@@ -207,6 +240,16 @@ class Observer(Intake):
             current = group.rebalance
             if current is not None and not current.settled and current.joined_at >= 0:
                 rebalance.settle(self, group, current)
+        elif kind == "burst":
+            self._handle_deferred(group)
+        elif kind == "drop":
+            rebalance.on_join_timer(self, group, key, due)
+        elif kind == "unsynced":
+            rebalance.on_sync_timer(self, group, key, due)
+        elif kind == "silent":
+            rebalance.conclude_silent(self, group, due - self.settings.burst_ms)
+        elif kind == "gone":
+            rebalance.conclude_gone(self, group, key, due - self.settings.settle_ms)
         elif kind == "empty":
             records.conclude_empty(self, group, int(key))
         elif key in group.pending and group.pending[key][0] <= due:

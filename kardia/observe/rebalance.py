@@ -12,11 +12,18 @@ from typing import Any
 
 from kardia.model.states import GroupState
 from kardia.observe import lives
+from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
-from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
+from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
+
+STAMP_MS = 2.0
+"""Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
+
+LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
+"""Causes of an end by LeaveGroup."""
 
 _CAUSE_TO_TRIGGER = {
     "session_expired": "session_expired",
@@ -28,6 +35,17 @@ _CAUSE_TO_TRIGGER = {
 }
 
 
+def in_burst(observer: Facts, group: Group, at: float) -> bool:
+    """Whether the answers of a join burst may still be coming in."""
+    current = group.rebalance
+    return (
+        current is not None
+        and not current.settled
+        and current.joined_at >= 0
+        and at <= current.joined_at + observer.settings.burst_ms
+    )
+
+
 def end_member(
     observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str
 ) -> None:
@@ -37,9 +55,14 @@ def end_member(
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
         settle(observer, group, group.rebalance)
+    trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
+    why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
+    current = group.rebalance
+    if group.state == GroupState.PREPARING and current is not None and current.cause is None and cause in LEFT:
+        if current.joined_at < 0 and abs(at - current.told_at) <= STAMP_MS:
+            current.cause = why  # others were told of the rebalance in the same instant
+            current.started_at = at
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
-        trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
-        why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
         begin(observer, group, why, NEVER, len(group.members) + 1)
     if not group.members and group.state == GroupState.PREPARING and group.whole and not group.pending:
         becomes_empty(observer, group, at)
@@ -47,6 +70,7 @@ def end_member(
 
 def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, members_before: int) -> None:
     """The group prepares a rebalance, by a known cause or by one that will be known later."""
+    remember(group)
     group.rebalance = Rebalance(
         generation_before=max(group.generation, 0),
         started_at=cause.at if cause is not None else NEVER,
@@ -55,6 +79,9 @@ def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, me
         members_before=members_before if group.whole else -1,
     )
     if cause is not None:
+        group.rebalance.told_start = cause.at
+        group.rebalance.told_from = group.told_state
+        watch_join_timer(observer, group, group.rebalance)
         observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty)
     else:
         group.state = GroupState.PREPARING
@@ -78,14 +105,101 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
         other
         for other in group.members.values()
         if other is not member
-        and 0 <= other.deadline <= at + tolerance
+        and 0 <= other.deadline <= at + STAMP_MS
         and other.deadline >= group.steady_at - tolerance
     ]
-    if silent:
+    unsynced_at = sync_deadline(group)
+    unsynced_due = group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS and bool(unsynced(group))
+    if group.state == GroupState.COMPLETING and (silent or unsynced_due):
+        # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
+        group.unsynced_at = unsynced_at if unsynced_due else NEVER
+        begin(observer, group, None, at, len(group.members))
+        observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
+    elif silent:
         first = min(silent, key=lambda other: (other.deadline, other.member_id))
         end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
+    elif unsynced_due:
+        for one in unsynced(group):
+            if one is not member:
+                end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
     else:
         begin(observer, group, None, at, len(group.members))
+
+
+def conclude_silent(observer: Facts, group: Group, at: float) -> None:
+    """Followers were sent back at `at`: a member that was not, and whose session had run out by then, is the cause."""
+    current = group.rebalance
+    if current is None or current.cause is not None or group.state != GroupState.PREPARING:
+        return
+    silent = [member for member in group.members.values() if 0 <= member.deadline <= at + STAMP_MS]
+    why = "session_expired"
+    if not silent and group.unsynced_at >= 0:
+        why = "sync_timeout"
+        silent = [member for member in unsynced(group) if member.told_at < 0]
+    if not silent:
+        return
+    first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
+    began = min(first.deadline if why == "session_expired" else group.unsynced_at, at)
+    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", "inferred")
+    current.started_at = current.told_start = began
+    current.told_from = group.told_state
+    for member in silent if why == "sync_timeout" else [first]:
+        lives.end(observer, group, member, began, why, "", "inferred")
+    observer.move(group, began, GroupState.PREPARING, why, "inferred")
+    watch_join_timer(observer, group, current)
+
+
+def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
+    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
+    if current.started_at >= 0 and longest > 0:
+        observer.schedule(group, current.started_at + longest + GRACE_MS, "drop", str(current.generation_before))
+
+
+def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
+    """The rebalance timeout is over and no JoinGroup was answered: nobody had rejoined. Dynamic members are dropped."""
+    current, at = group.rebalance, due - GRACE_MS
+    if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
+        return
+    if current.joined_at >= 0 or observer.silent_at(group.broker, at):
+        return
+    for member in sorted(group.members.values(), key=lambda one: one.member_id):
+        if not member.instance_id and member.armed_at <= at:
+            end_member(observer, group, member, at, "rebalance_timeout", "", "inferred")
+
+
+def watch_sync_timer(observer: Facts, group: Group) -> None:
+    """Look again when the time for SyncGroup is over."""
+    due = sync_deadline(group)
+    if due >= 0:
+        observer.schedule(group, due + GRACE_MS, "unsynced", str(group.generation))
+
+
+def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
+    """The time for SyncGroup is over and the leader has sent none, else its group were Stable: it is removed."""
+    at = due - GRACE_MS
+    leader = group.members.get(group.leader)
+    current = group.rebalance
+    completing = group.state == GroupState.COMPLETING and key == str(group.generation)
+    if current is None or group.handed_out_at >= current.joined_at or group.instances:
+        return  # somebody may have joined since: that begins a rebalance, unseen, and ends this timer
+    if completing and leader is not None and not observer.silent_at(group.broker, at):
+        end_member(observer, group, leader, at, "sync_timeout", "", "inferred")
+
+
+def unsynced(group: Group) -> list[Member]:
+    """Members of this generation whose SyncGroup was never answered, by id. A waiting one is not seen either."""
+    members = sorted(group.members.values(), key=lambda item: item.member_id)
+    return [member for member in members if member.synced_generation != group.generation]
+
+
+def sync_deadline(group: Group) -> float:
+    """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
+    current = group.rebalance
+    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
+    if current is None or current.joined_at < 0 or current.generation_after != group.generation or longest <= 0:
+        return NEVER
+    return current.joined_at + longest
 
 
 def on_contradicted(observer: Facts, group: Group, at: float) -> None:
@@ -104,11 +218,37 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
         lives.reinstate(observer, group, over, at)
 
 
-def on_join_phase_completed(observer: Facts, group: Group, generation: int, at: float) -> None:
-    """The first answer of a join burst: the join phase ended at this instant and a generation began."""
+def _ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
+    """Whether the group became Empty unseen: one generation is missing, and every session ran out before this join."""
+    if generation != group.generation + 2 or group.state != GroupState.PREPARING or not group.whole:
+        return False
+    last = max((member.deadline for member in group.members.values()), default=NEVER)
+    known = all(member.deadline >= 0 for member in group.members.values())
+    return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
+
+
+def _become_empty_unseen(observer: Facts, group: Group) -> None:
+    """Nobody was left to be seen: the sessions ended one after the other, and with the last one the rebalance."""
+    group.pending.clear()
+    for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
+        end_member(observer, group, member, member.deadline, "session_expired", "", "exact")
+    for over in group.ended.values():
+        lives.confirm(observer, group, over)
+
+
+def on_join_phase_completed(
+    observer: Facts, group: Group, generation: int, at: float, member_id: str = "", since: float = NEVER
+) -> None:
+    """The first answer of a join burst: the join phase ended at this instant and a generation began.
+
+    `member_id` is who was answered, its JoinGroup was handled at `since`.
+    """
     current = group.rebalance
     if current is not None and current.joined_at >= 0 and not current.settled:
         settle(observer, group, current)
+    if _ran_out(observer, group, generation, member_id, since):
+        _become_empty_unseen(observer, group)
+        current = group.rebalance
     if generation <= group.generation:
         observer.move(group, at, GroupState.DEAD, "generation restarted", "inferred")
         group.generation = 0
@@ -119,6 +259,7 @@ def on_join_phase_completed(observer: Facts, group: Group, generation: int, at: 
         observer.divergences += 1
     if group.state != GroupState.PREPARING or current is None or missed:
         known_before = group.whole or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
+        remember(group)
         group.rebalance = current = Rebalance(
             generation_before=generation - 1,
             started_at=NEVER,
@@ -133,6 +274,7 @@ def on_join_phase_completed(observer: Facts, group: Group, generation: int, at: 
             member.armed_at = at
         if member.session_prediction_at >= 0 and not member.overdue:
             observer.close_prediction(group, member, "session", "averted", at)
+    observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
     observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
     group.state = GroupState.COMPLETING
 
@@ -143,6 +285,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     current.settled = True
     joined_at = current.joined_at
     joins = {join.member_id: join for join in current.joins}
+    left_after = _left_in_this_instant(observer, group, current)
     if current.listed is not None:
         listed = {entry[0]: entry[1] for entry in current.listed}
         for member_id, instance_id in listed.items():
@@ -155,6 +298,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         group.whole = False
     dropped = [(member, *_how_dropped(observer, group, current, member)) for member in gone]
     _choose_cause(observer, group, current, dropped)
+    current.caused_by = follows_from(group, current)
     if first_time:
         _tell_phases(observer, group, current, joins)
     for member, at, cause, certainty in dropped:
@@ -166,6 +310,25 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
     emit(observer, group, current)
+    if group.rebalance is current and current.assigned_at < 0:
+        watch_sync_timer(observer, group)
+    for over in left_after:
+        member = group.members.get(over.member.member_id)
+        if member is not None:
+            end_member(observer, group, member, max(over.ended_at, joined_at), over.cause, over.reason, over.certainty)
+
+
+def _left_in_this_instant(observer: Facts, group: Group, current: Rebalance) -> list[Ended]:
+    """Those who asked to leave right before the join phase ended and are in the new generation all the same: they left
+    right after it, and the order of the two was lost in the stamps."""
+    member_ids = {join.member_id for join in current.joins} | {entry[0] for entry in current.listed or ()}
+    return [
+        over
+        for over in map(group.ended.get, sorted(member_ids))
+        if over is not None
+        and over.cause in LEFT
+        and over.ended_at >= current.joined_at - observer.settings.burst_ms
+    ]
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at: float) -> None:
@@ -276,6 +439,9 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
             current.cause.trigger if current.cause else "unknown",
             certainty,
         )
+    elif current.cause is not None and 0 <= current.started_at < current.told_start - observer.settings.tolerance_ms:
+        # It was told by what showed it first; what began it lies before and is known only now.
+        observer.correct(group, current, certainty)
     new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at, item.member_id)):
         cause = "static_replaced" if join.replaces else "member_joined"
@@ -315,6 +481,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
     if current.started_at < 0:
         _choose_cause(observer, group, current, [])
+    current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)
     current.joined_at = current.assigned_at = max(at, current.started_at)
@@ -342,15 +509,27 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
         end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
     else:
+        # Its LeaveGroup may stand right behind: both were handled in one instant.
+        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+
+
+def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """A moment after the coordinator said that it does not know a member: nothing has shown why."""
+    member = group.members.get(member_id)
+    if member is not None and member.armed_at < at:
         observer.divergences += 1
         end_member(observer, group, member, at, "unknown", "", "unknown")
 
 
 def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
-    """Another member took the instance id."""
+    """Another process took the instance id. Its JoinGroup waits, else it would have been seen; when it is answered it
+    tells the instant, and corrects this one."""
     member = group.members.get(member_id)
-    if member is not None:
-        end_member(observer, group, member, at, "fenced", "", "exact")
+    if member is None:
+        return
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        on_told(observer, group, member, at)
+    end_member(observer, group, member, at, "static_replaced", "", "provisional")
 
 
 def on_deleted(observer: Facts, group: Group, at: float) -> None:
@@ -376,6 +555,26 @@ def predict_straggler(observer: Facts, group: Group, member: Member, at: float) 
         member.rebalance_prediction_at = at
         member.rebalance_prediction_deadline = began + longest
         observer.emit_prediction(group, member, "rebalance", "open", NEVER)
+
+
+def remember(group: Group) -> None:
+    """Keep of the rebalance that another one follows what `follows_from` asks for."""
+    current = group.rebalance
+    if current is not None and current.started_at >= 0:
+        dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
+        group.previous = [current.started_at, current.assigned_at, current.generation_after, dropped]
+
+
+def follows_from(group: Group, current: Rebalance) -> float:
+    """Start of the rebalance before, if this one began because of it: it was cut short before its assignment by one of
+    its own members, a client that it dropped came back, or members gave partitions up and joined once more."""
+    cause = current.cause
+    if cause is None or not group.previous or group.previous[2] != current.generation_before:
+        return NEVER
+    started_at, assigned_at, _, dropped = group.previous
+    cut_short = assigned_at < 0 and cause.trigger in ("session_expired", "sync_timeout")
+    second_round = cause.reason.startswith("need to revoke partitions")
+    return float(started_at) if cut_short or second_round or cause.client_id in dropped else NEVER
 
 
 def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:

@@ -23,6 +23,8 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
     group = observer.group_of(event)
     error = event.error_code
+    if error in (NONE, TOLD) and left_just_now(observer, group, event.member_id, at):
+        return
     if error == NONE:
         member = group.members.get(event.member_id)
         if member is None:
@@ -43,6 +45,13 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         rebalance.predict_straggler(observer, group, member, at)
     else:
         on_refused(observer, group, event, at)
+
+
+def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> bool:
+    """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
+    does not answer 0 to a member that has left."""
+    over = group.ended.get(member_id)
+    return over is not None and over.cause in rebalance.LEFT and abs(at - over.ended_at) <= observer.settings.burst_ms
 
 
 def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -145,7 +154,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
     if group.protocol != CLASSIC:
         return  # there a commit does not renew anything, and what does is not modelled
     if member is None:
-        if event.generation_id < 0:
+        if event.generation_id < 0 or left_just_now(observer, group, event.member_id, at):
             return
         member = notice(observer, group, event, at)
     renew(observer, group, member, at)
@@ -160,11 +169,14 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         handed_out = str(detail.get("assigned_member_id", ""))
         deadline = at + int(detail.get("session_timeout_ms", 0))
         group.pending[handed_out] = [deadline, event.client_id, event.client_host]
+        group.handed_out_at = max(group.handed_out_at, at)
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error != NONE:
         if event.member_id:
             on_refused(observer, group, event, at)
+        elif error == ErrorCode.FENCED_INSTANCE_ID:
+            take_fenced(observer, group, event, at)
         return
     generation = event.generation_id
     begins = generation > group.generation or group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD)
@@ -173,7 +185,8 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         return
     group.protocol = CLASSIC
     if begins:
-        rebalance.on_join_phase_completed(observer, group, generation, at)
+        answered = str(detail.get("assigned_member_id", "")) or event.member_id
+        rebalance.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
     open_rebalance = group.rebalance
     member_id = str(detail.get("assigned_member_id", "")) or event.member_id
     in_burst = (
@@ -201,13 +214,12 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     is_new = member is None
     if member is None:
         over = group.ended.get(member_id)
-        if over is not None and over.ended_at > event.handled_at_ms:
+        if over is not None and event.member_id:  # an id is never handed out twice, and an evicted one is answered 25
             observer.divergences += 1
             member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
             is_new = False
         else:
-            instance_id = event.group_instance_id
-            replaces = group.instances.get(instance_id, "") if instance_id and not event.member_id else ""
+            replaces = replaced_by(observer, group, event)
             member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
             group.members[member_id] = member
     group.pending.pop(member_id, None)
@@ -223,7 +235,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         member.armed_at = open_rebalance.joined_at
     observer.index(group, member)
     old = group.members.get(replaces)
-    if old is not None and replaces != member_id:
+    if old is not None:
         rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", "exact")
     if member.instance_id:
         group.instances[member.instance_id] = member_id
@@ -251,6 +263,46 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         rebalance.settle(observer, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
         observer.emit_member(group, member, open_rebalance.joined_at, "exact")
+
+
+def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A static process that restarted waited in its JoinGroup, and was replaced by the next one before it was let in:
+    its answer (82) names the id that it had been given."""
+    detail, taken_at = event.detail or {}, event.handled_at_ms
+    member_id = str(detail.get("assigned_member_id", ""))
+    if not member_id or member_id in group.ended:
+        return
+    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    if old is not None and old.member_id != member_id:
+        if 0 <= old.deadline <= taken_at:
+            lives.end(observer, group, old, old.deadline, "session_expired", "", "exact")
+        else:
+            lives.end(observer, group, old, taken_at, "static_replaced", "", "exact")
+    member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
+    identify(member, event, str(detail.get("protocol_type", "")))
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact")
+    lives.end(observer, group, member, at, "static_replaced", "", "exact")
+
+
+def replaced_by(observer: Facts, group: Group, event: Event) -> str:
+    """Id of the static member whose instance id a JoinGroup of the burst took over, empty when nobody held it then."""
+    instance_id, taken_at = event.group_instance_id, event.handled_at_ms
+    if not instance_id or event.member_id:
+        return ""
+    old = group.members.get(group.instances.get(instance_id, ""))
+    if old is not None:
+        ran_out_at = old.armed_before_join + old.session_ms
+        if old.armed_before_join < 0 or old.session_ms < 0 or ran_out_at > taken_at:
+            return old.member_id
+        return ""  # its session had run out; it is missing from the list, and ended when the join phase is settled
+    for over in reversed(list(group.ended.values())):
+        if over.member.instance_id != instance_id:
+            continue
+        if over.certainty != "exact" and over.ended_at > taken_at - observer.settings.burst_ms:
+            lives.correct(observer, group, over, taken_at, "static_replaced")
+            return over.member.member_id
+        return ""
+    return ""
 
 
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
@@ -297,6 +349,7 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             # Scala: received before the handler thread appends the record; Java: after the handler passed it on.
             java = observer.coordinator is sessions.Coordinator.JAVA
             rebalance.on_assigned(observer, group, event.handled_at_ms if java else event.arrived_at_ms, at)
+        member.synced_generation = event.generation_id
         served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:
@@ -305,7 +358,12 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
     elif error == TOLD:
         if member is not None:
             rebalance.on_told(observer, group, member, at)
-            began = group.rebalance.started_at if group.rebalance is not None else NEVER
+            if member.told_at < 0:
+                member.told_at = at
+            current = group.rebalance
+            began = NEVER if current is None else current.started_at
+            if current is not None and began < 0:
+                began = current.told_at - observer.settings.burst_ms
             if began >= 0 and event.handled_at_ms < began:
                 renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
     elif event.member_id:
@@ -326,6 +384,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if group.pending.pop(member_id, None) is not None and member_id not in group.members:
             continue
+        if left_just_now(observer, group, member_id, at):
+            continue  # it ended a join phase by leaving, and was taken out with it
         member = group.members.get(member_id)
         if member is None and asked_id:
             member = notice(observer, group, event._replace(member_id=asked_id), at)
@@ -333,6 +393,20 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
         rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
+
+
+def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:
+    """LeaveGroup handled in the instant in which a join phase ended: who is not on the leader's list left before it,
+    and by leaving may have ended it."""
+    if current.listed is None or event.error_code != NONE:
+        return
+    listed = {entry[0] for entry in current.listed}
+    for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
+        member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
+        if error == NONE and member is not None and member.member_id not in listed:
+            verdict = leaves.why(member, event, asked_id or "", reason or "")
+            at = min(event.handled_at_ms, current.joined_at)
+            lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
 
 
 def on_fetch(observer: Facts, event: Event, _at: float) -> None:

@@ -100,7 +100,19 @@ def rebalance_row(
         stragglers,
         rebalance.leader or None,
         rebalance.protocol_name or None,
+        known(rebalance.caused_by),
+        lost_s(group, rebalance),
     )
+
+
+def lost_s(group: Group, rebalance: Rebalance) -> int | None:
+    """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
+    member that came later, to the leader's assignment. None while it lasts, or where the start is not known."""
+    if rebalance.assigned_at < 0 or rebalance.started_at < 0:
+        return None
+    since = {join.member_id: join.handled_at for join in rebalance.joins if join.is_new}
+    begins = [max(since.get(join.member_id, 0.0), rebalance.started_at) for join in rebalance.joins]
+    return int(sum(rebalance.assigned_at - begin for begin in begins) / 1000 + 0.5)
 
 
 def transition_row(
@@ -209,6 +221,32 @@ def prediction_row(
     )
 
 
+def _in_between(group: Group) -> bool:
+    """Whether a JoinGroup that cannot be seen yet may show that a member is none, or that its session runs longer."""
+    current = group.rebalance
+    return group.state == GroupState.PREPARING or (
+        current is not None and current.joined_at >= 0 and not current.settled
+    )
+
+
+def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
+    """Whether the coordinator may have removed a member because it never sent SyncGroup."""
+    current = group.rebalance
+    if current is None or current.joined_at < 0 or member.synced_generation == group.generation:
+        return False
+    longest = max(other.rebalance_ms for other in group.members.values())
+    return 0 < longest <= now - current.joined_at
+
+
+def _certainty(group: Group, member: Member, now: float) -> str:
+    """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
+    if _in_between(group) or _sync_ran_out(group, member, now):
+        return "provisional"
+    if member.instance_id:
+        return "inferred" if now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
+    return "exact"
+
+
 def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop."""
     if group.protocol != "classic":
@@ -227,6 +265,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
             ],
         )
     reasons = []
+    certainty = _certainty(group, member, now)
     if member.session_prediction_at >= 0:
         silent = int(now - member.armed_at)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
@@ -235,7 +274,6 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
     if member.rebalance_prediction_at >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
-    certainty = "provisional" if group.state == GroupState.PREPARING else "exact"
     if reasons:
         return "imminent", certainty, reasons
     if member.habit_ms > 0 and now - member.armed_at > 2.0 * member.habit_ms and group.state != GroupState.PREPARING:

@@ -18,6 +18,10 @@ class ObserverSettings:
     out of order by a few ms (measured 2.6, 25 on a starved machine); an answer delayed by replication comes later
     still and is handled as late. A longer hold delays every answer."""
 
+    burst_ms: float = 4.0
+    """So long after the first answer of a join burst everything else of its group waits for the rest of the burst: all
+    its answers were decided in one instant, but stamps are cut to 1 ms and a thread may lose the processor between."""
+
     settle_ms: float = 40.0
     """After the first answer of a join burst, how long further answers of it are awaited before the rebalance is
     written. All members are answered in the same instant; their lines spread over a few ms."""

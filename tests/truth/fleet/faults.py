@@ -1,0 +1,128 @@
+"""What happens to the consumers of a group: the story of one group, drawn from a seed.
+
+Members start within seconds of each other; then faults come every few seconds, to any member, often before the last
+one is over. Every fault here is one that people meet.
+"""
+
+from __future__ import annotations
+
+from tests.truth.fleet.broker import Broker
+from tests.truth.fleet.clients import LIBRARIES, Client, Settings
+from tests.truth.fleet.world import START_MS, World
+
+SETTLED_MS = 12_000.0
+"""From the start of a group to its first fault."""
+
+
+class GroupStory:
+    """One group: its clients and what happens to them until `to_ms`."""
+
+    def __init__(self, world: World, broker: Broker, group_id: str, to_ms: float, reloads: bool) -> None:
+        """Draw the members and plan the first fault."""
+        self.world, self.broker, self.group_id, self.to_ms = world, broker, group_id, to_ms
+        self.reloads = reloads
+        chance = world.random
+        self.session_ms = chance.choice((6_000, 6_000, 10_000, 10_000, 30_000))
+        self.poll_interval_ms = chance.choice((9_000, 15_000, 25_000, 60_000, 300_000))
+        self.every_ms = chance.choice((6_000.0, 12_000.0, 25_000.0))
+        self.static = chance.random() < 0.35
+        self.clients: list[Client] = []
+        self.told: list[tuple[float, str, str]] = []
+        """(instant, fault, client): for a reader of a failing run."""
+        begin_ms = chance.uniform(0, 3_000)
+        for _ in range(chance.choice((1, 2, 3, 3, 4, 6))):
+            client = self._new_client()
+            world.at(START_MS + begin_ms + chance.expovariate(1 / 800), client.start)
+        world.at(START_MS + SETTLED_MS + chance.uniform(0, 5_000), self._next)
+
+    def _new_client(self) -> Client:
+        chance = self.world.random
+        number = len(self.clients)
+        name = f"{self.group_id}-c{number}"
+        habits = chance.choice(LIBRARIES)
+        heartbeat_ms = min(3_000, self.session_ms // 3) if chance.random() < 0.8 else 1_000
+        settings = Settings(
+            self.session_ms if chance.random() < 0.9 else 15_000,
+            heartbeat_ms,
+            self.poll_interval_ms if habits.leaves_when_poll_ends else 20_000,
+            network_ms=chance.choice((0.3, 0.5, 2.0, 20.0)),
+            busy=chance.random() < 0.7,
+        )
+        instance = f"{name}-i" if self.static and chance.random() < 0.8 else ""
+        client = Client(self.world, self.broker, self.group_id, name, habits, settings, instance)
+        self.clients.append(client)
+        return client
+
+    def _next(self) -> None:
+        """One fault, and the next one planned."""
+        chance = self.world.random
+        if self.world.now_ms > self.to_ms:
+            return
+        faults = [
+            self._stall,
+            self._stall,
+            self._kill,
+            self._kill,
+            self._freeze,
+            self._freeze,
+            self._restart,
+            self._close,
+            self._start,
+            self._start,
+            self._resubscribe,
+            self._kill_several,
+        ]
+        if self.reloads:
+            faults.append(self._reload)
+        chance.choice(faults)(chance.choice(self.clients))
+        self.world.after(1_500 + chance.expovariate(1 / self.every_ms), self._next)
+
+    def _tell(self, fault: str, client: Client | None) -> None:
+        self.told.append((self.world.now_ms, fault, client.name if client else ""))
+
+    # --- the faults
+
+    def _stall(self, client: Client) -> None:
+        share = self.world.random.choice((0.1, 0.4, 0.8, 1.3, 2.0))
+        self._tell("stall", client)
+        client.stall(min(share * self.poll_interval_ms, 60_000))
+
+    def _kill(self, client: Client) -> None:
+        self._tell("kill", client)
+        client.kill()
+        if self.world.random.random() < 0.6:
+            self.world.after(self.world.random.uniform(500, 2.5 * self.session_ms), client.start)
+
+    def _kill_several(self, _client: Client) -> None:
+        for client in self.clients:
+            if self.world.random.random() < 0.5:
+                self._kill(client)
+
+    def _freeze(self, client: Client) -> None:
+        self._tell("freeze", client)
+        client.freeze(self.session_ms * self.world.random.choice((0.3, 0.7, 0.95, 1.2, 2.5)))
+
+    def _restart(self, client: Client) -> None:
+        self._tell("restart", client)
+        client.close()
+        self.world.after(self.world.random.uniform(200, 1.5 * self.session_ms), client.start)
+
+    def _close(self, client: Client) -> None:
+        self._tell("close", client)
+        client.close()
+
+    def _start(self, _client: Client) -> None:
+        down = [client for client in self.clients if client.state == "down"]
+        if len(self.clients) - len(down) >= 8:
+            return
+        client = self.world.random.choice(down) if down and self.world.random.random() < 0.5 else self._new_client()
+        self._tell("start", client)
+        client.start()
+
+    def _resubscribe(self, client: Client) -> None:
+        self._tell("resubscribe", client)
+        client.change_subscription()
+
+    def _reload(self, _client: Client) -> None:
+        self._tell("reload", None)
+        self.broker.reload(self.group_id)

@@ -1,0 +1,73 @@
+"""Predictions of session timeouts against what happened: recall, precision at half of the timeout, lead.
+
+Recall counts members whose silence lasted until they were evicted. Inside a rebalance silence is no evidence, because
+a member may wait in a JoinGroup or SyncGroup that is logged when it is answered: those are counted apart. Precision is that of the predictions that were open
+when half of the timeout had passed in silence: each came true, or the member was heard again after a real silence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kardia.model.states import GroupState
+from tests.truth.fleet.truth import Truth
+
+if TYPE_CHECKING:
+    from tests.truth.fleet.score import Score
+
+NEAR_MS = 12
+
+
+def compare(
+    result: Score, truth: Truth, rows: list[dict[str, Any]], told: list[dict[str, Any]], until_ms: float
+) -> None:
+    """Score the session predictions of one group: `rows` as they stand, `told` as they were said."""
+    made = {(row["member_id"], row["predicted_at_ms"]): row["certainty"] for row in told if row["outcome"] == "open"}
+    ours: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["kind"] == "session" and row["deadline_at_ms"] <= until_ms:
+            row["certainty_when_made"] = made.get((row["member_id"], row["predicted_at_ms"]), "")
+            ours.setdefault(row["member_id"], []).append(row)
+    for life in truth.lives:
+        if life.cause == "session_expired" and 0 <= life.ended_at_ms <= until_ms:
+            view = truth.view_at(life.ended_at_ms - life.session_timeout_ms / 2)
+            seen = view is not None and view.state == GroupState.STABLE
+            where = "timeouts" if seen else "timeouts inside a rebalance"
+            result.count(where)
+            found = [
+                row
+                for row in ours.get(life.member_id, [])
+                if abs(row["deadline_at_ms"] - life.ended_at_ms) <= NEAR_MS
+                and row["predicted_at_ms"] < life.ended_at_ms
+            ]
+            if not found and not seen:
+                continue
+            if not found:
+                result.problem("not foretold", truth.group_id, life.ended_at_ms, life.member_id)
+                continue
+            result.count(f"{where}: foretold")
+            lead_ms = life.ended_at_ms - found[0]["predicted_at_ms"]
+            result.error("lead", lead_ms)
+            if life.session_timeout_ms > 0:
+                result.error("lead, share of the timeout in %", round(100 * lead_ms / life.session_timeout_ms))
+    for member_id, mine in ours.items():
+        for row in mine:
+            result.count("predictions")
+            result.count(f"predictions: {row['outcome']}")
+            _precise(result, truth, member_id, row)
+
+
+def _precise(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -> None:
+    """Whether at half of its timeout the member was silent in truth and its timer ran to the deadline that was said."""
+    before = truth.member_at(member_id, row["predicted_at_ms"] - 1)
+    if before is None:
+        return
+    half_ms = row["deadline_at_ms"] - before.session_timeout_ms / 2
+    member = truth.member_at(member_id, half_ms)
+    sure = "" if row["certainty_when_made"] == "inferred" else " (provisional)"
+    result.count(f"predictions at half{sure}")
+    if member is not None and abs(member.session_deadline_at_ms - row["deadline_at_ms"]) <= NEAR_MS:
+        result.count(f"predictions at half{sure}: right")
+    elif not sure:
+        text = f"{member_id}: deadline said {row['deadline_at_ms']}, then {member}"
+        result.problem("foretold and untrue", truth.group_id, row["predicted_at_ms"], text)

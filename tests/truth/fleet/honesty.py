@@ -1,0 +1,126 @@
+"""Live honesty: of every row ever written, whether what it called certain was so.
+
+`exact` must be true always and `inferred` in 999 of 1,000; of `provisional` and `unknown` only the share is told. Rows
+that were replaced later count as well: somebody may have acted on them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kardia.model.operations import MemberView
+from kardia.model.states import GroupState
+from tests.truth.fleet.truth import Life, Truth
+from tests.truth.fleet.world import START_MS
+
+if TYPE_CHECKING:
+    from tests.truth.fleet.score import Score
+
+NEAR_MS = 12
+DEADLINE_MS = 3
+"""A deadline is a renewal, whose line is cut to 1 ms, and a timeout."""
+
+JUDGED = ("exact", "inferred")
+_LEAVES = frozenset({"left", "poll_timeout", "removed_by_admin"})
+
+
+def compare(result: Score, truth: Truth, tables: dict[str, list[dict[str, Any]]], until_ms: float) -> None:
+    """Judge each row by itself."""
+    judges = {"members": _member, "transitions": _transition, "rebalances": _rebalance, "health": _health}
+    for table, judge in judges.items():
+        for row in tables[table]:
+            certainty = row["certainty"]
+            result.count(f"said: {table} {certainty}")
+            if certainty in JUDGED and row["at_ms"] <= until_ms:
+                wrong = judge(truth, row)
+                if wrong:
+                    result.count(f"untrue: {table} {certainty}")
+                    text = f"{table} {row.get('member_id') or ''} {wrong}"
+                    result.problem(f"{certainty} and untrue", truth.group_id, row["at_ms"], text)
+
+
+def _lives(truth: Truth, member_id: str) -> list[Life]:
+    return [life for life in truth.lives if life.member_id == member_id]
+
+
+def _near(truth: Truth, member_id: str, at_ms: int) -> MemberView | None:
+    """The member at an instant or right beside it."""
+    found = (truth.member_at(member_id, at_ms + shift) for shift in (0, NEAR_MS, -NEAR_MS))
+    return next((member for member in found if member is not None), None)
+
+
+def _ended(truth: Truth, member_id: str, at_ms: int, cause: str) -> str:
+    for life in _lives(truth, member_id):
+        same = cause in (life.cause, "unknown")
+        if life.ended_at_ms >= 0 and same and abs(life.ended_at_ms - at_ms) <= NEAR_MS:
+            return ""
+    return f"said to end at {at_ms - START_MS:,.0f} by {cause}; {_lives(truth, member_id)}"
+
+
+def _member(truth: Truth, row: dict[str, Any]) -> str:
+    member_id = row["member_id"]
+    if row["ended_at_ms"] is not None:
+        return _ended(truth, member_id, row["ended_at_ms"], row["end_cause"])
+    found = _near(truth, member_id, row["at_ms"])
+    if found is None:
+        return "said to be a member; it was not"
+    said = row["session_timeout_ms"]
+    if said is not None and said != found.session_timeout_ms:
+        later = truth.member_at(member_id, row["at_ms"] + NEAR_MS)
+        if later is None or later.session_timeout_ms != said:
+            return f"session timeout {found.session_timeout_ms}, said {said}"
+    return ""
+
+
+def _transition(truth: Truth, row: dict[str, Any]) -> str:
+    at_ms, cause = row["at_ms"], row["cause"]
+    if row["entity"] == "member":
+        if row["to_state"] == "Absent":
+            return _ended(truth, row["member_id"], at_ms, cause)
+        if _near(truth, row["member_id"], at_ms):
+            return ""
+        return f"said to be a member by {cause}; it was not"
+    to = row["to_state"]
+    if to in truth.states_between(at_ms - NEAR_MS, at_ms + NEAR_MS):
+        return ""
+    if any(abs(one.started_at_ms - at_ms) <= NEAR_MS for one in truth.rebalances) and to == GroupState.PREPARING:
+        return ""  # it began and ended within one step
+    if any(abs(one.joined_at_ms - at_ms) <= NEAR_MS for one in truth.rebalances) and to == GroupState.COMPLETING:
+        return ""
+    view = truth.view_at(at_ms)
+    return f"said {to} by {cause}; it was {view.state if view else 'Dead'}"
+
+
+def _rebalance(truth: Truth, row: dict[str, Any]) -> str:
+    true = next((one for one in truth.rebalances if one.generation_before == row["generation_before"]), None)
+    if true is None:
+        return f"no rebalance of generation {row['generation_before']}"
+    if true.trigger == "sync_timeout" and not true.member_id:
+        return ""  # of an id left behind by a replaced static member: nothing can show it
+    if abs(true.started_at_ms - row["started_at_ms"]) > NEAR_MS:
+        return f"started at {row['started_at_ms'] - START_MS:,.0f}, {row['trigger']}; {true}"
+    both_left = {row["trigger"], true.trigger} <= {"poll_timeout", "member_left", "removed_by_admin"}
+    if row["trigger"] != "unknown" and row["trigger"] != true.trigger and not both_left:
+        return f"trigger {row['trigger']}; {true}"
+    return ""
+
+
+def _health(truth: Truth, row: dict[str, Any]) -> str:
+    """The deadline, if the member stays silent: it is void when the member waits in a JoinGroup or SyncGroup."""
+    member_id, at_ms = row["member_id"], row["at_ms"]
+    if row["status"] == "ended":
+        cause = row["reasons"][0] if row["reasons"] else "unknown"
+        return _ended(truth, member_id, at_ms, cause)
+    found = truth.member_at(member_id, at_ms)
+    if found is None:
+        gone = any(abs(life.ended_at_ms - at_ms) <= NEAR_MS for life in _lives(truth, member_id))
+        return "" if gone else "has a deadline; it was no member"
+    said = row["session_deadline_at_ms"]
+    if said is None or found.waits_for_join or found.waits_for_sync or found.session_deadline_at_ms < 0:
+        return ""
+    if abs(found.session_deadline_at_ms - said) <= DEADLINE_MS:
+        return ""
+    near = [truth.member_at(member_id, at_ms + shift) for shift in (-1, -2, -4, -NEAR_MS, NEAR_MS)]
+    if any(one is not None and abs(one.session_deadline_at_ms - said) <= DEADLINE_MS for one in near):
+        return ""
+    return f"deadline {found.session_deadline_at_ms - START_MS:,.0f}, said {said - START_MS:,.0f}"

@@ -1,0 +1,220 @@
+"""The comparison: what the observer said against what the coordinator did, group by group.
+
+A *problem* is a disagreement that the goals forbid; it names group, instant and both sides, so that a reader can find
+it in the log. What the evidence could not show by the end of the log is not judged. Instants in ms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.stories import named, standing
+from tests.truth.fleet import foretold, honesty, said_states
+from tests.truth.fleet.run import Run
+from tests.truth.fleet.seen import Seen
+from tests.truth.fleet.truth import Life, TrueRebalance, Truth
+from tests.truth.fleet.world import START_MS
+
+TIMER_MS = 2
+"""An instant that a timer of the broker decided: stamps are cut to 1 ms, so two of them may add up."""
+
+HANDLED_MS = 12
+"""An instant at which a request took effect: the coordinator's own queue is not in the line."""
+
+END_MARGIN_MS = 1_500.0
+"""What happens that late is not judged: its lines may be missing."""
+
+TIMED = ("session_expired", "rebalance_timeout", "sync_timeout", "join_timeout")
+
+
+@dataclass
+class Score:
+    """Counts by name, errors in ms by name, and problems."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    errors: dict[str, list[int]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def count(self, name: str, more: int = 1) -> None:
+        """Add to a count."""
+        self.counts[name] += more
+
+    def error(self, name: str, error_ms: int) -> None:
+        """Note how far an instant was off."""
+        self.errors.setdefault(name, []).append(error_ms)
+
+    def problem(self, kind: str, group_id: str, at_ms: float, text: str) -> None:
+        """Note a disagreement."""
+        self.counts[f"problem: {kind}"] += 1
+        self.problems.append(f"{kind}: {group_id} at {at_ms - START_MS:,.0f}: {text}")
+
+    def add(self, other: Score) -> None:
+        """Take over what another run gave."""
+        self.counts += other.counts
+        for name, errors in other.errors.items():
+            self.errors.setdefault(name, []).extend(errors)
+        self.problems += other.problems
+
+
+def score(run: Run, seen: Seen) -> Score:
+    """Everything that is compared."""
+    result = Score()
+    result.count("groups", len(run.truths))
+    result.count("lines", len(run.lines))
+    result.count("divergences", seen.divergences)
+    tables = {name: by_group(named(name, rows)) for name, rows in seen.rows.items() if name != "progress"}
+    stood = {name: by_group(standing(name, seen.rows[name])) for name in ("members", "rebalances", "predictions")}
+    for group_id, truth in run.truths.items():
+        until_ms = run.ended_at_ms - END_MARGIN_MS
+        _lives(result, truth, stood["members"].get(group_id, []), until_ms)
+        _rebalances(result, truth, stood["rebalances"].get(group_id, []), until_ms)
+        of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
+        said_states.compare(result, truth, of_group["transitions"], until_ms)
+        honesty.compare(result, truth, of_group, until_ms)
+        foretold.compare(result, truth, stood["predictions"].get(group_id, []), of_group["predictions"], until_ms)
+    return result
+
+
+def by_group(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows by their group."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["group_id"], []).append(row)
+    return found
+
+
+def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
+    """Whether what happened then can be known: the join phase it belongs to has ended."""
+    for one in truth.rebalances:
+        if one.started_at_ms <= at_ms and (one.joined_at_ms < 0 or at_ms <= one.joined_at_ms):
+            return 0 <= one.joined_at_ms <= until_ms
+    return at_ms <= until_ms
+
+
+def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float) -> None:
+    said = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["joined_at_ms"])}
+    lives = {life.member_id: life for life in truth.lives}
+    for life in lives.values():
+        row = said.get(life.member_id)
+        if life.ended_at_ms >= 0 and _settled(truth, life.ended_at_ms, until_ms):
+            _one_end(result, truth, life, row)
+        if row is not None and life.ended_at_ms < 0 and row["ended_at_ms"] is not None:
+            text = f"{life.member_id} said to have ended by {row['end_cause']}, {row['certainty']}; it is a member"
+            result.problem("invented end", truth.group_id, row["ended_at_ms"], text)
+    for member_id, row in said.items():
+        if member_id not in lives:
+            result.problem("invented member", truth.group_id, row["joined_at_ms"], member_id)
+
+
+def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None) -> None:
+    timed = life.cause in TIMED
+    kind = "evictions" if timed else "other ends"
+    result.count(kind)
+    if row is None or row["ended_at_ms"] is None:
+        text = f"{life.member_id}: {life.cause}; {'never seen' if row is None else 'still a member'}"
+        result.problem("missed end", truth.group_id, life.ended_at_ms, text)
+        return
+    said = row["end_cause"]
+    error_ms = row["ended_at_ms"] - life.ended_at_ms
+    if said == "unknown":
+        result.count(f"{kind}: cause unknown")
+        result.count(f"cause unknown: {life.cause}")
+        return
+    if said != life.cause:
+        name = "wrong cause" if timed or said in TIMED else "wrong cause of a leave"
+        text = f"{life.member_id}: {life.cause}, said {said} ({row['certainty']}), {error_ms:+d} ms"
+        if name == "wrong cause" or row["certainty"] == "exact":
+            result.problem(name, truth.group_id, life.ended_at_ms, text)
+        result.count(f"{kind}: {life.cause} said {said}")
+    result.count(f"{kind}: found")
+    result.error("eviction instant" if timed else "other end instant", error_ms)
+    if abs(error_ms) > (TIMER_MS if timed else HANDLED_MS):
+        text = f"{life.member_id}: {life.cause} ({row['certainty']}) {error_ms:+d} ms off"
+        result.problem("instant of an end", truth.group_id, life.ended_at_ms, text)
+
+
+def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float) -> None:
+    said: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        said.setdefault(row["generation_before"], []).append(row)
+    true = {one.generation_before: one for one in truth.rebalances}
+    for generation, one in true.items():
+        found = said.get(generation, [])
+        if len(found) > 1:
+            text = f"generation {generation} has {len(found)} rows: {[row['started_at_ms'] - START_MS for row in found]}"
+            result.problem("rebalance twice", truth.group_id, one.started_at_ms, text)
+        if one.trigger == "sync_timeout" and not one.member_id:
+            continue  # of an id left behind by a replaced static member: nobody is removed, nothing shows it
+        if 0 <= one.joined_at_ms <= until_ms:
+            result.count("rebalances")
+            if not found:
+                result.problem("missed rebalance", truth.group_id, one.started_at_ms, f"{one}")
+            else:
+                _one_rebalance(result, truth, one, max(found, key=lambda row: row["known_at_ms"]), until_ms)
+    for generation, found in said.items():
+        if generation not in true:
+            text = f"generation {generation}, {found[0]['trigger']}"
+            result.problem("invented rebalance", truth.group_id, found[0]["started_at_ms"], text)
+
+
+def _one_rebalance(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], until_ms: float) -> None:
+    def wrong(kind: str, text: str) -> None:
+        result.problem(kind, truth.group_id, one.started_at_ms, f"{text}; {one}")
+
+    if row["generation_after"] != one.generation_after:
+        wrong("generation", f"said {row['generation_after']}")
+    timed = one.trigger in TIMED
+    if row["trigger"] == "unknown":
+        result.count("rebalances: trigger unknown")
+        result.count(f"trigger unknown: {one.trigger}")
+    elif row["trigger"] != one.trigger:
+        result.count(f"rebalances: {one.trigger} said {row['trigger']}")
+        if not {row["trigger"], one.trigger} <= {"poll_timeout", "member_left"} or row["certainty"] == "exact":
+            wrong("wrong trigger", f"said {row['trigger']} {row['trigger_member_id']} {row['certainty']}")
+    elif (row["trigger_member_id"] or "") not in _triggers(truth, one):
+        wrong("wrong trigger member", f"said {row['trigger_member_id']} {row['certainty']}")
+    else:
+        result.count("rebalances: trigger right")
+        result.error("rebalance start", row["started_at_ms"] - one.started_at_ms)
+        if abs(row["started_at_ms"] - one.started_at_ms) > (TIMER_MS if timed else HANDLED_MS):
+            wrong("rebalance start", f"{row['started_at_ms'] - one.started_at_ms:+d} ms, {row['certainty']}")
+    if row["joined_at_ms"] is None or abs(row["joined_at_ms"] - one.joined_at_ms) > HANDLED_MS:
+        wrong("end of the join phase", f"said {row['joined_at_ms']}")
+    elif 0 <= one.assigned_at_ms <= until_ms:
+        if row["completed_at_ms"] is None:
+            wrong("completion missed", f"{row['certainty']}")
+        else:
+            result.error("rebalance end", row["completed_at_ms"] - one.assigned_at_ms)
+    _straggler(result, truth, one, row)
+
+
+def _triggers(truth: Truth, one: TrueRebalance) -> set[str]:
+    """Who started it: of several sessions that ended within the width of a stamp each may be named."""
+    if one.trigger != "session_expired":
+        near = {member_id for member_id, at_ms in one.joins.items() if abs(at_ms - one.started_at_ms) <= TIMER_MS}
+        return {one.member_id} | (near if one.trigger == "member_joined" else set())
+    return {
+        life.member_id
+        for life in truth.lives
+        if life.cause == "session_expired" and abs(life.ended_at_ms - one.started_at_ms) <= TIMER_MS
+    }
+
+
+def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any]) -> None:
+    """The longest waited for: who never came, else who joined last."""
+    waited = {member_id: one.joined_at_ms - one.started_at_ms for member_id in one.dropped}
+    waited |= {member_id: at_ms - one.started_at_ms for member_id, at_ms in one.joins.items() if member_id not in waited}
+    if len(waited) < 2 or max(waited.values()) < 600 or row["trigger"] == "unknown":
+        return
+    result.count("stragglers")
+    longest = max(waited.values())
+    names = {member_id for member_id, ms in waited.items() if ms >= longest - HANDLED_MS}
+    found = row["stragglers"]
+    if found and found[0]["member_id"] in names and abs(found[0]["waited_ms"] - longest) <= 2 * HANDLED_MS:
+        result.count("stragglers: right")
+    else:
+        text = f"{names} waited {longest}; said {found[:2]}"
+        result.problem("straggler", truth.group_id, one.started_at_ms, text)

@@ -1,0 +1,23 @@
+"""The goals, over a few hundred groups of each release. A failure prints the command that plays it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.truth.fleet.report import judged, missed, table
+
+SEEDS = (11, 12)
+GROUPS = 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("version", ["3.9.2", "4.1.2", "4.4.0"])
+def test_what_is_said_is_true(version: str, seed: int) -> None:
+    report = judged(version, seed, GROUPS)
+    assert not missed(report), f"\n{table([report])}"
+
+
+def test_a_run_is_a_function_of_its_seed() -> None:
+    first, second = judged("4.1.2", 5, 3), judged("4.1.2", 5, 3)
+    assert first.as_json() == second.as_json()

@@ -1,0 +1,210 @@
+"""What the coordinator really did with one group: lives, rebalances, and its state after every step.
+
+Made from the model's happenings and views only; the log that the observer reads is not looked at. Instants are whole
+milliseconds on the broker's clock.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from kardia.model.happenings import Happening
+from kardia.model.operations import Join, Leave, MemberView, Operation, View
+from kardia.model.states import GroupState
+
+END_CAUSES = {
+    "session_expired": "session_expired",
+    "join_timeout": "join_timeout",
+    "rebalance_timeout": "rebalance_timeout",
+    "sync_timeout": "sync_timeout",
+    "left": "left",
+    "removed_by_admin": "removed_by_admin",
+}
+"""Happening -> `end_cause` of `members`."""
+
+WHY = (
+    ("member added", "member_joined"),
+    ("leader rejoined", "leader_rejoined"),
+    ("metadata changed", "metadata_changed"),
+    ("session expired", "session_expired"),
+    ("member left", "member_left"),
+    ("sync timeout", "sync_timeout"),
+    ("static member replaced", "static_replaced"),
+    ("loaded", "coordinator_loaded"),
+)
+"""The model's word for why a group prepares -> `trigger` of `rebalances`."""
+
+
+@dataclass
+class Life:
+    """One membership. `ended_at_ms` -1 while it lasts."""
+
+    member_id: str
+    joined_at_ms: int
+    ended_at_ms: int = -1
+    cause: str = ""
+    instance_id: str = ""
+    session_timeout_ms: int = -1
+    armed_ms: int = -1
+    """Longest silence that its session stood, only of one that expired: the timeout in force at the end."""
+
+
+@dataclass
+class TrueRebalance:
+    """One rebalance. Instants -1 where it did not come so far."""
+
+    started_at_ms: int
+    trigger: str
+    member_id: str
+    generation_before: int
+    joined_at_ms: int = -1
+    generation_after: int = -1
+    assigned_at_ms: int = -1
+    joins: dict[str, int] = field(default_factory=dict)
+    """Member -> when its JoinGroup took effect."""
+    dropped: list[str] = field(default_factory=list)
+
+
+class Truth:
+    """One group."""
+
+    def __init__(self, group_id: str) -> None:
+        """Begin before the group is there."""
+        self.group_id = group_id
+        self.asked: dict[int, Operation] = {}
+        self.causes: dict[int, str] = {}
+        """Number of a LeaveGroup -> why the client really left; clients tell it, the log may not."""
+        self.lives: list[Life] = []
+        self.rebalances: list[TrueRebalance] = []
+        self.loads: list[int] = []
+        self.pending_expired: list[int] = []
+        self._alive: dict[str, Life] = {}
+        self._at: list[int] = []
+        self._views: list[View | None] = []
+
+    # --- taking note
+
+    def note(
+        self, happenings: list[Happening], view: View | None, operation: Operation | None, at_ms: int = -1
+    ) -> None:
+        """Take a step of the coordinator: what happened in it, and how the group is after it."""
+        actor = ""
+        for one in happenings:
+            actor = self._happened(one, operation, actor)
+        if happenings:
+            at_ms = max(at_ms, happenings[-1].at_ms)
+        if isinstance(operation, Join) and self.rebalances and view is not None:
+            self._joined(operation, view, at_ms)
+        if any(one.kind == "loaded" for one in happenings):
+            self._loaded(view, at_ms)
+        if at_ms >= 0 and (not self._views or self._views[-1] != view):
+            self._at.append(at_ms)
+            self._views.append(view)
+        if view is not None:
+            for member in view.members:
+                if member.member_id in self._alive:
+                    self._alive[member.member_id].session_timeout_ms = member.session_timeout_ms
+
+    def _happened(self, one: Happening, operation: Operation | None, actor: str) -> str:
+        kind = one.kind
+        if kind == "member_added":
+            self._begin(one.member_id, one.at_ms, one.detail)
+            return one.member_id
+        if kind == "member_replaced":
+            old = self._alive.get(one.detail)
+            self._end(one.detail, one.at_ms, "static_replaced")
+            self._begin(one.member_id, one.at_ms, old.instance_id if old else "")
+            return one.member_id
+        if kind in END_CAUSES:
+            cause = END_CAUSES[kind]
+            if kind == "left" and isinstance(operation, Leave):
+                cause = self.causes.get(operation.number, "left")
+            self._end(one.member_id, one.at_ms, cause)
+            if kind == "rebalance_timeout" and self.rebalances:
+                self.rebalances[-1].dropped.append(one.member_id)
+            return actor or one.member_id
+        if kind == "pending_expired":
+            self.pending_expired.append(one.at_ms)
+        elif kind == "state":
+            self._moved(one, operation, actor)
+        elif kind == "generation":
+            current = self.rebalances[-1]
+            current.joined_at_ms = one.at_ms
+            current.generation_after = int(one.detail)
+        elif kind == "loaded":
+            self.loads.append(one.at_ms)
+        return actor
+
+    def _moved(self, one: Happening, operation: Operation | None, actor: str) -> None:
+        moved, _, why = one.detail.partition(": ")
+        to = moved.partition(" to ")[2]
+        if to == GroupState.PREPARING:
+            trigger = next(trigger for words, trigger in WHY if why.startswith(words))
+            if not actor and isinstance(operation, Join):
+                actor = operation.member_id
+            before = self.rebalances[-1].generation_after if self.rebalances else 0
+            if self.rebalances and self.rebalances[-1].generation_after < 0:
+                before = self.rebalances[-1].generation_before
+            if trigger == "member_left" and actor:
+                cause = next(life.cause for life in reversed(self.lives) if life.member_id == actor)
+                trigger = {"left": "member_left"}.get(cause, cause)
+            self.rebalances.append(TrueRebalance(one.at_ms, trigger, actor, before))
+        elif to == GroupState.STABLE and self.rebalances:
+            self.rebalances[-1].assigned_at_ms = one.at_ms
+
+    def _joined(self, operation: Join, view: View, at_ms: int) -> None:
+        current = self.rebalances[-1]
+        member_id = operation.member_id
+        if not member_id or member_id not in self._alive:
+            member_id = operation.new_id
+        waits = {member.member_id for member in view.members if member.waits_for_join}
+        if member_id in waits or current.joined_at_ms == at_ms:
+            current.joins.setdefault(member_id, at_ms)
+
+    def _loaded(self, view: View | None, at_ms: int) -> None:
+        there = {} if view is None else {member.member_id: member for member in view.members}
+        for member_id in list(self._alive):
+            if member_id not in there:
+                self._end(member_id, at_ms, "lost_at_load")
+        for member_id, member in there.items():
+            if member_id not in self._alive:
+                self._begin(member_id, at_ms, member.group_instance_id or "")
+
+    def _begin(self, member_id: str, at_ms: int, instance_id: str) -> None:
+        life = self._alive[member_id] = Life(member_id, at_ms, instance_id=instance_id)
+        self.lives.append(life)
+
+    def _end(self, member_id: str, at_ms: int, cause: str) -> None:
+        life = self._alive.pop(member_id, None)
+        if life is not None:
+            life.ended_at_ms, life.cause = at_ms, cause
+
+    # --- asking
+
+    def view_at(self, at_ms: float) -> View | None:
+        """The group at an instant, after what happened at it."""
+        place = bisect_right(self._at, at_ms) - 1
+        return self._views[place] if place >= 0 else None
+
+    def member_at(self, member_id: str, at_ms: float) -> MemberView | None:
+        """A member at an instant, None when it is none."""
+        view = self.view_at(at_ms)
+        if view is None:
+            return None
+        return next((member for member in view.members if member.member_id == member_id), None)
+
+    def states_between(self, from_ms: float, to_ms: float) -> set[str]:
+        """States the group was in during a stretch of time."""
+        first, last = bisect_right(self._at, from_ms), bisect_right(self._at, to_ms)
+        views = [self.view_at(from_ms), *self._views[first:last]]
+        return {view.state if view else str(GroupState.DEAD) for view in views}
+
+    def changes_between(self, from_ms: float, to_ms: float) -> bool:
+        """Whether the state or the generation changes in a stretch of time."""
+        first = self.view_at(from_ms)
+        state = (first.state, first.generation_id) if first else None
+        for at_ms, view in zip(self._at, self._views, strict=True):
+            if from_ms < at_ms <= to_ms and ((view.state, view.generation_id) if view else None) != state:
+                return True
+        return False
