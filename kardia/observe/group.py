@@ -191,6 +191,8 @@ class Group:
     """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
     prepared_reason: str = ""
     loaded_at: float = NEVER
+    moved_at: float = NEVER
+    """When its broker last answered that it does not lead the group; its next answer shows that it loaded it again."""
     empty_at: float = NEVER
     """Instant of the last record that says the group has no members."""
 

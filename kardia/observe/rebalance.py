@@ -325,9 +325,7 @@ def _left_in_this_instant(observer: Facts, group: Group, current: Rebalance) -> 
     return [
         over
         for over in map(group.ended.get, sorted(member_ids))
-        if over is not None
-        and over.cause in LEFT
-        and over.ended_at >= current.joined_at - observer.settings.burst_ms
+        if over is not None and over.cause in LEFT and over.ended_at >= current.joined_at - observer.settings.burst_ms
     ]
 
 

@@ -229,6 +229,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     member.seen_joining = True
     member.overdue = False
+    if member.session_prediction_at >= 0:
+        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at)
     if member.generation_first < 0:
         member.generation_first = open_rebalance.generation_after
     if member.armed_at < open_rebalance.joined_at:
