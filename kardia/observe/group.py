@@ -141,6 +141,8 @@ class Rebalance:
     listed: list[list[str]] | None = None
     """Members in the leader's answer: [member id, instance id]."""
     members_before: int = -1
+    left_after: list[list[Any]] = field(default_factory=list)
+    """Who left right after the join phase ended: [member id, at, cause, reason, certainty]."""
     caused_by: float = NEVER
     """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)

@@ -101,11 +101,11 @@ def rebalance_row(
         rebalance.leader or None,
         rebalance.protocol_name or None,
         known(rebalance.caused_by),
-        lost_s(group, rebalance),
+        lost_s(rebalance),
     )
 
 
-def lost_s(group: Group, rebalance: Rebalance) -> int | None:
+def lost_s(rebalance: Rebalance) -> int | None:
     """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
     member that came later, to the leader's assignment. None while it lasts, or where the start is not known."""
     if rebalance.assigned_at < 0 or rebalance.started_at < 0:

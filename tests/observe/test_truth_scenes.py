@@ -26,25 +26,25 @@ def test_a_leave_in_the_instant_of_a_join_burst_came_before_it_if_its_member_is_
     scene = stable("a", "b")
     scene.heartbeats(6_000, 7_000, "a", "b")
     scene.heartbeat(9_000, "a", error=27)
-    scene.leave(20_000, "b", reason="the consumer is being closed")
-    scene.joined(20_000, 2, {"a": 9_100, "c": 8_000}, first=("c",))
-    scene.synced(20_010, "a", "c")
-    scene.tick(22_000)
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    scene.joined(12_000, 2, {"a": 9_100, "c": 8_000}, first=("c",))
+    scene.synced(12_010, "a", "c")
+    scene.tick(14_000)
     known = scene.known()
-    assert known.ended() == {"b": (20_000, "left", "exact")}
+    assert known.ended() == {"b": (12_000, "left", "exact")}
     assert [row["generation_after"] for row in known.rebalances()] == [1, 2]
 
 
 def test_a_leave_in_the_instant_of_a_join_burst_came_after_it_if_its_member_is_listed() -> None:
     scene = stable("a", "b")
     scene.heartbeats(6_000, 7_000, "a", "b")
-    scene.leave(20_000, "b", reason="the consumer is being closed")
-    scene.joined(20_000, 2, {"a": 9_100, "b": 9_200, "c": 8_000}, first=("c",))
-    scene.joined(20_500, 3, {"a": 20_100, "c": 20_200})
-    scene.synced(20_510, "a", "c")
-    scene.tick(22_000)
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    scene.joined(12_000, 2, {"a": 9_100, "b": 9_200, "c": 8_000}, first=("c",))
+    scene.joined(12_500, 3, {"a": 12_100, "c": 12_200})
+    scene.synced(12_510, "a", "c")
+    scene.tick(14_000)
     known = scene.known()
-    assert known.ended()["b"] == (20_000, "left", "exact")
+    assert known.ended()["b"] == (12_000, "left", "exact")
     assert [row["trigger"] for row in known.rebalances()] == ["member_joined", "member_joined", "member_left"]
 
 
@@ -109,16 +109,16 @@ def test_nobody_rejoined_in_time_and_the_group_is_empty_when_the_rebalance_timeo
 
 
 def test_an_earlier_start_found_later_corrects_the_history_of_states() -> None:
-    """A newcomer waited unseen since 8,000; first an eviction was seen, 8 s after."""
+    """A newcomer waited unseen since 14,000; first an eviction was seen, 2 s after."""
     scene = stable("a", "b")
     scene.heartbeat(6_000, "b")
-    scene.heartbeat(6_000, "a")
+    scene.heartbeat(13_500, "a")
     scene.heartbeat(16_500, "a", error=27)
-    scene.joined(17_000, 2, {"a": 16_900, "n": 8_000}, first=("n",))
+    scene.joined(17_000, 2, {"a": 16_900, "n": 14_000}, first=("n",))
     scene.synced(17_010, "a", "n")
     scene.tick(19_000)
     known = scene.known()
-    assert (8_000, "Stable", "PreparingRebalance", "member_joined") in group_rows(known)
+    assert (14_000, "Stable", "PreparingRebalance", "member_joined") in group_rows(known)
 
 
 def test_a_confirmed_eviction_is_confirmed_in_the_transitions_too() -> None:
@@ -167,7 +167,7 @@ def test_a_group_goes_on_in_the_log_of_the_broker_that_it_moved_to() -> None:
 def test_what_a_rebalance_cost_is_counted_in_seconds_of_members() -> None:
     scene = stable("a", "b")
     scene.heartbeats(6_000, 7_000, "a", "b")
-    scene.joined(18_000, 2, {"a": 9_100, "b": 17_900, "n": 8_000}, first=("n",))
-    scene.synced(18_000, "a", "b", "n")
-    scene.tick(20_000)
-    assert scene.known().rebalances()[-1]["member_seconds_lost"] == 30
+    scene.joined(15_000, 2, {"a": 9_100, "b": 14_900, "n": 8_000}, first=("n",))
+    scene.synced(15_000, "a", "b", "n")
+    scene.tick(17_000)
+    assert scene.known().rebalances()[-1]["member_seconds_lost"] == 21

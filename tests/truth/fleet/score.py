@@ -207,7 +207,7 @@ def _triggers(truth: Truth, one: TrueRebalance) -> set[str]:
 
 def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any]) -> None:
     """The longest waited for: who never came, else who joined last."""
-    waited = {member_id: one.joined_at_ms - one.started_at_ms for member_id in one.dropped}
+    waited = dict.fromkeys(one.dropped, one.joined_at_ms - one.started_at_ms)
     waited |= {
         member_id: at_ms - one.started_at_ms for member_id, at_ms in one.joins.items() if member_id not in waited
     }
