@@ -233,8 +233,7 @@ class Facts:
         known_at = self.known_at(group)
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
-        # While a rebalance is prepared, a member may be silent because it waits in a JoinGroup that is not seen yet.
-        certainty = "inferred" if kind == "session" and group.state != GroupState.PREPARING else "provisional"
+        certainty = "inferred" if kind == "session" and deadlines.surely_silent(group, member) else "provisional"
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,
