@@ -172,7 +172,8 @@ REBALANCES = Table(
 
 TRANSITIONS = Table(
     "transitions",
-    "one row per change of a group's state or of a member's membership; never corrected, written when settled",
+    "one row per change of a group's state or of a member's membership, and of what was found later: Absent to Absent "
+    "confirms or corrects an end, Stable to Stable is a load",
     ("cluster_id", "group_id", "seq"),
     COMMON
     + (

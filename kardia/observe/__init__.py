@@ -3,7 +3,8 @@
 `Observer` holds everything known about the groups of one lane. It is fed events and pulled for rows; it reads no clock:
 the time comes from the events and from ticks ("everything up to T has been read"). Reading order: `intake` (each event
 once), `observer` (the loop), `quiet` (the same for many at a time), `group` (what is held), `facts` (memory and mouth),
-`requests` (what an answer means), `expiry` and `deadlines` (what silence means), `rebalance` (the ledger), `lives`,
+`requests` (what an answer means), `expiry` and `deadlines` (what silence means), `rebalance` with
+`phases`, `timeouts` and `ledger` (how one begins, ends and is told), `lives`,
 `leaves` and `polls` (what a client's behaviour means), `records` (what the offsets topic and server.log add), `rows`.
 """
 

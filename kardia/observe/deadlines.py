@@ -71,6 +71,14 @@ def believed_silent(group: Group, member: Member) -> bool:
     return not (group.state == GroupState.PREPARING and member.told_at >= 0 and len(group.members) > 1)
 
 
+def surely_silent(group: Group, member: Member) -> bool:
+    """Whether a silent member cannot be waiting in a JoinGroup that is not seen yet: it is alone, or others were
+    answered as in a Stable group when its next heartbeat was overdue."""
+    if group.state == GroupState.PREPARING:
+        return False
+    return len(group.members) == 1 or group.steady_at >= member.armed_at + member.habit_ms
+
+
 def may_be_waiting(group: Group, member: Member, now: float) -> bool:
     """Whether a member may sit in a JoinGroup that is not answered yet, which hides its polls and its heartbeats."""
     if group.state == GroupState.STABLE:

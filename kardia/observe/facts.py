@@ -51,6 +51,8 @@ class Facts:
             group = self.groups[event.group_id] = Group(event.group_id, event.shard)
         if group.broker != self.broker and self.broker and event.error_code not in COORDINATOR_MOVED:
             self._switch(group, event)
+        elif group.moved_at >= 0 and event.error_code not in COORDINATOR_MOVED and event.handled_at_ms > group.moved_at:
+            self.reload(group, event.handled_at_ms, "inferred")
         return group
 
     def _switch(self, group: Group, event: Event) -> None:
@@ -67,6 +69,7 @@ class Facts:
     def reload(self, group: Group, at: float, certainty: str) -> None:
         """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
         group.loaded_at = at
+        group.moved_at = NEVER
         if group.rebalance is not None and not group.rebalance.settled:
             group.rebalance = None
         if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
@@ -83,7 +86,7 @@ class Facts:
     def moved(self, group: Group, at: float) -> None:
         """This broker does not lead the group: nothing about the member follows; what it said last stands."""
         if group.broker == self.broker:
-            group.loaded_at = max(group.loaded_at, at)
+            group.loaded_at = group.moved_at = max(group.loaded_at, at)
 
     def silent_at(self, broker: str, at: float) -> bool:
         """Whether nothing at all was logged by the broker around an instant: it may have been down."""
@@ -230,8 +233,7 @@ class Facts:
         known_at = self.known_at(group)
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
-        # While a rebalance is prepared, a member may be silent because it waits in a JoinGroup that is not seen yet.
-        certainty = "inferred" if kind == "session" and group.state != GroupState.PREPARING else "provisional"
+        certainty = "inferred" if kind == "session" and deadlines.surely_silent(group, member) else "provisional"
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,

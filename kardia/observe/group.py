@@ -141,6 +141,8 @@ class Rebalance:
     listed: list[list[str]] | None = None
     """Members in the leader's answer: [member id, instance id]."""
     members_before: int = -1
+    left_after: list[list[Any]] = field(default_factory=list)
+    """Who left right after the join phase ended: [member id, at, cause, reason, certainty]."""
     caused_by: float = NEVER
     """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)
@@ -191,6 +193,8 @@ class Group:
     """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
     prepared_reason: str = ""
     loaded_at: float = NEVER
+    moved_at: float = NEVER
+    """When its broker last answered that it does not lead the group; its next answer shows that it loaded it again."""
     empty_at: float = NEVER
     """Instant of the last record that says the group has no members."""
 

@@ -16,7 +16,7 @@ from typing import Any
 from kardia.events import Event, Kind
 from kardia.model.sessions import Coordinator
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, expiry, quiet, rebalance, records, requests, rows
+from kardia.observe import deadlines, expiry, phases, quiet, rebalance, records, requests, rows, timeouts
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.intake import COUNTS, Intake, Stream, effect_at
@@ -155,7 +155,7 @@ class Observer(Intake):
         group = self.groups.get(event.group_id)
         if group is None or event.kind == Kind.JOIN or group.broker != self.broker:
             return False
-        if not rebalance.in_burst(self, group, at):
+        if not phases.in_burst(self, group, at):
             return False
         group.deferred.append(event)
         return True
@@ -243,13 +243,13 @@ class Observer(Intake):
         elif kind == "burst":
             self._handle_deferred(group)
         elif kind == "drop":
-            rebalance.on_join_timer(self, group, key, due)
+            timeouts.on_join_timer(self, group, key, due)
         elif kind == "unsynced":
-            rebalance.on_sync_timer(self, group, key, due)
+            timeouts.on_sync_timer(self, group, key, due)
         elif kind == "silent":
-            rebalance.conclude_silent(self, group, due - self.settings.burst_ms)
+            timeouts.conclude_silent(self, group, due - self.settings.burst_ms)
         elif kind == "gone":
-            rebalance.conclude_gone(self, group, key, due - self.settings.settle_ms)
+            timeouts.conclude_gone(self, group, key, due - self.settings.settle_ms)
         elif kind == "empty":
             records.conclude_empty(self, group, int(key))
         elif key in group.pending and group.pending[key][0] <= due:

@@ -8,19 +8,12 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 
 from __future__ import annotations
 
-from typing import Any
-
 from kardia.model.states import GroupState
 from kardia.observe import lives
-from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
-
-STAMP_MS = 2.0
-"""Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
-
-MAX_STRAGGLERS = 50
-"""Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
+from kardia.observe.ledger import emit, follows_from, remember
+from kardia.observe.phases import STAMP_MS, sync_deadline, unsynced, watch_join_timer, watch_sync_timer
 
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 """Causes of an end by LeaveGroup."""
@@ -35,17 +28,6 @@ _CAUSE_TO_TRIGGER = {
 }
 
 
-def in_burst(observer: Facts, group: Group, at: float) -> bool:
-    """Whether the answers of a join burst may still be coming in."""
-    current = group.rebalance
-    return (
-        current is not None
-        and not current.settled
-        and current.joined_at >= 0
-        and at <= current.joined_at + observer.settings.burst_ms
-    )
-
-
 def end_member(
     observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str
 ) -> None:
@@ -58,10 +40,10 @@ def end_member(
     trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
     current = group.rebalance
-    if group.state == GroupState.PREPARING and current is not None and current.cause is None and cause in LEFT:
-        if current.joined_at < 0 and abs(at - current.told_at) <= STAMP_MS:
-            current.cause = why  # others were told of the rebalance in the same instant
-            current.started_at = at
+    unexplained = current is not None and current.cause is None and current.joined_at < 0
+    if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEFT:
+        near = abs(at - current.told_at) <= STAMP_MS  # others were told of the rebalance in the same instant
+        current.cause, current.started_at = (why, at) if near else (None, NEVER)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
         begin(observer, group, why, NEVER, len(group.members) + 1)
     if not group.members and group.state == GroupState.PREPARING and group.whole and not group.pending:
@@ -124,82 +106,6 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
                 end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
     else:
         begin(observer, group, None, at, len(group.members))
-
-
-def conclude_silent(observer: Facts, group: Group, at: float) -> None:
-    """Followers were sent back at `at`: a member that was not, and whose session had run out by then, is the cause."""
-    current = group.rebalance
-    if current is None or current.cause is not None or group.state != GroupState.PREPARING:
-        return
-    silent = [member for member in group.members.values() if 0 <= member.deadline <= at + STAMP_MS]
-    why = "session_expired"
-    if not silent and group.unsynced_at >= 0:
-        why = "sync_timeout"
-        silent = [member for member in unsynced(group) if member.told_at < 0]
-    if not silent:
-        return
-    first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
-    began = min(first.deadline if why == "session_expired" else group.unsynced_at, at)
-    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", "inferred")
-    current.started_at = current.told_start = began
-    current.told_from = group.told_state
-    for member in silent if why == "sync_timeout" else [first]:
-        lives.end(observer, group, member, began, why, "", "inferred")
-    observer.move(group, began, GroupState.PREPARING, why, "inferred")
-    watch_join_timer(observer, group, current)
-
-
-def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
-    """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
-    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
-    if current.started_at >= 0 and longest > 0:
-        observer.schedule(group, current.started_at + longest + GRACE_MS, "drop", str(current.generation_before))
-
-
-def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
-    """The rebalance timeout is over and no JoinGroup was answered: nobody had rejoined. Dynamic members are dropped."""
-    current, at = group.rebalance, due - GRACE_MS
-    if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
-        return
-    if current.joined_at >= 0 or observer.silent_at(group.broker, at):
-        return
-    for member in sorted(group.members.values(), key=lambda one: one.member_id):
-        if not member.instance_id and member.armed_at <= at:
-            end_member(observer, group, member, at, "rebalance_timeout", "", "inferred")
-
-
-def watch_sync_timer(observer: Facts, group: Group) -> None:
-    """Look again when the time for SyncGroup is over."""
-    due = sync_deadline(group)
-    if due >= 0:
-        observer.schedule(group, due + GRACE_MS, "unsynced", str(group.generation))
-
-
-def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
-    """The time for SyncGroup is over and the leader has sent none, else its group were Stable: it is removed."""
-    at = due - GRACE_MS
-    leader = group.members.get(group.leader)
-    current = group.rebalance
-    completing = group.state == GroupState.COMPLETING and key == str(group.generation)
-    if current is None or group.handed_out_at >= current.joined_at or group.instances:
-        return  # somebody may have joined since: that begins a rebalance, unseen, and ends this timer
-    if completing and leader is not None and not observer.silent_at(group.broker, at):
-        end_member(observer, group, leader, at, "sync_timeout", "", "inferred")
-
-
-def unsynced(group: Group) -> list[Member]:
-    """Members of this generation whose SyncGroup was never answered, by id. A waiting one is not seen either."""
-    members = sorted(group.members.values(), key=lambda item: item.member_id)
-    return [member for member in members if member.synced_generation != group.generation]
-
-
-def sync_deadline(group: Group) -> float:
-    """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
-    current = group.rebalance
-    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
-    if current is None or current.joined_at < 0 or current.generation_after != group.generation or longest <= 0:
-        return NEVER
-    return current.joined_at + longest
 
 
 def on_contradicted(observer: Facts, group: Group, at: float) -> None:
@@ -285,7 +191,6 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     current.settled = True
     joined_at = current.joined_at
     joins = {join.member_id: join for join in current.joins}
-    left_after = _left_in_this_instant(observer, group, current)
     if current.listed is not None:
         listed = {entry[0]: entry[1] for entry in current.listed}
         for member_id, instance_id in listed.items():
@@ -312,23 +217,19 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     emit(observer, group, current)
     if group.rebalance is current and current.assigned_at < 0:
         watch_sync_timer(observer, group)
-    for over in left_after:
-        member = group.members.get(over.member.member_id)
-        if member is not None:
-            end_member(observer, group, member, max(over.ended_at, joined_at), over.cause, over.reason, over.certainty)
+    for member_id, at, cause, reason, certainty in current.left_after:
+        again = group.members.get(member_id)
+        if again is not None:
+            end_member(observer, group, again, at, cause, reason, certainty)
+    current.left_after.clear()
 
 
-def _left_in_this_instant(observer: Facts, group: Group, current: Rebalance) -> list[Ended]:
-    """Those who asked to leave right before the join phase ended and are in the new generation all the same: they left
-    right after it, and the order of the two was lost in the stamps."""
-    member_ids = {join.member_id for join in current.joins} | {entry[0] for entry in current.listed or ()}
-    return [
-        over
-        for over in map(group.ended.get, sorted(member_ids))
-        if over is not None
-        and over.cause in LEFT
-        and over.ended_at >= current.joined_at - observer.settings.burst_ms
-    ]
+def note_left_after(observer: Facts, current: Rebalance, over: Ended) -> None:
+    """Somebody who asked to leave in the instant in which the join phase ended is in the new generation all the same:
+    it left right after, and the order of the two was lost in the stamps."""
+    if over.cause in LEFT and over.ended_at >= current.joined_at - observer.settings.burst_ms:
+        at = max(over.ended_at, current.joined_at)
+        current.left_after.append([over.member.member_id, at, over.cause, over.reason, over.certainty])
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at: float) -> None:
@@ -336,6 +237,8 @@ def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str,
     over = group.ended.get(member_id)
     if over is not None:
         observer.divergences += 1
+        if group.rebalance is not None:
+            note_left_after(observer, group.rebalance, over)
         lives.reinstate(observer, group, over, joined_at)
         return
     member = Member(member_id, joined_at, instance_id=instance_id, armed_at=joined_at)
@@ -513,14 +416,6 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
 
 
-def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
-    """A moment after the coordinator said that it does not know a member: nothing has shown why."""
-    member = group.members.get(member_id)
-    if member is not None and member.armed_at < at:
-        observer.divergences += 1
-        end_member(observer, group, member, at, "unknown", "", "unknown")
-
-
 def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
     """Another process took the instance id. Its JoinGroup waits, else it would have been seen; when it is answered it
     tells the instant, and corrects this one."""
@@ -542,59 +437,3 @@ def on_deleted(observer: Facts, group: Group, at: float) -> None:
     group.rebalance = None
     group.pending.clear()
     group.whole = True
-
-
-def predict_straggler(observer: Facts, group: Group, member: Member, at: float) -> None:
-    """A member that still heartbeats and does not rejoin will be dropped when the rebalance timeout is over."""
-    current = group.rebalance
-    if current is None or group.state != GroupState.PREPARING or member.rebalance_prediction_at >= 0:
-        return
-    began = current.started_at if current.started_at >= 0 else current.told_at
-    longest = max(other.rebalance_ms for other in group.members.values())
-    if longest > 0 and not member.instance_id and at - began >= observer.settings.prediction_share * longest:
-        member.rebalance_prediction_at = at
-        member.rebalance_prediction_deadline = began + longest
-        observer.emit_prediction(group, member, "rebalance", "open", NEVER)
-
-
-def remember(group: Group) -> None:
-    """Keep of the rebalance that another one follows what `follows_from` asks for."""
-    current = group.rebalance
-    if current is not None and current.started_at >= 0:
-        dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
-        group.previous = [current.started_at, current.assigned_at, current.generation_after, dropped]
-
-
-def follows_from(group: Group, current: Rebalance) -> float:
-    """Start of the rebalance before, if this one began because of it: it was cut short before its assignment by one of
-    its own members, a client that it dropped came back, or members gave partitions up and joined once more."""
-    cause = current.cause
-    if cause is None or not group.previous or group.previous[2] != current.generation_before:
-        return NEVER
-    started_at, assigned_at, _, dropped = group.previous
-    cut_short = assigned_at < 0 and cause.trigger in ("session_expired", "sync_timeout")
-    second_round = cause.reason.startswith("need to revoke partitions")
-    return float(started_at) if cut_short or second_round or cause.client_id in dropped else NEVER
-
-
-def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
-    """Who was waited for, the longest first: the last to join, everybody later than a moment, those who never came."""
-    entries = [
-        {"member_id": member_id, "client_id": client_id, "waited_ms": waited_ms, "joined": False}
-        for member_id, client_id, waited_ms in current.removed
-    ]
-    joined = sorted(current.joins, key=lambda join: -join.handled_at)
-    for place, join in enumerate(joined):
-        waited_ms = int(join.handled_at - current.started_at)
-        first_of_several = place == 0 and len(joined) > 1
-        if join.member_id in group.members and (first_of_several or waited_ms >= observer.settings.straggler_ms):
-            entries.append(
-                {"member_id": join.member_id, "client_id": join.client_id, "waited_ms": waited_ms, "joined": True}
-            )
-    return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
-
-
-def emit(observer: Facts, group: Group, current: Rebalance) -> None:
-    """Write what is known about a rebalance."""
-    certainty = current.cause.certainty if current.cause is not None else "unknown"
-    observer.emit_rebalance(group, current, stragglers(observer, group, current), certainty)

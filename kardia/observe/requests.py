@@ -11,7 +11,7 @@ from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.libraries import recognise
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import leaves, lives, polls, rebalance
+from kardia.observe import leaves, lives, polls, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 
@@ -42,7 +42,7 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         renew(observer, group, member, at)
         if member.told_at < 0:
             member.told_at = at
-        rebalance.predict_straggler(observer, group, member, at)
+        timeouts.predict_straggler(observer, group, member, at)
     else:
         on_refused(observer, group, event, at)
 
@@ -216,6 +216,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         over = group.ended.get(member_id)
         if over is not None and event.member_id:  # an id is never handed out twice, and an evicted one is answered 25
             observer.divergences += 1
+            rebalance.note_left_after(observer, open_rebalance, over)
             member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
             is_new = False
         else:
@@ -229,6 +230,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     member.seen_joining = True
     member.overdue = False
+    if member.session_prediction_at >= 0:
+        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at)
     if member.generation_first < 0:
         member.generation_first = open_rebalance.generation_after
     if member.armed_at < open_rebalance.joined_at:

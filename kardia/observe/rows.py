@@ -101,11 +101,11 @@ def rebalance_row(
         rebalance.leader or None,
         rebalance.protocol_name or None,
         known(rebalance.caused_by),
-        lost_s(group, rebalance),
+        lost_s(rebalance),
     )
 
 
-def lost_s(group: Group, rebalance: Rebalance) -> int | None:
+def lost_s(rebalance: Rebalance) -> int | None:
     """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
     member that came later, to the leader's assignment. None while it lasts, or where the start is not known."""
     if rebalance.assigned_at < 0 or rebalance.started_at < 0:
@@ -240,8 +240,8 @@ def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
 
 def _certainty(group: Group, member: Member, now: float) -> str:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
-    if _in_between(group) or _sync_ran_out(group, member, now):
-        return "provisional"
+    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.loaded_at:
+        return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
     if member.instance_id:
         return "inferred" if now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
     return "exact"

@@ -154,9 +154,9 @@ class Broker:
     def _answered(self, answer: Answer, operation: Operation | None, recorded: bool) -> None:
         asked = self._asked.pop(answer.number)
         linger_ms = 0.0
-        if self.java and operation is asked.operation:
-            if isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join) and recorded):
-                linger_ms = self.world.random.uniform(4.0, 9.0)
+        writes = isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join) and recorded)
+        if self.java and operation is asked.operation and writes:
+            linger_ms = self.world.random.uniform(4.0, 9.0)
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
 
     def _finish(self, asked: Asked, answer: Answer | None) -> None:

@@ -267,10 +267,9 @@ class Client:
             elif self.state == "syncing":
                 self.state = "joining"
                 self._when_polled(lambda: self._join("group is already rebalancing"))
-        elif error in (14, 15, 16):
-            if self.state == "syncing":
-                self.state = "joining"
-                self._later(100.0, lambda: self._join("rebalance failed due to NotCoordinatorException"))
+        elif error in (14, 15, 16) and self.state == "syncing":
+            self.state = "joining"
+            self._later(100.0, lambda: self._join("rebalance failed due to NotCoordinatorException"))
 
     def _rejoin_at_poll(self) -> None:
         def rejoin() -> None:

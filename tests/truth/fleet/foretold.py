@@ -1,8 +1,9 @@
 """Predictions of session timeouts against what happened: recall, precision at half of the timeout, lead.
 
 Recall counts members whose silence lasted until they were evicted. Inside a rebalance silence is no evidence, because
-a member may wait in a JoinGroup or SyncGroup that is logged when it is answered: those are counted apart. Precision is that of the predictions that were open
-when half of the timeout had passed in silence: each came true, or the member was heard again after a real silence.
+a member may wait in a JoinGroup or SyncGroup that is logged when it is answered: those are counted apart. Precision
+is that of the predictions that were open when half of the timeout had passed in silence: each came true, or the member
+was heard again after a real silence.
 """
 
 from __future__ import annotations

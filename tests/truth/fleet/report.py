@@ -31,7 +31,9 @@ class Report:
     def again(self) -> str:
         """The command that plays the same run."""
         reloads = " --reloads" if self.reloads else ""
-        return f"python -m tests.truth.fleet --groups {self.groups} --version {self.version} --seed {self.seed}{reloads}"
+        return (
+            f"python -m tests.truth.fleet --groups {self.groups} --version {self.version} --seed {self.seed}{reloads}"
+        )
 
     def share(self, part: str, whole: str) -> float:
         """Share of one count in another; 1 where there was nothing."""

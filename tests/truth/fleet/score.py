@@ -144,7 +144,9 @@ def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_m
     for generation, one in true.items():
         found = said.get(generation, [])
         if len(found) > 1:
-            text = f"generation {generation} has {len(found)} rows: {[row['started_at_ms'] - START_MS for row in found]}"
+            text = (
+                f"generation {generation} has {len(found)} rows: {[row['started_at_ms'] - START_MS for row in found]}"
+            )
             result.problem("rebalance twice", truth.group_id, one.started_at_ms, text)
         if one.trigger == "sync_timeout" and not one.member_id:
             continue  # of an id left behind by a replaced static member: nobody is removed, nothing shows it
@@ -205,8 +207,10 @@ def _triggers(truth: Truth, one: TrueRebalance) -> set[str]:
 
 def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any]) -> None:
     """The longest waited for: who never came, else who joined last."""
-    waited = {member_id: one.joined_at_ms - one.started_at_ms for member_id in one.dropped}
-    waited |= {member_id: at_ms - one.started_at_ms for member_id, at_ms in one.joins.items() if member_id not in waited}
+    waited = dict.fromkeys(one.dropped, one.joined_at_ms - one.started_at_ms)
+    waited |= {
+        member_id: at_ms - one.started_at_ms for member_id, at_ms in one.joins.items() if member_id not in waited
+    }
     if len(waited) < 2 or max(waited.values()) < 600 or row["trigger"] == "unknown":
         return
     result.count("stragglers")

@@ -78,5 +78,3 @@ def _parsed(text: bytes) -> tuple[list[Event], str]:
 def _add(rows: dict[str, list[Row]], more: dict[str, list[Row]]) -> None:
     for name, some in more.items():
         rows[name].extend(some)
-
-

@@ -1,0 +1,57 @@
+"""What a rebalance leaves in the ledger: whom it waited for, and which rebalance before it it follows from.
+
+Reads what `rebalance` has found out and puts it into its row; decides nothing about members.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.observe.facts import Facts
+from kardia.observe.group import NEVER, Group, Rebalance
+
+MAX_STRAGGLERS = 50
+"""Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
+
+
+def remember(group: Group) -> None:
+    """Keep of the rebalance that another one follows what `follows_from` asks for."""
+    current = group.rebalance
+    if current is not None and current.started_at >= 0:
+        dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
+        group.previous = [current.started_at, current.assigned_at, current.generation_after, dropped]
+
+
+def follows_from(group: Group, current: Rebalance) -> float:
+    """Start of the rebalance before, if this one began because of it: it was cut short before its assignment by one of
+    its own members, a client that it dropped came back, or members gave partitions up and joined once more."""
+    cause = current.cause
+    if cause is None or not group.previous or group.previous[2] != current.generation_before:
+        return NEVER
+    started_at, assigned_at, _, dropped = group.previous
+    cut_short = assigned_at < 0 and cause.trigger in ("session_expired", "sync_timeout")
+    second_round = cause.reason.startswith("need to revoke partitions")
+    return float(started_at) if cut_short or second_round or cause.client_id in dropped else NEVER
+
+
+def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
+    """Who was waited for, the longest first: the last to join, everybody later than a moment, those who never came."""
+    entries = [
+        {"member_id": member_id, "client_id": client_id, "waited_ms": waited_ms, "joined": False}
+        for member_id, client_id, waited_ms in current.removed
+    ]
+    joined = sorted(current.joins, key=lambda join: -join.handled_at)
+    for place, join in enumerate(joined):
+        waited_ms = int(join.handled_at - current.started_at)
+        first_of_several = place == 0 and len(joined) > 1
+        if join.member_id in group.members and (first_of_several or waited_ms >= observer.settings.straggler_ms):
+            entries.append(
+                {"member_id": join.member_id, "client_id": join.client_id, "waited_ms": waited_ms, "joined": True}
+            )
+    return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
+
+
+def emit(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Write what is known about a rebalance."""
+    certainty = current.cause.certainty if current.cause is not None else "unknown"
+    observer.emit_rebalance(group, current, stragglers(observer, group, current), certainty)

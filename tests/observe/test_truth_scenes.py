@@ -1,0 +1,173 @@
+"""Rules that runs of the simulated fleet (`tests.truth.fleet`) led to, each in the shortest history that shows it."""
+
+from __future__ import annotations
+
+from kardia.events import Kind
+from tests.observe.test_scenes import stable
+from tests.support.scene import JAVA_CONNECTION, START, Known, Scene
+from tests.support.stories import named
+
+
+def sent_back(scene: Scene, at: float, member: str, since: float) -> None:
+    """A SyncGroup that waited and is answered 27."""
+    scene._event(Kind.SYNC, at, since=since, member_id=member, generation_id=scene.generation, error_code=27, detail={})
+
+
+def group_rows(known: Known) -> list[tuple[int, str, str, str]]:
+    """(at, from, to, cause) of the group."""
+    return [
+        (row["at_ms"] - int(START), row["from_state"], row["to_state"], row["cause"])
+        for row in named("transitions", known.rows["transitions"])
+        if row["entity"] == "group"
+    ]
+
+
+def test_a_leave_in_the_instant_of_a_join_burst_came_before_it_if_its_member_is_not_listed() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 7_000, "a", "b")
+    scene.heartbeat(9_000, "a", error=27)
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    scene.joined(12_000, 2, {"a": 9_100, "c": 8_000}, first=("c",))
+    scene.synced(12_010, "a", "c")
+    scene.tick(14_000)
+    known = scene.known()
+    assert known.ended() == {"b": (12_000, "left", "exact")}
+    assert [row["generation_after"] for row in known.rebalances()] == [1, 2]
+
+
+def test_a_leave_in_the_instant_of_a_join_burst_came_after_it_if_its_member_is_listed() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 7_000, "a", "b")
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    scene.joined(12_000, 2, {"a": 9_100, "b": 9_200, "c": 8_000}, first=("c",))
+    scene.joined(12_500, 3, {"a": 12_100, "c": 12_200})
+    scene.synced(12_510, "a", "c")
+    scene.tick(14_000)
+    known = scene.known()
+    assert known.ended()["b"] == (12_000, "left", "exact")
+    assert [row["trigger"] for row in known.rebalances()] == ["member_joined", "member_joined", "member_left"]
+
+
+def test_a_group_whose_members_all_died_became_empty_before_somebody_came_back() -> None:
+    """Generation 2 was made when the last session ran out; the newcomer's is 3."""
+    scene = stable("a", "b")
+    scene.heartbeat(5_000, "a")
+    scene.heartbeat(6_000, "b")
+    scene.joined(30_000, 3, {"n": 30_000}, first=("n",))
+    scene.synced(30_010, "n")
+    scene.tick(32_000)
+    known = scene.known()
+    assert known.ended() == {"a": (15_000, "session_expired", "exact"), "b": (16_000, "session_expired", "exact")}
+    assert (16_000, "Empty") in known.states()
+
+
+def test_of_several_silent_followers_the_one_that_is_not_sent_back_was_evicted() -> None:
+    """A waiting SyncGroup protects; when the rebalance begins all that wait are answered 27 in one instant."""
+    scene = Scene()
+    scene.joined(
+        3_000,
+        1,
+        {"a": 0.0, "b": 1.0, "c": 2.0},
+        first=("a", "b", "c"),
+        session_ms={"a": 30_000, "b": 10_000, "c": 10_000},
+    )
+    sent_back(scene, 13_001, "b", 3_100)
+    scene.joined(13_200, 2, {"a": 13_100, "b": 13_150})
+    scene.synced(13_210, "a", "b")
+    scene.tick(16_000)
+    known = scene.known()
+    assert known.ended() == {"c": (13_000, "session_expired", "exact")}
+    assert known.rebalances()[-1]["trigger_member_id"] == "c"
+    assert known.rebalances()[-1]["caused_by_started_at_ms"] == known.rebalances()[0]["started_at_ms"]
+
+
+def test_a_member_that_never_syncs_is_removed_when_the_rebalance_timeout_is_over() -> None:
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=30_000, rebalance_ms=9_000)
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 12_000, "a")
+    scene.heartbeat(12_500, "a", error=27)
+    scene.joined(12_600, 2, {"a": 12_550})
+    scene.synced(12_610, "a")
+    scene.tick(15_000)
+    known = scene.known()
+    assert known.ended()["b"][:2] == (12_000, "sync_timeout")
+    assert known.rebalances()[-1]["trigger"] == "sync_timeout"
+
+
+def test_nobody_rejoined_in_time_and_the_group_is_empty_when_the_rebalance_timeout_is_over() -> None:
+    scene = Scene()
+    scene.joined(
+        3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms={"a": 6_000, "b": 30_000}, rebalance_ms=9_000
+    )
+    scene.synced(3_010, "a", "b")
+    scene.tick(22_000)
+    known = scene.known()
+    assert known.ended()["a"][:2] == (9_010, "session_expired")
+    assert known.ended()["b"][:2] == (18_010, "rebalance_timeout")
+    assert known.states()[-1] == (18_010, "Empty")
+
+
+def test_an_earlier_start_found_later_corrects_the_history_of_states() -> None:
+    """A newcomer waited unseen since 14,000; first an eviction was seen, 2 s after."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(13_500, "a")
+    scene.heartbeat(16_500, "a", error=27)
+    scene.joined(17_000, 2, {"a": 16_900, "n": 14_000}, first=("n",))
+    scene.synced(17_010, "a", "n")
+    scene.tick(19_000)
+    known = scene.known()
+    assert (14_000, "Stable", "PreparingRebalance", "member_joined") in group_rows(known)
+
+
+def test_a_confirmed_eviction_is_confirmed_in_the_transitions_too() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 16_000, "a")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(17_000, "a", error=27)
+    scene.joined(17_100, 2, {"a": 17_050})
+    scene.synced(17_110, "a")
+    scene.tick(20_000)
+    rows = named("transitions", scene.known().rows["transitions"])
+    ends = [row for row in rows if row["member_id"] == "b" and row["to_state"] == "Absent"]
+    assert [row["at_ms"] - START for row in ends] == [16_000] * len(ends)
+    assert ends[-1]["certainty"] == "exact"
+
+
+def test_a_broker_that_refused_a_group_and_answers_again_has_loaded_it() -> None:
+    """Sessions start anew at the load: the silent member's deadline moves, and the load is in the transitions."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(9_000, "a", error=16)
+    scene.heartbeat(9_500, "a")
+    for at in range(12_000, 24_000, 3_000):
+        scene.heartbeat(at, "a", error=0 if at < 19_500 else 27)
+    scene.tick(26_000)
+    known = scene.known()
+    assert (9_500, "Stable", "Stable", "coordinator_loaded") in group_rows(known)
+    assert known.ended()["b"][:2] == (19_500, "session_expired")
+
+
+def test_a_group_goes_on_in_the_log_of_the_broker_that_it_moved_to() -> None:
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeat(6_000, "b")
+    scene.tick(6_500)
+    scene.source, scene.connection = "10.0.0.2:9092/request/one", JAVA_CONNECTION.replace("10.0.0.1", "10.0.0.2")
+    for at in range(9_000, 24_000, 3_000):
+        scene.heartbeat(at, "a", error=0 if at < 19_000 else 27)
+    scene.tick(26_000)
+    known = scene.known()
+    assert known.ended()["b"][:2] == (19_000, "session_expired")
+    assert (9_000, "Stable", "Stable", "coordinator_loaded") in group_rows(known)
+
+
+def test_what_a_rebalance_cost_is_counted_in_seconds_of_members() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 7_000, "a", "b")
+    scene.joined(15_000, 2, {"a": 9_100, "b": 14_900, "n": 8_000}, first=("n",))
+    scene.synced(15_000, "a", "b", "n")
+    scene.tick(17_000)
+    assert scene.known().rebalances()[-1]["member_seconds_lost"] == 21
