@@ -36,10 +36,8 @@ class Disagreement(NamedTuple):
 
 
 DISAGREEMENTS = (
-    Disagreement("never-syncs", f"{NOT_FOLLOWED}, and the member that goes has no cause"),
     Disagreement("rule-03-waiting-protects", "a JoinGroup answered 25 after five minutes is not taken for the trigger"),
     Disagreement("rule-04-replaced-with-the-old-timeout", NOT_FOLLOWED),
-    Disagreement("rule-06-the-ends-of-phases-are-fixed", f"{NOT_FOLLOWED}, and the member that goes has no cause"),
     Disagreement("rule-10-a-pending-id-leaves", "the LeaveGroup of an unused id is not taken for the trigger", "4."),
     Disagreement(
         "rule-13-the-last-to-rejoin-is-rejected",

@@ -20,6 +20,7 @@ from kardia.model.states import LEGAL_MOVES, GroupState
 from tests.model.context import GROUP, Context, Request
 
 VERSIONS = ("2.0.1", "2.4.1", "2.8.2", "3.9.2", "4.1.2")
+MAX_SIZE = 5
 SESSION_MS, REBALANCE_MS, DELAY_MS = 6_000, 9_000, 1_000
 PROTOCOLS = ((("range", b"1"),), (("range", b"2"),), (("range", b"1"), ("sticky", b"1")))
 
@@ -65,7 +66,7 @@ class History(Context):
     """A context that plays steps and remembers what proves that a member lived."""
 
     def __init__(self, version: str) -> None:
-        super().__init__(version, initial_rebalance_delay_ms=DELAY_MS, group_max_size=5)
+        super().__init__(version, initial_rebalance_delay_ms=DELAY_MS, group_max_size=MAX_SIZE)
         self.alive_at_ms: dict[str, int] = {}
         """Member to the last instant at which a Heartbeat or OffsetCommit of it was accepted."""
         self._names = 0
@@ -267,6 +268,9 @@ def test_a_stable_group_survives_a_move_and_a_second_move_changes_nothing(versio
         history.play(step)
     assume(history.settle())
     before = history.view
+    assume(
+        len(before.members) <= MAX_SIZE
+    )  # an overfull group (old releases let it grow) is prepared when it is loaded
     once = history.move().view
     assert (once.state, once.generation_id) == ("Stable", before.generation_id)
     if version >= "2.8":  # Before 2.6.1 a replaced static member is not recorded and comes back under its old id.

@@ -280,7 +280,10 @@ def test_the_page_about_the_command_line_shows_what_it_says(tmp_path: Path) -> N
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     shown = re.findall(r"^```\n\$ kardia (.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
     assert len(shown) >= 6
+    for name, text in re.findall(r"[Ww]ith this in `([^`]+)`\n\n```\n(.*?)```", page, re.DOTALL):
+        (tmp_path / name).write_text(text)
     for question, output in shown:
-        said = kardia(*question.replace("--tables out", f"--tables {tmp_path / 'out'}").split())
+        words = question.replace("--tables out", f"--tables {tmp_path / 'out'}").split()
+        said = kardia(*(str(tmp_path / word) if (tmp_path / word).is_file() else word for word in words))
         expected, found = (re.sub(r", [^,]+ ago", "", text) for text in (output, said.out))
         assert [line.rstrip() for line in found.splitlines()] == expected.splitlines(), question
