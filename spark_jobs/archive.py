@@ -1,13 +1,14 @@
 """The second query: every accepted event into the table `events`, each id once, written by delta-spark.
 
-    Kafka source (one task per lane, in order of offsets) -> mapInArrow: decode, drop repeats -> append
+    Kafka source (lane after lane in order of offsets, one task) -> mapInArrow: decode, drop repeats -> append
 
 Steps of a batch: (1) the marks after the batch before are read, (2) the rows are appended with the transaction (app_id,
 batch), (3) the marks after this batch are computed from the rows of the table and saved under the batch's number
 (temporary file, sync, rename), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
 Delta skips it, and (3) gives the same marks because it looks at what was written.
 
-Big appends are what delta-spark is good at, and the live tables must not wait for them. This table belongs to the JVM:
+The query runs once a minute, takes what there is, and ends. Big appends are what delta-spark is good at, and the live
+tables must not wait for them. This table belongs to the JVM:
 on a local disk a second engine must not commit to it, so its upkeep is done here as well, between two batches.
 """
 
@@ -36,17 +37,15 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "archive"
-TRIGGER_MS = 10_000
-"""A commit of delta-spark costs a second of CPU whatever its size; nobody waits for this table."""
-
-MAX_RECORDS = 300
-"""Records of one batch: a task of it must not hold a core for much longer than a live batch takes."""
+EVERY_S = 60.0
+"""From the end of one run of the query to the next. Nobody waits for this table, and while a run lasts the live batches
+have less of the processors: every ten seconds cost one live answer in five a second (measured on two cores)."""
 
 KEEP_MARKS = 20
 """Marks of so many batches stay, as many as Spark keeps of its own log."""
 
-UPKEEP_EVERY = 360
-"""Batches between two passes of upkeep, an hour at the usual trigger."""
+UPKEEP_EVERY = 60
+"""Batches between two passes of upkeep, about an hour."""
 
 RETENTION_MS = 7 * 86_400_000
 """How long events are kept, by the newest event's own clock: they name clients, and they are for audit, not for
@@ -177,15 +176,16 @@ def keep(spark: SparkSession, path: str) -> None:
     table.vacuum()
 
 
-def start_archive(
-    records: DataFrame, checkpoint: Checkpoint, archive: Archive, *, trigger_ms: int = TRIGGER_MS, once: bool = False
-) -> StreamingQuery:
-    """Start the query over records with `processor.INPUT_COLUMNS`; it must keep a lane in one task."""
-    writer = (
-        records.writeStream.queryName(NAME)
+def start_archive(records: DataFrame, checkpoint: Checkpoint, archive: Archive) -> StreamingQuery:
+    """Start one run of the query over records with `processor.INPUT_COLUMNS`: it takes all there is now, then ends.
+
+    The source must keep a lane in one partition, in order.
+    """
+    return (
+        records.coalesce(1)  # one core at most: this is the work nobody waits for
+        .writeStream.queryName(NAME)
         .option("checkpointLocation", str(checkpoint.spark_directory))
         .foreachBatch(archive)
+        .trigger(availableNow=True)
+        .start()
     )
-    if once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()

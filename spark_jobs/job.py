@@ -7,6 +7,7 @@ sentence, and nothing has been written when it is made. It knows no rule of the 
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -39,7 +40,10 @@ LOOK_S = 0.2
 ASK_AGAIN_S = 0.5
 
 FAIR = {"spark.scheduler.mode": "FAIR"}
-"""Two queries share the cores; without it a batch of the archive would hold up every live batch behind it."""
+"""Two queries share the cores, each in a pool of its own name: in one pool the jobs of one run before the other's."""
+
+POOL = "spark.scheduler.pool"
+"""Property of the thread that starts a query; the query keeps it."""
 
 
 def run(
@@ -156,17 +160,23 @@ class _Job:
         queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
         self._stack.callback(lambda: stream.stop_all(self._spark))
         queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
-        if settings.archive:
-            queries[archive.NAME] = self._start_archive()
+        archive_due_s = 0.0 if settings.archive else math.inf
+        # Its first run loads a third of the JVM's classes: after the live tables have begun, not beside them.
+        may_archive = self._first_commit.is_set if not settings.once else lambda: True
         self._say(
             f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
             f"next batch {describe(live)['next_batch']}"
         )
         tolerant = settings.accept_loss and not settings.once
         while not self._stop():
+            if archive.NAME not in queries and time.monotonic() >= archive_due_s and may_archive():
+                tolerant_archive = settings.accept_loss and not archive_due_s
+                queries[archive.NAME] = self._start_archive(fail_on_loss=not tolerant_archive)
             for name, (query, end) in list(queries.items()):
                 if self._ended(query, end.failure):
                     del queries[name]
+                    if name == archive.NAME:
+                        archive_due_s = math.inf if settings.once else time.monotonic() + archive.EVERY_S
             if not queries:
                 return
             if tolerant and self._first_commit.is_set():
@@ -184,6 +194,7 @@ class _Job:
 
     def _start_live(self, sink: stream.Sink, *, fail_on_loss: bool) -> StreamingQuery:
         settings = self._settings
+        self._spark.sparkContext.setLocalProperty(POOL, stream.NAME)
         return stream.start_query(
             topic.records(
                 self._spark,
@@ -199,18 +210,20 @@ class _Job:
             until_available=settings.once,
         )
 
-    def _start_archive(self) -> tuple[StreamingQuery, archive.Archive]:
+    def _start_archive(self, *, fail_on_loss: bool) -> tuple[StreamingQuery, archive.Archive]:
+        """Start one run of the archive."""
         settings, checkpoint = self._settings, self._checkpoints[archive.NAME]
         create_or_check(self._spark, settings.tables, EVENTS.name)
+        self._spark.sparkContext.setLocalProperty(POOL, archive.NAME)
         sink = archive.Archive(self._spark, settings.tables, checkpoint, self._reached)
         records = topic.records(
             self._spark,
             settings.bootstrap_server,
             settings.topic,
-            max_records=min(archive.MAX_RECORDS, settings.max_records),
-            fail_on_loss=not settings.accept_loss,
+            max_records=settings.archive_max_records,
+            fail_on_loss=fail_on_loss,
         )
-        return archive.start_archive(records, checkpoint, sink, once=settings.once), sink
+        return archive.start_archive(records, checkpoint, sink), sink
 
     def _ended(self, query: StreamingQuery, failure: BaseException | None) -> bool:
         from pyspark.errors import StreamingQueryException

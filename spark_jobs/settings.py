@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from spark_jobs.topic import MAX_RECORDS_PER_BATCH
+from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 
 
 class StreamSettings(BaseSettings):
@@ -22,11 +22,14 @@ class StreamSettings(BaseSettings):
     checkpoint: Path = Field(description="directory of the checkpoint, on a local or mounted disk")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
-    master: str = Field(default="local[2]", min_length=1, description="Spark master")
+    master: str = Field(default="local[3]", min_length=1, description="Spark master")
     writer: Literal["delta-rs", "delta-spark"] = Field(default="delta-rs", description="who writes the live tables")
     archive: bool = Field(default=True, description="write the table events as well")
     trigger_ms: int = Field(default=0, ge=0, le=3_600_000, description="time between two batches; 0: back to back")
     max_records: int = Field(default=MAX_RECORDS_PER_BATCH, ge=1, description="records of one batch at most")
+    archive_max_records: int = Field(
+        default=MAX_RECORDS_PER_ARCHIVE_BATCH, ge=1, description="the same for the events table"
+    )
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback; 0: none")
     java_options: str | None = Field(default=None, description="options of the driver's JVM instead of the chosen ones")
     new_generation: bool = Field(default=False, description="begin anew at the topic's beginning")

@@ -29,7 +29,7 @@ def stream(
     kafka_version: Annotated[
         str | None, typer.Option("--kafka-version", help="Release of the brokers; recognised if not given.")
     ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="Spark master. [default: local[2]]")] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark master. [default: local[3]]")] = None,
     writer: Annotated[
         Writer | None,
         typer.Option("--writer", help="delta-rs on one machine; delta-spark on a cluster, with --trigger-ms 5000."),

@@ -101,7 +101,12 @@ def run_stream(
     return subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "KARDIA_STREAM_MAX_RECORDS": "12", **(environment or {})},
+        env={
+            **os.environ,
+            "KARDIA_STREAM_MAX_RECORDS": "12",
+            "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "12",
+            **(environment or {}),
+        },
         capture_output=True,
         text=True,
         timeout=timeout_s,

@@ -189,7 +189,7 @@ def test_killed_at_random_instants(kafka: Broker, topic: str, straight: Path, tm
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "KARDIA_STREAM_MAX_RECORDS": "12"}
+    return {**os.environ, "KARDIA_STREAM_MAX_RECORDS": "12", "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "12"}
 
 
 @pytest.fixture
