@@ -42,16 +42,9 @@ class Page(NamedTuple):
 
 def transitions(reader: TableReader, cluster_id: str, group_id: str, window: Window, entity: str | None) -> Page:
     """State history of a group by `seq`, optionally of the group or of its members alone."""
-    where = _of(cluster_id, group_id, window)
-    files: list[Bound] = []
+    where, files = _within(_of(cluster_id, group_id, window), window, "at_ms", "at_ms")
     if entity is not None:
         where &= ds.field("entity") == entity
-    if window.from_ms is not None:
-        where &= ds.field("at_ms") >= window.from_ms
-        files.append(Bound("at_ms", ">=", window.from_ms))
-    if window.to_ms is not None:
-        where &= ds.field("at_ms") < window.to_ms
-        files.append(Bound("at_ms", "<", window.to_ms))
     if window.place.after:
         seq = window.place.after[0]
         where &= ds.field("seq") < seq if window.newest_first else ds.field("seq") > seq
@@ -69,14 +62,7 @@ def transitions(reader: TableReader, cluster_id: str, group_id: str, window: Win
 
 def rebalances(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
     """Rebalances of a group by the instant they began."""
-    where = _of(cluster_id, group_id, window)
-    files: list[Bound] = []
-    if window.from_ms is not None:
-        where &= ds.field("started_at_ms") >= window.from_ms
-        files.append(Bound("started_at_ms", ">=", window.from_ms))
-    if window.to_ms is not None:
-        where &= ds.field("started_at_ms") < window.to_ms
-        files.append(Bound("started_at_ms", "<", window.to_ms))
+    where, files = _within(_of(cluster_id, group_id, window), window, "started_at_ms", "started_at_ms")
     rows = _standing(reader, where, files, max_rows)
     return _page(rows, window, lambda row: (row.started_at_ms, row.generation_before))
 
@@ -89,14 +75,7 @@ def evictions(
     A row that says so is known no earlier than the end, and a life that ended in the window began before its end: both
     are bounds on the rows to read, and neither separates a row from the one that corrects it.
     """
-    where = _of(cluster_id, group_id, window)
-    files: list[Bound] = []
-    if window.from_ms is not None:
-        where &= ds.field("known_at_ms") >= window.from_ms
-        files.append(Bound("known_at_ms", ">=", window.from_ms))
-    if window.to_ms is not None:
-        where &= ds.field("joined_at_ms") < window.to_ms
-        files.append(Bound("joined_at_ms", "<", window.to_ms))
+    where, files = _within(_of(cluster_id, group_id, window), window, "known_at_ms", "joined_at_ms")
     rows = [
         row
         for row in _standing(reader, where, files, max_rows)
@@ -110,14 +89,7 @@ def evictions(
 
 def predictions(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
     """Predictions about members of a group by the instant they were first said, with what became of them."""
-    where = _of(cluster_id, group_id, window)
-    files: list[Bound] = []
-    if window.from_ms is not None:
-        where &= ds.field("predicted_at_ms") >= window.from_ms
-        files.append(Bound("predicted_at_ms", ">=", window.from_ms))
-    if window.to_ms is not None:
-        where &= ds.field("predicted_at_ms") < window.to_ms
-        files.append(Bound("predicted_at_ms", "<", window.to_ms))
+    where, files = _within(_of(cluster_id, group_id, window), window, "predicted_at_ms", "predicted_at_ms")
     rows = _standing(reader, where, files, max_rows)
     return _page(rows, window, lambda row: (row.predicted_at_ms, short(row.member_id), row.kind))
 
@@ -195,6 +167,18 @@ def _of(cluster_id: str, group_id: str, window: Window) -> ds.Expression:
         & (ds.field("group_id") == group_id)
         & (ds.field("batch_id") <= window.place.batch_id)
     )
+
+
+def _within(where: ds.Expression, window: Window, lower: str, upper: str) -> tuple[ds.Expression, list[Bound]]:
+    """Rows whose column `lower` is not before the window and whose `upper` is before its end; and the same of files."""
+    files: list[Bound] = []
+    if window.from_ms is not None:
+        where &= ds.field(lower) >= window.from_ms
+        files.append(Bound(lower, ">=", window.from_ms))
+    if window.to_ms is not None:
+        where &= ds.field(upper) < window.to_ms
+        files.append(Bound(upper, "<", window.to_ms))
+    return where, files
 
 
 def _standing(reader: TableReader, where: ds.Expression, files: list[Bound], max_rows: int) -> list[Any]:

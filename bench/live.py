@@ -27,8 +27,12 @@ from demo.broker import Broker, free_ports
 from kardia.events import DEFAULT_LANES
 
 RATE = 1_500
-SECONDS = 60
-WARM_S = 20
+SECONDS = 120
+"""A whole period of the archive (`spark_jobs.archive.EVERY_S`), so that one of its runs is in what is measured."""
+
+WARM_S = 45
+"""Until the archive's first run, which loads half of the JVM's classes, is over."""
+
 PROBE_EVERY_S = 0.37
 """No multiple of any period in the flow, so that probes meet every phase of it."""
 

@@ -7,7 +7,7 @@ batch), (3) the marks after this batch are computed from the rows of the table a
 (temporary file, sync, rename), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
 Delta skips it, and (3) gives the same marks because it looks at what was written.
 
-The query runs once a minute, takes what there is, and ends. Big appends are what delta-spark is good at, and the live
+The query runs every two minutes, takes what there is, and ends. Big appends are what delta-spark is good at, and the live
 tables must not wait for them. This table belongs to the JVM:
 on a local disk a second engine must not commit to it, so its upkeep is done here as well, between two batches.
 """
@@ -15,6 +15,7 @@ on a local disk a second engine must not commit to it, so its upkeep is done her
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,21 +38,25 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "archive"
-EVERY_S = 60.0
+EVERY_S = 120.0
 """From the end of one run of the query to the next. Nobody waits for this table, and while a run lasts the live batches
-have less of the processors: every ten seconds cost one live answer in five a second (measured on two cores)."""
+have less of the processors: a commit every ten seconds delayed one live answer in five by a second (on two cores)."""
 
 KEEP_MARKS = 20
 """Marks of so many batches stay, as many as Spark keeps of its own log."""
 
-UPKEEP_EVERY = 60
+UPKEEP_EVERY = 30
 """Batches between two passes of upkeep, about an hour."""
 
 RETENTION_MS = 7 * 86_400_000
 """How long events are kept, by the newest event's own clock: they name clients, and they are for audit, not for
 history."""
 
-ROWS_PER_BLOCK = 20_000
+ROWS_PER_BLOCK = 2_000
+
+REST = 4.0
+"""After each block the worker rests so many times as long as the block took it: with what the JVM does with the rows
+the archive then takes half a core while it runs, and the live batches beside it hardly notice."""
 
 LaneMarks = dict[int, Marks]
 """Marks by lane."""
@@ -132,6 +137,7 @@ def decoder(
 
     def decode(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows: list[Row] = []
+        began_s = time.thread_time()
         for block in blocks:
             names = ("lane", "offset", "at_ms", "format", "value")
             for lane, *record in zip(*(block.column(name).to_pylist() for name in names), strict=True):
@@ -139,6 +145,8 @@ def decoder(
                 if len(rows) >= ROWS_PER_BLOCK:
                     yield from to_arrow(EVENTS, rows, batch_id).to_batches()
                     rows = []
+                    time.sleep(REST * (time.thread_time() - began_s))
+                    began_s = time.thread_time()
         if rows:
             yield from to_arrow(EVENTS, rows, batch_id).to_batches()
 

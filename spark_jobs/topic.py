@@ -22,7 +22,7 @@ MAX_RECORDS_PER_BATCH = 1_500
 fixed 0.3 s of a batch, and few enough for two lanes of it to be decoded in 1.5 GB."""
 
 MAX_RECORDS_PER_ARCHIVE_BATCH = 5_000
-"""The same for the archive. A minute of live traffic is one or two batches, because a commit of delta-spark costs a
+"""The same for the archive. Two minutes of live traffic are three batches, because a commit of delta-spark costs a
 second of CPU whatever its size; after a kill in a backlog at most five million events are repeated."""
 
 METADATA_TIMEOUT_S = 30.0

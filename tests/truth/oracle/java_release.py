@@ -10,11 +10,12 @@ from typing import Any
 
 import jpype
 
-from kardia.model.operations import MemberView, View
+from kardia.model.operations import View
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_log import JavaLog, either
 from tests.truth.oracle.jvm import MadeUp, field, jclass
+from tests.truth.oracle.members import member_view
 from tests.truth.oracle.settings import properties
 
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
@@ -171,31 +172,10 @@ class JavaRelease:
         if group is None:
             return None
         sessions = f"heartbeat-{group_id}-"
-        instances = self._instances
-        members = []
-        for member in group.allMembers():
-            member_id = str(member.memberId())
-            if member_id not in instances:
-                instance_id = member.groupInstanceId()
-                instances[member_id] = None if instance_id.isEmpty() else str(instance_id.get())
-            waits_for_join = bool(member.isAwaitingJoin())
-            waits_for_sync = bool(member.isAwaitingSync())
-            is_new = bool(member.isNew())
-            # The timer of a member that waits is set but without effect, unless its first join waits.
-            counts = is_new or not (waits_for_join or waits_for_sync)
-            members.append(
-                MemberView(
-                    member_id,
-                    instances[member_id],
-                    int(member.sessionTimeoutMs()),
-                    int(member.rebalanceTimeoutMs()),
-                    waits_for_join,
-                    waits_for_sync,
-                    is_new,
-                    self._deadline(sessions + member_id) if counts else -1,
-                )
-            )
-        members.sort()
+        members = sorted(
+            member_view(member, self._instances, lambda member_id: self._deadline(sessions + member_id))
+            for member in group.allMembers()
+        )
         pending = [str(member_id) for member_id in self._pending_join.get(group)]
         protocol_type, protocol_name = group.protocolType(), group.protocolName()
         leader = group.leaderOrNull()
