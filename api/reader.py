@@ -80,6 +80,11 @@ class TableReader:
                 log.warning("table.refresh.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
                 raise TableUnreadable([self.name]) from error
 
+    @property
+    def version(self) -> int | None:
+        """Version that `refresh` has brought it to; None before, and after a failure."""
+        return None if self._table is None else int(self._table.version())
+
     def has_moved(self) -> bool:
         """Whether there may be a commit that `refresh` has not seen. Looks at two names, reads nothing."""
         table = self._table

@@ -43,6 +43,8 @@ class Change(NamedTuple):
     troubles: dict[str, ApiError]
     folded: dict[str, int]
     identities: dict[str, str]
+    unread: frozenset[str]
+    """Tables that may hold rows which are not folded yet."""
 
 
 class Store:
@@ -58,6 +60,7 @@ class Store:
         self.looked_at_ms: int | None = None
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
+        self._unread = frozenset(VIEWED)
         self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
 
     # --- looking ----------------------------------------------------------------------------------------------------
@@ -65,17 +68,15 @@ class Store:
     def is_behind(self) -> bool:
         """Whether a look may find something: `progress` is written last in every batch. A full look comes every
         `FULL_LOOK_MS` all the same, for what this cannot see (a log that was cleaned while nobody looked)."""
-        overdue = self.looked_at_ms is None or self.now_ms() - self.looked_at_ms >= FULL_LOOK_MS
-        return overdue or bool(self._troubles) or self.readers["progress"].has_moved()
+        return self._is_overdue() or bool(self._troubles) or self.readers["progress"].has_moved()
+
+    def _is_overdue(self) -> bool:
+        return self.looked_at_ms is None or self.now_ms() - self.looked_at_ms >= FULL_LOOK_MS
 
     def look(self) -> Change:
         """Steps 1 to 3; touches nothing that a request reads."""
         troubles: dict[str, ApiError] = {}
-        for name in ("progress", *VIEWED):
-            try:
-                self.readers[name].refresh()
-            except (TablesMissing, TableUnreadable) as error:
-                troubles[name] = error
+        moved = {name for name in ("progress", *VIEWED) if self._bring_up(name, troubles)}
         identities = {name: reader.identity for name, reader in self.readers.items() if name not in troubles}
         whole = any(self._identities.get(name, identity) != identity for name, identity in identities.items())
         folded = {} if whole else dict(self._folded)
@@ -84,26 +85,47 @@ class Store:
         if whole:
             log.warning("store.view.restarted: a table was made anew under its old name")
         if "progress" in troubles:
-            return Change(rows, trusted, None, troubles, dict(self._folded), dict(self._identities))
+            return self._nothing(troubles, moved)
+        unread = frozenset(VIEWED) if whole else self._unread | moved
         try:
             rows["progress"] = self._new_rows("progress", folded.get("progress", -1), None)
             trusted = max((row.batch_id for row in rows["progress"]), default=trusted)
             folded["progress"] = trusted
             for name in VIEWED:
                 if name not in troubles and folded.get(name, -1) < trusted:
-                    rows[name] = self._new_rows(name, folded.get(name, -1), trusted, rows["progress"])
+                    if name in unread:
+                        rows[name] = self._new_rows(name, folded.get(name, -1), trusted, rows["progress"])
+                        # What has just moved may already hold rows of the batch after the trusted one.
+                        unread = unread if name in moved else unread - {name}
                     folded[name] = trusted
         except (TablesMissing, TableUnreadable) as error:
             # Half a batch is never shown: all of it is read again by the next look.
             troubles[str(error.members["tables"][0])] = error
-            return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities))
+            return self._nothing(troubles, moved)
         shown = self._shown(rows)
         view = None
         if whole or self.current.batch_id < 0:
             # The first fold may be large; it is done here, off the event loop, on a view that nobody sees yet.
             view, shown = Current(self.settings), {}
             view.fold(self._shown(rows), trusted)
-        return Change(shown, trusted, view, troubles, folded, self._identities | identities)
+        return Change(shown, trusted, view, troubles, folded, self._identities | identities, unread)
+
+    def _bring_up(self, name: str, troubles: dict[str, ApiError]) -> bool:
+        """Bring a table up to date if it may have moved; whether it has. Scanning costs, looking does not."""
+        reader, overdue = self.readers[name], self._is_overdue()
+        if not overdue and not reader.has_moved():
+            return False
+        before = reader.version
+        try:
+            return reader.refresh() != before
+        except (TablesMissing, TableUnreadable) as error:
+            troubles[name] = error
+            return True
+
+    def _nothing(self, troubles: dict[str, ApiError], moved: set[str]) -> Change:
+        """A look that found nothing to show; what it has seen to move is read by the next."""
+        unread = self._unread | moved
+        return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities), unread)
 
     def apply(self, change: Change) -> None:
         """Step 4. Runs between two requests, so that no answer sees half of a batch."""
@@ -114,6 +136,7 @@ class Store:
         self._folded = change.folded
         self._identities = change.identities
         self._troubles = change.troubles
+        self._unread = change.unread
         self.looked_at_ms = self.now_ms()
 
     def refresh(self) -> None:

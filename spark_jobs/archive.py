@@ -7,9 +7,9 @@ batch), (3) the marks after this batch are computed from the rows of the table a
 (temporary file, sync, rename), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
 Delta skips it, and (3) gives the same marks because it looks at what was written.
 
-The query runs every two minutes, takes what there is, and ends. Big appends are what delta-spark is good at, and the live
-tables must not wait for them. This table belongs to the JVM:
-on a local disk a second engine must not commit to it, so its upkeep is done here as well, between two batches.
+The query runs every two minutes, takes what there is, and ends. Big appends are what delta-spark is good at, and the
+live tables must not wait for them. This table belongs to the JVM: on a local disk a second engine must not commit to
+it, so its upkeep is done here as well, between two batches.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ SETTINGS: dict[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "100",
-    "spark.databricks.delta.writeChecksumFile.enabled": "false",  # with the next, a quarter of a commit's processor time
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",  # with the next: a quarter of a commit's CPU time
     "spark.databricks.delta.history.metricsEnabled": "false",
 }
 
