@@ -114,7 +114,7 @@ def test_legends_name_labels_of_their_series(series: dict[str, list[dict[str, st
 
 def test_no_member_client_or_host_is_a_label(series: dict[str, list[dict[str, str]]]) -> None:
     allowed = {"cluster", "group", "state", "status", "kind", "trigger", "cause", "outcome", "what", "table", "version"}
-    allowed |= {"method", "route", "le"}
+    allowed |= {"source", "threshold", "method", "route", "le"}
     for name, found in series.items():
         assert set().union(*found) <= allowed, name
 
