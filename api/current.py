@@ -49,6 +49,7 @@ class GroupView:
         "ahead",
         "cluster_id",
         "evictions",
+        "fenced",
         "group_id",
         "health",
         "lives",
@@ -79,6 +80,8 @@ class GroupView:
         """The latest rebalance, running or not."""
         self.rebalances: Counter[str] = Counter()
         self.evictions: Counter[str] = Counter()
+        self.fenced = 0
+        """Static members that went on sending after another process had taken their instance id."""
         self.member_seconds_lost = 0
         """Sum over completed rebalances."""
         self._statuses: Counter[str] | None = None
@@ -107,6 +110,12 @@ class GroupView:
         if now is not None and now.name in ("PreparingRebalance", "CompletingRebalance"):
             return now.since_at_ms
         return None
+
+    @property
+    def pending_members(self) -> int:
+        """Ids handed out to clients that did not come back, as the latest health row of the group says."""
+        latest = max(self.health.values(), key=lambda row: (row.at_ms, row.batch_id), default=None)
+        return 0 if latest is None else latest.pending_members or 0
 
     def status_of(self, member_id: str) -> str:
         """Status of a present member; unknown until its first health row."""
@@ -179,6 +188,8 @@ class Current:
 
     def _on_transition(self, cluster: ClusterView, row: Any) -> None:
         group = cluster.group(row)
+        if row.entity == "member" and row.cause == "fenced":
+            group.fenced += 1
         if row.entity == "group" and (group.state is None or row.seq >= group.state.seq):
             group.state = row
             group.ahead = None

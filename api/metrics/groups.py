@@ -58,6 +58,11 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
         "Members whose heartbeats go on although they hold a rebalance up or are past their poll deadline.",
         labels=OF_GROUP,
     )
+    pending = GaugeMetricFamily(
+        "kardia_group_pending_members",
+        "Ids handed out to clients that did not come back: a rebalance waits for them.",
+        labels=OF_GROUP,
+    )
     state = GaugeMetricFamily("kardia_group_state", "1 for the state a group is in.", labels=(*OF_GROUP, "state"))
     generation = GaugeMetricFamily("kardia_group_generation", "Generation of a group.", labels=OF_GROUP)
     for view, labels in found:
@@ -65,11 +70,12 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
         for status in PRESENT_STATUSES:
             members.add_metric((*labels, status), statuses[status])
         zombies.add_metric(labels, len(deadlines.zombies(view)))
+        pending.add_metric(labels, view.pending_members)
         for name in STATES:
             state.add_metric((*labels, name), name == state_label(view))
         if (generation_id := answers.generation(view)) is not None:
             generation.add_metric(labels, generation_id)
-    yield from (members, zombies, state, generation)
+    yield from (members, zombies, pending, state, generation)
 
 
 def _deadlines(found: list[Shown]) -> Iterator[Metric]:
@@ -130,6 +136,11 @@ def _counted(found: list[Shown]) -> Iterator[Metric]:
     evictions = CounterMetricFamily(
         "kardia_evictions", "Memberships of a group taken away.", labels=(*OF_GROUP, "cause")
     )
+    fenced = CounterMetricFamily(
+        "kardia_static_members_fenced",
+        "Static members that went on sending after another process had taken their group.instance.id.",
+        labels=OF_GROUP,
+    )
     lost = CounterMetricFamily(
         "kardia_rebalance_member_lost_seconds",
         "Time without an assignment in completed rebalances, summed over members.",
@@ -141,5 +152,6 @@ def _counted(found: list[Shown]) -> Iterator[Metric]:
             rebalances.add_metric((*labels, trigger), view.rebalances[trigger])
         for cause in EVICTION_CAUSES:
             evictions.add_metric((*labels, cause), view.evictions[cause])
+        fenced.add_metric(labels, view.fenced)
         lost.add_metric(labels, view.member_seconds_lost)
-    yield from (rebalances, evictions, lost)
+    yield from (rebalances, evictions, fenced, lost)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -39,7 +37,7 @@ class Scraped:
 
 
 @pytest.fixture
-def filled(tables: Tables) -> Iterator[Tables]:
+def filled(tables: Tables) -> Tables:
     tables.create()
     tables.batch(
         0,
@@ -58,7 +56,7 @@ def filled(tables: Tables) -> Iterator[Tables]:
         progress(NOW_MS - 3_000),
         progress(NOW_MS - 1_000, source="b2/request"),
     )
-    yield tables
+    return tables
 
 
 def test_members_below_a_threshold_count_for_every_higher_one(filled: Tables) -> None:
