@@ -6,7 +6,7 @@ file, a clock, or HTTP. What is closed is forgotten in the end (`Standing`), so 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -30,6 +30,10 @@ eviction is never invented. A poll timeout is one, although the client itself se
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Assigning", "Reconciling", "Unknown")
 """States that have a series of their own; a word outside this list is shown as it is and counted as Unknown."""
+
+
+RECENT_KEPT = 32
+"""What happened to a group lately, kept to count it within some minutes."""
 
 
 class StateNow(NamedTuple):
@@ -57,6 +61,7 @@ class GroupView:
         "predictions",
         "rebalance",
         "rebalances",
+        "recent",
         "shard",
         "state",
     )
@@ -82,6 +87,8 @@ class GroupView:
         self.evictions: Counter[str] = Counter()
         self.fenced = 0
         """Static members that went on sending after another process had taken their instance id."""
+        self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT_KEPT)
+        """(eviction, rebalance or fenced; when), the latest."""
         self.member_seconds_lost = 0
         """Sum over completed rebalances."""
         self._statuses: Counter[str] | None = None
@@ -190,6 +197,7 @@ class Current:
         group = cluster.group(row)
         if row.entity == "member" and row.cause == "fenced":
             group.fenced += 1
+            group.recent.append(("fenced", row.at_ms))
         if row.entity == "group" and (group.state is None or row.seq >= group.state.seq):
             group.state = row
             group.ahead = None
@@ -210,6 +218,7 @@ class Current:
         if _closes(before, row, "ended_at_ms") and row.end_cause in EVICTION_CAUSES:
             cluster.evictions[row.end_cause] += 1
             group.evictions[row.end_cause] += 1
+            group.recent.append(("eviction", row.ended_at_ms))
             cluster.eviction_known_after_ms.add(row.known_at_ms - row.ended_at_ms)
 
     def _on_rebalance(self, cluster: ClusterView, row: Any) -> None:
@@ -226,6 +235,7 @@ class Current:
         if _closes(before, row, "completed_at_ms"):
             cluster.rebalances[row.trigger] += 1
             group.rebalances[row.trigger] += 1
+            group.recent.append(("rebalance", row.completed_at_ms))
             cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms)
             group.member_seconds_lost += row.member_seconds_lost or 0
 

@@ -51,6 +51,8 @@ class Reach:
         self._retired_ms = source_retired_ms
         self._complete_to_ms: dict[tuple[int, str], int] = {}
         self._high_ms: int | None = None
+        self.last_gap_at_ms: int | None = None
+        """Up to when the source had been read that met the latest gap."""
         self.ledger: dict[str, int] = dict.fromkeys(LEDGER, 0)
 
     def fold(self, rows: Iterable[Any]) -> None:
@@ -58,6 +60,8 @@ class Reach:
         for row in rows:
             place = (row.lane, row.source)
             self._complete_to_ms[place] = max(row.complete_to_ms, self._complete_to_ms.get(place, row.complete_to_ms))
+            if row.gaps:
+                self.last_gap_at_ms = max(row.complete_to_ms, self.last_gap_at_ms or 0)
             for name in LEDGER:
                 self.ledger[name] += getattr(row, name) or 0
         if self._complete_to_ms:

@@ -19,6 +19,9 @@ INCIDENT = (
 )
 """Incident report of the group at `kardia serve`; put its address in front (`--kardia`)."""
 
+EACH = "max by (cluster, group)"
+"""Several replicas of `kardia serve` say the same of a group; one alert comes of it."""
+
 FRESH = "unless on (cluster) kardia_feed_stale == 1"
 OF_GROUP = "{{ $labels.group }} in {{ $labels.cluster }}"
 
@@ -41,7 +44,7 @@ class Alert(NamedTuple):
 ALERTS = (
     Alert(
         "KafkaGroupSessionTimeoutImminent",
-        f"kardia_group_session_timeout_imminent_members > 0 {FRESH}",
+        f"{EACH} (kardia_group_session_timeout_imminent_members) > 0 {FRESH}",
         "critical",
         "A consumer group member is about to be evicted for silence.",
         f"{{{{ $value }}}} member(s) of group {OF_GROUP} have been silent for long. "
@@ -51,7 +54,7 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupPollTimeoutImminent",
-        f"kardia_group_poll_timeout_imminent_members > 0 {FRESH}",
+        f"{EACH} (kardia_group_poll_timeout_imminent_members) > 0 {FRESH}",
         "warning",
         "A consumer group member has not polled for most of its poll interval.",
         f"{{{{ $value }}}} member(s) of group {OF_GROUP} send heartbeats, yet no poll. "
@@ -61,7 +64,7 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupZombieMember",
-        f"kardia_group_zombie_members > 0 {FRESH}",
+        f"{EACH} (kardia_group_zombie_members) > 0 {FRESH}",
         "warning",
         "A consumer group member heartbeats and does no work.",
         f"{{{{ $value }}}} member(s) of group {OF_GROUP} are alive by their heartbeats, but hold a rebalance up or are "
@@ -71,7 +74,7 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupRebalanceStuck",
-        f"kardia_group_rebalance_running_seconds > 20 {FRESH}",
+        f"{EACH} (kardia_group_rebalance_running_seconds) > 20 {FRESH}",
         "critical",
         "A consumer group rebalances and does not get done.",
         f"Group {OF_GROUP} has been rebalancing for {{{{ $value | humanizeDuration }}}}. "
@@ -80,8 +83,8 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupPendingMemberBlocks",
-        'kardia_group_pending_members > 0 and on (cluster, group) kardia_group_state{state="PreparingRebalance"} == 1 '
-        f"{FRESH}",
+        f"{EACH} (kardia_group_pending_members) > 0 and on (cluster, group) "
+        f'kardia_group_state{{state="PreparingRebalance"}} == 1 {FRESH}',
         "warning",
         "A rebalance waits for a member id that nobody has joined with.",
         f"The coordinator handed {{{{ $value }}}} member id(s) of group {OF_GROUP} out, and no JoinGroup came back. "
@@ -91,7 +94,7 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupRebalanceStorm",
-        f"sum by (cluster, group) (increase(kardia_rebalances_total[5m])) >= 4 {FRESH}",
+        f"{EACH} (sum without (trigger) (increase(kardia_rebalances_total[5m]))) >= 4 {FRESH}",
         "warning",
         "A consumer group rebalances again and again.",
         f"Group {OF_GROUP} has rebalanced about {{{{ $value | printf `%.0f` }}}} times in five minutes.",
@@ -99,7 +102,7 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupStaticMemberFenced",
-        "sum by (cluster, group) (increase(kardia_static_members_fenced_total[5m])) > 0",
+        f"{EACH} (increase(kardia_static_members_fenced_total[5m])) > 0",
         "warning",
         "A static member was fenced: two processes use one group.instance.id.",
         f"In the last five minutes a member of group {OF_GROUP} was told FENCED_INSTANCE_ID, because another process "
@@ -108,7 +111,7 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupEvictions",
-        "sum by (cluster, group) (increase(kardia_evictions_total[10m])) >= 2",
+        f"{EACH} (sum without (cause) (increase(kardia_evictions_total[10m]))) >= 2",
         "warning",
         "A consumer group keeps losing members that did not ask to go.",
         f"About {{{{ $value | printf `%.0f` }}}} members of group {OF_GROUP} were evicted in ten minutes.",
@@ -116,7 +119,7 @@ ALERTS = (
     ),
     Alert(
         "KardiaSourceStalled",
-        "kardia_source_age_seconds > 15",
+        "max by (cluster, source) (kardia_source_age_seconds) > 15",
         "warning",
         "One of the logs that Kardia reads has stalled.",
         "{{ $labels.source }} of {{ $labels.cluster }} has been read up to {{ $value | humanizeDuration }} ago only. "
@@ -127,7 +130,7 @@ ALERTS = (
     ),
     Alert(
         "KardiaLogGap",
-        'increase(kardia_ledger_total{what="gaps"}[5m]) > 0',
+        'max by (cluster) (increase(kardia_ledger_total{what="gaps"}[5m])) > 0',
         "warning",
         "A part of a log was lost; verdicts about that time are unknown.",
         "In the last five minutes a part of the logs of {{ $labels.cluster }} could not be read. "
@@ -149,7 +152,7 @@ ALERTS = (
     ),
     Alert(
         "KardiaFeedStale",
-        "kardia_feed_stale == 1",
+        "max by (cluster) (kardia_feed_stale) == 1",
         "critical",
         "Kardia has not heard from its sources; group alerts are held back.",
         "Nothing of the last {{ with query (printf `kardia_feed_age_seconds{cluster=%q}` $labels.cluster) }}"
@@ -161,7 +164,7 @@ ALERTS = (
     ),
     Alert(
         "KardiaTableUnavailable",
-        "kardia_table_available == 0",
+        "min by (table) (kardia_table_available) == 0",
         "warning",
         "Kardia cannot read one of its tables.",
         "The table {{ $labels.table }} does not exist or cannot be read. Answers that need it are refused with 503.",

@@ -1,6 +1,6 @@
 """What all tests share: what is left out is said loudly at the end, and one real broker for those that only need some.
 
-A test that needs a program from outside Python carries `needs_promtool` or `needs_chromium`. Without the program it is
+A test that needs a program from outside Python carries a marker of `PROGRAMS`. Without the program it is
 left out, never passed; with KARDIA_TEST_EVERYTHING set it fails instead.
 """
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = {
     "needs_promtool": ("promtool", "the Debian package prometheus"),
+    "needs_prometheus": ("prometheus", "the Debian package prometheus"),
+    "needs_alertmanager": ("prometheus-alertmanager", "the Debian package prometheus-alertmanager"),
     "needs_chromium": ("chromium", "the Debian package chromium"),
 }
 """Marker, program, and where it comes from."""

@@ -1,0 +1,182 @@
+"""What is so at an instant: findings about groups, sources and the feed, read off the current view. Pure.
+
+Names, severities and labels are those of the Prometheus rules (`dashboards/rules.py`; a test holds them together), so
+Alertmanager takes an alert for one, whoever told it first. `KardiaPredictionsUnreliable` is a score over hours and is
+left to Prometheus, `KardiaTableUnavailable` too: without tables nothing is found and nothing resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from api import deadlines
+from api.current import ClusterView, GroupView
+from api.freshness import Freshness
+from api.store import Store
+
+STUCK_AFTER_MS = 20_000
+STALLED_AFTER_MS = 15_000
+STORM_WITHIN_MS, STORM_REBALANCES = 300_000, 4
+EVICTED_WITHIN_MS, EVICTED_MEMBERS = 600_000, 2
+RECENT_MS = 300_000
+"""How long a fenced member or a gap is news."""
+
+MEMBERS_MAX = 20
+"""Members named in one finding; the incident report has all of them."""
+
+
+class Kind(NamedTuple):
+    """One alert: its texts, how long its condition must last, and how long it stays after the condition is gone."""
+
+    severity: str
+    summary: str
+    runbook: str
+    hold_ms: int = 0
+    linger_ms: int = 0
+
+
+KINDS = {
+    "KafkaGroupSessionTimeoutImminent": Kind(
+        "critical",
+        "A consumer group member is about to be evicted for silence.",
+        "session-timeout-imminent.md",
+        linger_ms=30_000,
+    ),
+    "KafkaGroupPollTimeoutImminent": Kind(
+        "warning",
+        "A consumer group member has not polled for most of its poll interval.",
+        "poll-timeout-imminent.md",
+        linger_ms=30_000,
+    ),
+    "KafkaGroupZombieMember": Kind(
+        "warning", "A consumer group member heartbeats and does no work.", "zombie-member.md", linger_ms=30_000
+    ),
+    "KafkaGroupRebalanceStuck": Kind(
+        "critical", "A consumer group rebalances and does not get done.", "rebalance-stuck.md"
+    ),
+    "KafkaGroupPendingMemberBlocks": Kind(
+        "warning",
+        "A rebalance waits for a member id that nobody has joined with.",
+        "pending-member-blocks.md",
+        hold_ms=3_000,
+    ),
+    "KafkaGroupRebalanceStorm": Kind("warning", "A consumer group rebalances again and again.", "rebalance-storm.md"),
+    "KafkaGroupStaticMemberFenced": Kind(
+        "warning", "A static member was fenced: two processes use one group.instance.id.", "static-member-fenced.md"
+    ),
+    "KafkaGroupEvictions": Kind(
+        "warning", "A consumer group keeps losing members that did not ask to go.", "evictions.md"
+    ),
+    "KardiaSourceStalled": Kind(
+        "warning", "One of the logs that Kardia reads has stalled.", "source-stalled.md", hold_ms=5_000
+    ),
+    "KardiaLogGap": Kind("warning", "A part of a log was lost; verdicts about that time are unknown.", "log-gap.md"),
+    "KardiaFeedStale": Kind(
+        "critical",
+        "Kardia has not heard from its sources; group alerts are held back.",
+        "feed-stale.md",
+        hold_ms=15_000,
+    ),
+}
+
+
+class Finding(NamedTuple):
+    """A condition that holds. `labels` without name and severity; group and source are empty where there is none."""
+
+    alert: str
+    cluster: str
+    group: str
+    source: str
+    description: str
+    members: tuple[str, ...] = ()
+    """Whom it is about: static id, or client id and host."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What makes two findings the same."""
+        return self.alert, self.cluster, self.group, self.source
+
+
+class Found(NamedTuple):
+    """Everything that is so, and where nothing may be concluded from what is not found."""
+
+    findings: tuple[Finding, ...]
+    held: frozenset[tuple[str, str]]
+    """(cluster, group), or (cluster, "") for all its groups: evidence is missing, so nothing is raised or resolved."""
+
+
+def find(store: Store) -> Found:
+    """All findings at present."""
+    findings: list[Finding] = []
+    held: set[tuple[str, str]] = set()
+    for cluster in store.current.clusters.values():
+        freshness = store.freshness(cluster)
+        findings += _of_feed(cluster, freshness)
+        if freshness.stale:
+            held.add((cluster.cluster_id, ""))
+            continue
+        in_gap = _had_gap(cluster, freshness.now_ms)
+        for view in cluster.groups.values():
+            if in_gap and view.statuses()["unknown"]:
+                held.add((cluster.cluster_id, view.group_id))
+            findings += _of_group(view, freshness.now_ms)
+    return Found(tuple(findings), frozenset(held))
+
+
+def _of_feed(cluster: ClusterView, freshness: Freshness) -> Iterator[Finding]:
+    name = cluster.cluster_id
+    if freshness.stale:
+        text = f"Nothing new is in the tables of {name}. Evictions in this time are not seen yet."
+        yield Finding("KardiaFeedStale", name, "", "", text)
+    for source, at_ms in cluster.reach.live_sources().items():
+        age_ms = freshness.now_ms - at_ms
+        if age_ms > STALLED_AFTER_MS:
+            text = f"{source} of {name} has been read up to {age_ms // 1_000} s ago only."
+            yield Finding("KardiaSourceStalled", name, "", source, text)
+    if _had_gap(cluster, freshness.now_ms):
+        yield Finding("KardiaLogGap", name, "", "", f"A part of the logs of {name} could not be read.")
+
+
+def _had_gap(cluster: ClusterView, now_ms: int) -> bool:
+    """Whether a part of a log was lost a short time ago."""
+    gap_at_ms = cluster.reach.last_gap_at_ms
+    return gap_at_ms is not None and now_ms - gap_at_ms < RECENT_MS
+
+
+def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
+    def found(alert: str, text: str, member_ids: list[str] | None = None) -> Finding:
+        who = tuple(_name(view, member_id) for member_id in (member_ids or [])[:MEMBERS_MAX])
+        return Finding(alert, view.cluster_id, view.group_id, "", f"Group {view.group_id}: {text}", who)
+
+    for kind, alert in (("session", "KafkaGroupSessionTimeoutImminent"), ("poll", "KafkaGroupPollTimeoutImminent")):
+        endangered = sorted(
+            (row.deadline_at_ms, member_id) for (member_id, of), row in view.predictions.items() if of == kind
+        )
+        if endangered:
+            left_ms = endangered[0][0] - now_ms
+            text = f"the {kind} timeout of {len(endangered)} member(s) is near, the first in {left_ms / 1_000:.1f} s."
+            yield found(alert, text, [member_id for _, member_id in endangered])
+    zombies = [row.member_id for row in deadlines.zombies(view)]
+    if zombies:
+        yield found("KafkaGroupZombieMember", f"{len(zombies)} member(s) heartbeat and do no work.", zombies)
+    since_ms = view.rebalancing_since_ms
+    if since_ms is not None and now_ms - since_ms > STUCK_AFTER_MS:
+        yield found("KafkaGroupRebalanceStuck", f"rebalancing for {(now_ms - since_ms) // 1_000} s.")
+    if view.pending_members and view.state_name == "PreparingRebalance":
+        yield found("KafkaGroupPendingMemberBlocks", f"{view.pending_members} id(s) handed out and never used.")
+    for alert, happened, within_ms, at_least in (
+        ("KafkaGroupRebalanceStorm", "rebalance", STORM_WITHIN_MS, STORM_REBALANCES),
+        ("KafkaGroupEvictions", "eviction", EVICTED_WITHIN_MS, EVICTED_MEMBERS),
+        ("KafkaGroupStaticMemberFenced", "fenced", RECENT_MS, 1),
+    ):
+        count = sum(what == happened and now_ms - at_ms < within_ms for what, at_ms in view.recent)
+        if count >= at_least:
+            yield found(alert, f"{happened} {count} time(s) in {within_ms // 60_000} minutes.")
+
+
+def _name(view: GroupView, member_id: str) -> str:
+    life: Any = view.lives.get(member_id)
+    if life is None:
+        return member_id
+    return str(life.group_instance_id or f"{life.client_id or member_id} at {life.client_host or 'an unknown host'}")

@@ -1,0 +1,128 @@
+"""What is to be told: a finding is raised once, refreshed while it lasts, resolved when it is gone. Pure; no clock.
+
+Rules, in this order, for each key of a finding:
+1. Where evidence is missing (`Found.held`), nothing is raised and nothing resolved; what is raised is refreshed.
+2. A finding is raised when it has lasted `hold_ms`; one that goes before is forgotten.
+3. What is raised and no longer found is resolved after `linger_ms`.
+4. Flapping: each time it was raised within `FLAP_WINDOW_MS` doubles the linger of the next (from `FLAP_LINGER_MS`
+   on), up to `LINGER_MS_MAX`: it stays raised instead of coming and going.
+5. What is raised is refreshed every `REFRESH_MS`. Whoever hears nothing for `EXPIRES_MS` may take it for over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import msgspec
+
+from api.notify.conditions import KINDS, Finding, Found
+
+REFRESH_MS = 30_000
+EXPIRES_MS = 4 * REFRESH_MS
+"""Prometheus, too, sends an end four evaluation or resend intervals ahead."""
+
+FLAP_WINDOW_MS = 600_000
+FLAP_LINGER_MS = 15_000
+LINGER_MS_MAX = 600_000
+RAISES_KEPT = 10
+ALERTS_MAX = 50_000
+"""Keys remembered. Beyond it new ones are dropped and counted: a storm of findings must not fill the memory."""
+
+Key = tuple[str, str, str, str]
+
+
+class Alert(msgspec.Struct):
+    """What is remembered of one key; all instants in epoch ms of this host."""
+
+    finding: Finding
+    since_ms: int
+    seen_ms: int
+    raised_at_ms: int | None = None
+    told_at_ms: int = 0
+    told: int = 0
+    """How often it has been told since it was raised."""
+    raises_ms: list[int] = []
+    """When it was raised lately, this time included."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """One message. `id` is the same however often it is sent."""
+
+    id: str
+    what: str
+    """raised, refreshed or resolved."""
+    finding: Finding
+    since_ms: int
+    at_ms: int
+
+
+class Lifecycle:
+    """All alerts that are pending, raised, or were raised lately."""
+
+    def __init__(self, alerts: Mapping[Key, Alert] | None = None) -> None:
+        self.alerts: dict[Key, Alert] = dict(alerts or {})
+        self.dropped = 0
+        """Findings that found no place."""
+
+    def step(self, now_ms: int, found: Found) -> list[Notice]:
+        """What is to be told about what is so now."""
+        notices: list[Notice] = []
+        present = {finding.key: finding for finding in found.findings}
+        for key, finding in present.items():
+            alert = self._alert(key, finding, now_ms)
+            if alert is None:
+                continue
+            alert.finding, alert.seen_ms = finding, now_ms
+            held = _is_held(found, finding)
+            if alert.raised_at_ms is None and not held and now_ms - alert.since_ms >= KINDS[key[0]].hold_ms:
+                alert.raised_at_ms, alert.told = now_ms, 0
+                alert.raises_ms = [*alert.raises_ms, now_ms][-RAISES_KEPT:]
+                notices.append(_tell(alert, "raised", now_ms))
+        for key, alert in list(self.alerts.items()):
+            held = _is_held(found, alert.finding)
+            if key not in present and alert.raised_at_ms is None and not held:
+                self._forget(key, alert, now_ms)
+            elif key not in present and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
+                notices.append(_tell(alert, "resolved", now_ms))
+                alert.raised_at_ms = None
+            elif alert.raised_at_ms is not None and now_ms - alert.told_at_ms >= REFRESH_MS:
+                notices.append(_tell(alert, "refreshed", now_ms))
+            if held:
+                alert.seen_ms = now_ms  # the linger begins when there is evidence again
+        return notices
+
+    def _alert(self, key: Key, finding: Finding, now_ms: int) -> Alert | None:
+        alert = self.alerts.get(key)
+        if alert is None:
+            if len(self.alerts) >= ALERTS_MAX:
+                self.dropped += 1
+                return None
+            alert = self.alerts[key] = Alert(finding, now_ms, now_ms)
+        elif alert.raised_at_ms is None and alert.told:
+            alert.since_ms, alert.told = now_ms, 0  # it was resolved, and is found again
+        return alert
+
+    def _forget(self, key: Key, alert: Alert, now_ms: int) -> None:
+        """A resolved one is remembered as long as it may count as flapping."""
+        if not alert.raises_ms or now_ms - alert.raises_ms[-1] >= FLAP_WINDOW_MS:
+            del self.alerts[key]
+
+
+def linger_ms(alert: Alert, now_ms: int) -> int:
+    """How long it stays raised after it was last found."""
+    own = KINDS[alert.finding.alert].linger_ms
+    again = sum(now_ms - at_ms < FLAP_WINDOW_MS for at_ms in alert.raises_ms) - 1
+    return own if again <= 0 else min(LINGER_MS_MAX, max(own, FLAP_LINGER_MS) * 2**again)
+
+
+def _tell(alert: Alert, what: str, now_ms: int) -> Notice:
+    alert.told += 1
+    alert.told_at_ms = now_ms
+    digest = blake2b("\0".join(alert.finding.key).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return Notice(f"{digest}-{alert.since_ms}-{alert.told}", what, alert.finding, alert.since_ms, now_ms)
+
+
+def _is_held(found: Found, finding: Finding) -> bool:
+    """Only groups are held back: what is wrong with the feed is known all the better."""
+    return bool(finding.group) and not found.held.isdisjoint({(finding.cluster, ""), (finding.cluster, finding.group)})

@@ -1,0 +1,129 @@
+"""The crank of the notifier: look, find, decide, remember, send. Clocks are given.
+
+In this order, so that a crash between any two loses nothing: (1) the tables are looked at and folded; (2) findings are
+made; (3) the lifecycle decides what is to be told; (4) it goes into the outbox of every target; (5) alerts and outboxes
+are saved; (6) it is sent; (7) what was delivered leaves the outbox, which is saved. A crash after 6 sends it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+import httpx
+from prometheus_client import start_http_server
+
+from api.notify.conditions import find
+from api.notify.delivery import Delivery
+from api.notify.lifecycle import Lifecycle
+from api.notify.metrics import NotifyMetrics
+from api.notify.outbox import Outbox
+from api.notify.settings import NotifySettings
+from api.notify.state import Memory, StateFile
+from api.notify.targets import Links, to_alertmanager, to_webhook
+from api.settings import ApiSettings
+from api.store import Store
+
+log = logging.getLogger("kardia.api.notify")
+
+FIND_MS = 500
+"""Longest time between two findings: some conditions come true by waiting, without a row."""
+
+
+class Notifier:
+    """One notifier over one table directory."""
+
+    def __init__(self, settings: NotifySettings, now_ms: Callable[[], int]) -> None:
+        self.settings = settings
+        self.metrics = NotifyMetrics()
+        self._now_ms = now_ms
+        self._store = Store(
+            ApiSettings(tables=settings.tables, cluster=settings.cluster, stale_after_ms=settings.stale_after_ms),
+            now_ms,
+        )
+        self._file = StateFile(settings.state)
+        memory = self._file.load()
+        self._lifecycle = Lifecycle({alert.finding.key: alert for alert in memory.alerts})
+        links = Links(settings.kardia_url.rstrip("/"), settings.runbooks_url.rstrip("/"))
+        targets = [
+            *((f"alertmanager-{at}", url, to_alertmanager) for at, url in enumerate(settings.alertmanager, 1)),
+            *((f"webhook-{at}", url, to_webhook) for at, url in enumerate(settings.webhook, 1)),
+        ]
+        self._deliveries = [
+            Delivery(
+                name,
+                str(url),
+                requests,
+                Outbox(memory.outboxes.get(name, []), settings.outbox_max),
+                links,
+                self.metrics,
+                settings.retry_after_max_ms,
+            )
+            for name, url, requests in targets
+        ]
+        self._found_at_ms = 0
+        self._found_batch = -1
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        if self.settings.metrics_port is not None:
+            start_http_server(self.settings.metrics_port, addr="127.0.0.1", registry=self.metrics.registry)
+        timeout = self.settings.send_timeout_ms / 1_000
+        async with httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client:
+            sending = [
+                asyncio.create_task(delivery.run(client, self.save, self._now_ms), name=delivery.name)
+                for delivery in self._deliveries
+            ]
+            for delivery in self._deliveries:
+                delivery.put([])  # what the last run did not deliver
+            try:
+                while True:
+                    await self._turn()
+                    await asyncio.sleep(self.settings.refresh_ms / 1_000)
+            finally:
+                for task in sending:
+                    task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await task
+                self.save()
+
+    def close(self) -> None:
+        """Let another notifier have the state."""
+        self._file.close()
+
+    async def _turn(self) -> None:
+        try:
+            if self._store.is_behind():
+                self._store.apply(await asyncio.to_thread(self._store.look))
+        except Exception:
+            log.exception("store.look.failed")
+            return
+        self.tell()
+
+    def tell(self) -> None:
+        """Steps 2 to 5. Without tables nothing follows: nothing is raised, nothing resolved."""
+        now_ms, batch = self._now_ms(), self._store.current.batch_id
+        if batch < 0 or self._store.troubles():
+            return
+        if batch == self._found_batch and now_ms - self._found_at_ms < FIND_MS:
+            return
+        self._found_at_ms, self._found_batch = now_ms, batch
+        dropped_before = self._lifecycle.dropped
+        notices = self._lifecycle.step(now_ms, find(self._store))
+        if self._lifecycle.dropped > dropped_before:
+            self.metrics.dropped.labels("", "alerts").inc(self._lifecycle.dropped - dropped_before)
+        self.metrics.raised.set(sum(alert.raised_at_ms is not None for alert in self._lifecycle.alerts.values()))
+        if not notices:
+            return
+        for notice in notices:
+            self.metrics.notices.labels(notice.finding.alert, notice.what).inc()
+        for delivery in self._deliveries:
+            delivery.put(notices)
+        self.save()
+
+    def save(self) -> None:
+        """Put on disk what a restart must know."""
+        outboxes = {delivery.name: delivery.outbox.notices for delivery in self._deliveries}
+        self._file.save(Memory(alerts=list(self._lifecycle.alerts.values()), outboxes=outboxes))

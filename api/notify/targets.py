@@ -1,0 +1,112 @@
+"""The two ways to tell: Alertmanager's API v2, and CloudEvents 1.0 as JSON to a webhook. Makes bodies; knows no socket.
+
+Ids of groups and members are strangers' text: they stand in JSON strings and percent-encoded in links, nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from api.instants import to_rfc3339
+from api.notify.conditions import KINDS, Finding
+from api.notify.lifecycle import EXPIRES_MS, Notice
+
+
+class Links(NamedTuple):
+    """Addresses in front of links; may be empty."""
+
+    kardia: str
+    runbooks: str
+
+
+class Request(NamedTuple):
+    """One POST."""
+
+    path: str
+    content_type: str
+    body: bytes
+    notices: tuple[Notice, ...]
+    """What it tells."""
+
+
+def labels(finding: Finding) -> dict[str, str]:
+    """Labels of an alert, as the Prometheus rules give them."""
+    found = {"alertname": finding.alert, "severity": KINDS[finding.alert].severity, "cluster": finding.cluster}
+    return found | {name: value for name, value in (("group", finding.group), ("source", finding.source)) if value}
+
+
+def texts(finding: Finding, links: Links) -> dict[str, str]:
+    """Texts and links of an alert."""
+    kind = KINDS[finding.alert]
+    who = f" Members: {', '.join(finding.members)}." if finding.members else ""
+    found = {
+        "summary": kind.summary,
+        "description": finding.description + who,
+        "runbook_url": f"{links.runbooks}/{kind.runbook}",
+    }
+    if finding.group:
+        place = (
+            f"cluster={quote(finding.cluster, safe='')}&group={quote(finding.group, safe='', errors='surrogatepass')}"
+        )
+        found["incident_url"] = f"{links.kardia}/api/v1/clusters/~/groups/~/incident?{place}"
+    return found
+
+
+def to_alertmanager(notices: Sequence[Notice], links: Links) -> list[Request]:
+    """All of them in one POST; of one alert only the last, which is what stands."""
+    latest = {notice.finding.key: notice for notice in notices}
+    alerts = [
+        {
+            "labels": labels(notice.finding),
+            "annotations": texts(notice.finding, links),
+            "startsAt": to_rfc3339(notice.since_ms),
+            "endsAt": to_rfc3339(notice.at_ms if notice.what == "resolved" else notice.at_ms + EXPIRES_MS),
+        }
+        for notice in latest.values()
+    ]
+    return [Request("/api/v2/alerts", "application/json", encoded(alerts), tuple(notices))]
+
+
+def to_webhook(notices: Sequence[Notice], links: Links) -> list[Request]:
+    """One POST for each; a repeat has the same id."""
+    return [
+        Request("", "application/cloudevents+json", encoded(_cloud_event(notice, links)), (notice,))
+        for notice in notices
+    ]
+
+
+def _cloud_event(notice: Notice, links: Links) -> dict[str, Any]:
+    finding = notice.finding
+    return {
+        "specversion": "1.0",
+        "id": notice.id,
+        "type": f"io.kardia.alert.{notice.what}",
+        "source": f"/clusters/{quote(finding.cluster, safe='')}",
+        "subject": finding.alert,
+        "time": to_rfc3339(notice.at_ms),
+        "datacontenttype": "application/json",
+        "data": {
+            "labels": labels(finding),
+            "annotations": texts(finding, links),
+            "members": list(finding.members),
+            "since_at_ms": notice.since_ms,
+            "told_at_ms": notice.at_ms,
+        },
+    }
+
+
+def encoded(value: Any) -> bytes:
+    """JSON; what no UTF-8 can hold (a lone surrogate) is shown as a question mark."""
+    return msgspec.json.encode(_clean(value))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {name: _clean(one) for name, one in value.items()}
+    return [_clean(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,191 @@
+"""`kardia notify` as a process over real tables: to a webhook, to a real Alertmanager, beside a real Prometheus."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from api.settings import ApiSettings
+from dashboards.generate import HERE
+from tests.api.conftest import running
+from tests.api.written import Tables, health, member, prediction, progress, transition
+from tests.notify.conftest import Notify, Received, free_port, process, until
+
+log = logging.getLogger(__name__)
+
+SESSION = "KafkaGroupSessionTimeoutImminent"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def in_danger(tables: Tables, batch_id: int, group: str = "orders", member_id: str = "a") -> int:
+    """Commit that a member is about to be evicted; the instant after the commit."""
+    at_ms = now_ms()
+    tables.batch(
+        batch_id,
+        transition(group, batch_id + 1, "Stable", at_ms=at_ms),
+        member(group, member_id, joined_at_ms=at_ms - 60_000, at_ms=at_ms, client_host="10.0.0.9"),
+        health(group, member_id, at_ms=at_ms, status="imminent"),
+        prediction(group, member_id, "session", predicted_at_ms=at_ms, deadline_at_ms=at_ms + 600_000, at_ms=at_ms),
+        progress(at_ms + 600_000),
+    )
+    return now_ms()
+
+
+def averted(tables: Tables, batch_id: int, predicted_at_ms: int) -> None:
+    """Commit that the member was heard in time."""
+    at_ms = now_ms()
+    row = prediction(
+        "orders",
+        "a",
+        "session",
+        predicted_at_ms=predicted_at_ms,
+        deadline_at_ms=predicted_at_ms + 600_000,
+        outcome="averted",
+        at_ms=at_ms,
+    )
+    tables.batch(batch_id, row, health("orders", "a", at_ms=at_ms), progress(at_ms + 600_000))
+
+
+def of_type(bodies: list[Any], what: str, group: str = "orders") -> list[Any]:
+    """Events of one kind about one group."""
+    return [
+        body
+        for body in bodies
+        if body["type"] == f"io.kardia.alert.{what}" and body["data"]["labels"].get("group") == group
+    ]
+
+
+def test_a_webhook_hears_of_danger_as_a_cloud_event(tables: Tables, notify: Notify, received: Received) -> None:
+    in_danger(tables, 0, group="payments")
+    with notify("--webhook", received.url, "--kardia-url", "http://kardia.example"):
+        received.wait(lambda bodies: of_type(bodies, "raised", "payments"), "what was so at the start")
+        committed_ms = in_danger(tables, 1)
+        (event,) = received.wait(lambda bodies: of_type(bodies, "raised"), "a raise")
+    arrived_ms, content_type, _ = next(one for one in received.messages if one[2]["id"] == event["id"])
+    log.warning("from the commit to the webhook: %d ms", arrived_ms - committed_ms)
+    assert content_type == "application/cloudevents+json"
+    assert (event["specversion"], event["subject"], event["source"]) == ("1.0", SESSION, "/clusters/demo")
+    assert event["data"]["labels"] == {
+        "alertname": SESSION,
+        "severity": "critical",
+        "cluster": "demo",
+        "group": "orders",
+    }
+    assert event["data"]["members"] == ["app at 10.0.0.9"]
+    texts = event["data"]["annotations"]
+    assert (
+        texts["incident_url"] == "http://kardia.example/api/v1/clusters/~/groups/~/incident?cluster=demo&group=orders"
+    )
+    assert texts["runbook_url"] == "docs/runbooks/session-timeout-imminent.md"
+
+
+def test_a_target_that_fails_is_told_later_with_the_same_id(tables: Tables, notify: Notify, received: Received) -> None:
+    received.answers = [500, 503, 429]
+    in_danger(tables, 0)
+    with notify("--webhook", received.url):
+        events = received.wait(lambda bodies: bodies if len(bodies) >= 4 else None, "four attempts")
+    assert len({event["id"] for event in events[:4]}) == 1
+
+
+def test_a_restart_tells_nothing_twice(tables: Tables, notify: Notify, received: Received) -> None:
+    in_danger(tables, 0)
+    with notify("--webhook", received.url):
+        received.wait(lambda bodies: of_type(bodies, "raised"), "a raise")
+        in_danger(tables, 1, group="payments")
+        received.wait(lambda bodies: of_type(bodies, "raised", "payments"), "a raise of the other group")
+    with notify("--webhook", received.url):
+        in_danger(tables, 2, group="audit")
+        received.wait(lambda bodies: of_type(bodies, "raised", "audit"), "a raise after the restart")
+    bodies = [body for _, _, body in received.messages]
+    assert len(of_type(bodies, "raised")) == 1
+    assert len(of_type(bodies, "raised", "payments")) == 1
+    assert of_type(bodies, "resolved") == []
+
+
+def test_what_was_not_delivered_before_a_kill_is_delivered_after_it(
+    tables: Tables, notify: Notify, received: Received
+) -> None:
+    in_danger(tables, 0)
+    received.answers = [503] * 2
+    with notify("--webhook", received.url) as first:
+        received.wait(lambda bodies: bodies, "the first attempt")
+        first.kill()
+        first.wait()
+    received.answers = []
+    seen = len(received.messages)
+    with notify("--webhook", received.url):
+        received.wait(lambda bodies: bodies[seen:], "the notice after the restart")
+    assert len({body["id"] for _, _, body in received.messages if body["type"].endswith("raised")}) == 1
+
+
+@pytest.mark.needs_alertmanager
+def test_alertmanager_takes_it_tells_of_it_and_of_its_end(
+    tables: Tables, notify: Notify, received: Received, alertmanager: str
+) -> None:
+    tables.batch(0, progress(now_ms() + 600_000))
+    with notify("--alertmanager", alertmanager):
+        until(lambda: tables.root.parent.joinpath("notify.log").read_text(), "the notifier")
+        committed_ms = in_danger(tables, 1)
+        firing = received.wait(lambda bodies: [one for one in bodies if one["status"] == "firing"], "a notification")
+        arrived_ms = received.messages[0][0]
+        log.warning("from the commit through Alertmanager to its receiver: %d ms", arrived_ms - committed_ms)
+        assert firing[0]["commonLabels"]["alertname"] == SESSION
+        (known,) = httpx.get(f"{alertmanager}/api/v2/alerts", trust_env=False).json()
+        assert known["labels"] == {"alertname": SESSION, "severity": "critical", "cluster": "demo", "group": "orders"}
+        predicted_at_ms = int(tables_prediction(tables))
+        averted(tables, 2, predicted_at_ms)
+        received.wait(lambda bodies: [one for one in bodies if one["status"] == "resolved"], "the end")
+
+
+def tables_prediction(tables: Tables) -> int:
+    """When the prediction in the tables was made."""
+    from deltalake import DeltaTable
+
+    (made_at_ms,) = DeltaTable(tables.root / "predictions").to_pyarrow_table()["predicted_at_ms"].to_pylist()
+    return int(made_at_ms)
+
+
+@pytest.mark.needs_alertmanager
+@pytest.mark.needs_prometheus
+def test_prometheus_and_the_notifier_make_one_alert_of_it(
+    tables: Tables, notify: Notify, received: Received, alertmanager: str, tmp_path: Path
+) -> None:
+    in_danger(tables, 0)
+    with running(ApiSettings(tables=tables.root, refresh_ms=20), now_ms) as url:
+        config = {
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(HERE / "prometheus" / "kardia.rules.yml")],
+            "scrape_configs": [{"job_name": "kardia", "static_configs": [{"targets": [url.removeprefix("http://")]}]}],
+            "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]},
+        }
+        path, port = tmp_path / "prometheus.yml", free_port()
+        path.write_text(yaml.safe_dump(config))
+        words = ["prometheus", f"--config.file={path}", f"--storage.tsdb.path={tmp_path / 'prometheus'}"]
+        words += [f"--web.listen-address=127.0.0.1:{port}"]
+        with process(words, tmp_path / "prometheus.log"), notify("--alertmanager", alertmanager):
+            query = {"query": f'ALERTS{{alertname="{SESSION}",alertstate="firing"}}'}
+            address = f"http://127.0.0.1:{port}/api/v1/query"
+            until(
+                lambda: httpx.get(address, params=query, trust_env=False).json()["data"]["result"],
+                "the alert of Prometheus",
+            )
+
+            sent = re.compile(r"^prometheus_notifications_sent_total{.*} [1-9]", re.MULTILINE)
+            metrics = f"http://127.0.0.1:{port}/metrics"
+            until(lambda: sent.search(httpx.get(metrics, trust_env=False).text), "what Prometheus tells Alertmanager")
+            state = tmp_path / "state" / "notify.json"
+            until(lambda: state.exists() and '"raised_at_ms":1' in state.read_text(), "the alert of the notifier")
+            until(lambda: '"what":' not in state.read_text(), "its delivery")
+            received.wait(lambda bodies: bodies, "a notification")
+    known = [body for _, _, body in received.messages if body["commonLabels"]["alertname"] == SESSION]
+    assert {len(one["alerts"]) for one in known} == {1}, "one alert, whoever told it"

@@ -1,0 +1,70 @@
+"""What waits for a target: order, bounds, what is dropped; and the file that keeps it over a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from api.notify.conditions import Finding
+from api.notify.lifecycle import Alert, Notice
+from api.notify.outbox import Outbox
+from api.notify.state import Memory, StateError, StateFile
+from api.notify.targets import Links, encoded, to_alertmanager, to_webhook
+
+
+def notice(what: str, group: str, at_ms: int = 0) -> Notice:
+    finding = Finding("KafkaGroupEvictions", "demo", group, "", "text")
+    return Notice(f"{what}-{group}-{at_ms}", what, finding, 0, at_ms)
+
+
+def test_of_one_alert_only_the_latest_refresh_waits() -> None:
+    outbox = Outbox([], 10)
+    for one in (notice("raised", "a"), notice("refreshed", "a", 1), notice("refreshed", "b", 1)):
+        outbox.put(one)
+    outbox.put(notice("refreshed", "a", 2))
+    assert [one.id for one in outbox.notices] == ["raised-a-0", "refreshed-b-1", "refreshed-a-2"]
+    outbox.done([notice("raised", "a")])
+    assert [one.id for one in outbox.first(1)] == ["refreshed-b-1"]
+
+
+def test_a_full_outbox_drops_refreshes_first_and_says_what() -> None:
+    outbox = Outbox([], 2)
+    for one in (notice("raised", "a"), notice("refreshed", "b"), notice("raised", "c"), notice("raised", "d")):
+        outbox.put(one)
+    assert [one.id for one in outbox.notices] == ["raised-c-0", "raised-d-0"]
+    assert outbox.dropped == {"refreshed": 1, "raised": 1}
+
+
+def test_the_state_survives_whole_and_belongs_to_one(tmp_path: Path) -> None:
+    memory = Memory(
+        alerts=[Alert(notice("raised", "a\ud83d\ude00 \u202e").finding, 1, 2, 3, 4, 5, [3])],
+        outboxes={"webhook-1": [notice("raised", "a")]},
+    )
+    file = StateFile(tmp_path)
+    assert file.load() == Memory()
+    with pytest.raises(StateError, match="in use by another notifier"):
+        StateFile(tmp_path)
+    file.save(memory)
+    file.close()
+    again = StateFile(tmp_path)
+    assert again.load() == memory
+    again.close()
+    (tmp_path / "notify.json").write_bytes(b'{"version":1,"alerts":[')
+    torn = StateFile(tmp_path)
+    with pytest.raises(StateError, match="move it away"):
+        torn.load()
+    torn.close()
+
+
+HOSTILE = 'a/../b "c" & d\n</script>\u202e{{ .x }}\udcff'
+
+
+def test_names_of_strangers_stay_inside_their_strings() -> None:
+    links = Links("https://kardia.example", "https://runbooks.example")
+    for make in (to_alertmanager, to_webhook):
+        (request,) = make([notice("raised", HOSTILE)], links)
+        text = request.body.decode("utf-8")
+        assert "https://runbooks.example/evictions.md" in text
+        assert "group=a%2F..%2Fb%20%22c%22%20%26%20d%0A%3C%2Fscript%3E" in text
+    assert encoded({"a": ["\udcff"]}) == b'{"a":["?"]}'
