@@ -29,6 +29,8 @@ class Member:
     connection: str = ""
     software: str = ""
     library: str = "unknown"
+    join_version: int = -1
+    """API version of its JoinGroup; with that of its heartbeats it may tell the library of who announces none."""
     session_ms: int = -1
     rebalance_ms: int = -1
     generation_first: int = -1
@@ -58,6 +60,8 @@ class Member:
     """Sum of the last committed offsets: changed means advanced."""
     data_since_commit_at: float = NEVER
     """First answer with records after the last commit: data was there to consume and to commit."""
+    brought: dict[str, bool] = field(default_factory=dict)
+    """Connection -> whether its last FETCH was answered with records, for libraries that show when they are taken."""
 
     # what has been said
     timer_at: float = NEVER
