@@ -10,7 +10,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import leaves, lives, polls, rebalance, timeouts
+from kardia.observe import leaves, lives, polls, rebalance, refusals, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -164,6 +164,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error != NONE:
+        refusals.on_join(observer, group, event, at)
         if event.member_id:
             on_refused(observer, group, event, at)
         elif error == ErrorCode.FENCED_INSTANCE_ID:
@@ -310,6 +311,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         group.members[member_id] = member
     if old is not None and old.member_id != member_id:
         member.session_ms = old.session_ms
+        rebalance.note_never_synced(group, old)
         rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", "exact")
         if group.leader == old.member_id:
             group.leader = member_id
@@ -377,6 +379,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if group.pending.pop(member_id, None) is not None and member_id not in group.members:
+            if observer.coordinator is sessions.Coordinator.JAVA:
+                rebalance.on_pending_left(observer, group, member_id, event, at)
             continue
         if left_just_now(observer, group, member_id, at):
             continue  # it ended a join phase by leaving, and was taken out with it
