@@ -22,6 +22,7 @@ EVICTION_CAUSES = (
     "sync_timeout",
     "join_timeout",
     "fenced",
+    "rejected",
     "removed_by_admin",
 )
 """End causes that took a membership away from a consumer that had not asked to go. `unknown` is none of them: an
