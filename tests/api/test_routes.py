@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api import models
+from api import models, report_models
 from tests.api.conftest import Api, Serve
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
 
@@ -75,6 +75,7 @@ SHAPES: dict[str, Any] = {
     f"{GROUP}/evictions": models.Evictions,
     f"{GROUP}/predictions": models.Predictions,
     f"{GROUP}/health": models.HealthAt,
+    f"{GROUP}/diff": report_models.Difference,
     "/readyz": models.Readiness,
 }
 
