@@ -26,13 +26,40 @@ from api.desk import Desk
 from api.errors import ApiError
 from api.guard import OPEN_PREFIX, Guard, on_error
 from api.metrics import RequestMetrics, TableMetrics
-from api.routes import clusters, diff, evictions, groups, health, history, members, predictions, rebalances, service
+from api.routes import (
+    clusters,
+    dangers,
+    diff,
+    evictions,
+    groups,
+    health,
+    history,
+    members,
+    predictions,
+    rebalances,
+    service,
+)
 from api.settings import ApiSettings
 from api.store import Store
 from api.tokens import Tokens
 from kardia import __version__
 
 log = logging.getLogger("kardia.api.app")
+
+ROUTES = (
+    clusters,
+    dangers,
+    groups,
+    members,
+    rebalances,
+    history,
+    evictions,
+    predictions,
+    health,
+    diff,
+    service,
+)
+"""Nouns in the order of the description."""
 
 PAGE = Path(__file__).parent / "page"
 
@@ -78,7 +105,19 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         return FileResponse(PAGE / "index.html")
 
     app.mount(OPEN_PREFIX.rstrip("/"), StaticFiles(directory=PAGE), name="page")
-    for routes in (clusters, groups, members, rebalances, history, evictions, predictions, health, diff, service):
+    for routes in (
+        clusters,
+        dangers,
+        groups,
+        members,
+        rebalances,
+        history,
+        evictions,
+        predictions,
+        health,
+        diff,
+        service,
+    ):
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)

@@ -63,3 +63,61 @@ Difference = shape(
     },
     "What differs between a group at two instants, and what happened in between.",
 )
+
+
+class NextEviction(Answer):
+    """A deadline of a present member."""
+
+    href: str
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    kind: str = Field(description="session, poll or rebalance: which timeout it is")
+    deadline_at_ms: int
+    deadline_at: str | None
+    remaining_ms: int | None = Field(description="null while the feed is stale; below 0 the outcome is not known yet")
+    status: str
+    certainty: str
+    health_at_ms: int
+    health_at: str | None
+    predicted: bool = Field(description="whether an eviction is predicted, or this is just the next deadline")
+
+
+class NextEvictions(Fresh):
+    """Deadlines of a cluster that come first; most of them will be renewed in time."""
+
+    next_evictions: list[NextEviction]
+    unknown_members: int = Field(description="present members whose deadlines are not known, so they are not listed")
+
+
+class WaitedFor(Answer):
+    """A member that a rebalance waits for, as far as that can be seen."""
+
+    href: str
+    member_id: str
+    client_id: str | None
+    shown_by: str
+
+
+class OpenRebalance(Answer):
+    """A rebalance that is under way."""
+
+    href: str
+    group_id: str
+    state: str
+    since_at_ms: int
+    since_at: str | None
+    lasting_ms: int | None
+    trigger: str | None = Field(description="null while it cannot be known: its JoinGroup is not answered yet")
+    certainty: str
+    waits_for: list[WaitedFor] = Field(description="those that can be seen; there may be others")
+    ends_at_latest_at_ms: int | None = Field(description="of this phase; null if a timeout is not known")
+    ends_at_latest_at: str | None
+
+
+class OpenRebalances(Fresh):
+    """Groups of a cluster that rebalance, the longest first."""
+
+    open_rebalances: list[OpenRebalance]
+    left_off: int

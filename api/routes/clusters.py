@@ -30,7 +30,11 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
             for source, at_ms in sorted(view.reach.sources().items())
         ],
         "ledger": dict(view.reach.ledger),
-        "links": {"groups": f"{href}/groups"},
+        "links": {
+            "groups": f"{href}/groups",
+            "next_evictions": f"{href}/next-evictions",
+            "open_rebalances": f"{href}/open-rebalances",
+        },
     }
 
 

@@ -76,6 +76,8 @@ SHAPES: dict[str, Any] = {
     f"{GROUP}/predictions": models.Predictions,
     f"{GROUP}/health": models.HealthAt,
     f"{GROUP}/diff": report_models.Difference,
+    "/api/v1/clusters/demo/next-evictions": report_models.NextEvictions,
+    "/api/v1/clusters/demo/open-rebalances": report_models.OpenRebalances,
     "/readyz": models.Readiness,
 }
 
