@@ -34,6 +34,7 @@ from api.routes import (
     groups,
     health,
     history,
+    incident,
     members,
     predictions,
     rebalances,
@@ -57,6 +58,7 @@ ROUTES = (
     predictions,
     health,
     diff,
+    incident,
     service,
 )
 """Nouns in the order of the description."""
@@ -105,19 +107,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         return FileResponse(PAGE / "index.html")
 
     app.mount(OPEN_PREFIX.rstrip("/"), StaticFiles(directory=PAGE), name="page")
-    for routes in (
-        clusters,
-        dangers,
-        groups,
-        members,
-        rebalances,
-        history,
-        evictions,
-        predictions,
-        health,
-        diff,
-        service,
-    ):
+    for routes in ROUTES:
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)

@@ -143,6 +143,29 @@ def health_at(
     return reader.scan(where, files, take)
 
 
+def health_between(
+    reader: TableReader,
+    cluster_id: str,
+    group_id: str,
+    knowledge: Knowledge,
+    times: tuple[int, int],
+    max_rows: int,
+) -> list[Any]:
+    """All health rows of a group from an instant to before another."""
+    where, files = knowledge.of(cluster_id, group_id)
+    where &= (ds.field("at_ms") >= times[0]) & (ds.field("at_ms") < times[1])
+    files += [Bound("at_ms", ">=", times[0]), Bound("at_ms", "<", times[1])]
+
+    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+        found: list[Any] = []
+        for piece in pieces:
+            _bounded(len(found) + piece.num_rows, max_rows, reader.name)
+            found += reader.rows(piece)
+        return found
+
+    return reader.scan(where, files, take)
+
+
 def events_at(
     reader: TableReader, cluster_id: str, group_id: str, positions: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], Any]:

@@ -6,57 +6,11 @@ request. A test reads every route's answer through its model, so neither can dri
 
 from __future__ import annotations
 
-from types import GenericAlias
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field
 
-from kardia.tables import STRAGGLER_FIELDS, TABLES, Column
-
-_TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}
-
-
-class Answer(BaseModel):
-    """Base of all shapes: nothing that is not described."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def shape(name: str, base: type[BaseModel], fields: dict[str, Any], meaning: str | None = None) -> Any:
-    """A model whose fields come from data. `Any` for the type checker, which cannot read data."""
-    return create_model(name, __base__=base, __doc__=meaning, **fields)
-
-
-def many(kind: Any) -> Any:
-    """A field that is a list."""
-    return GenericAlias(list, (kind,)), ...
-
-
-Straggler = shape(
-    "Straggler",
-    Answer,
-    {name: (_TYPES[kind] | None, ...) for name, kind in STRAGGLER_FIELDS},
-    "A member that was waited for.",
-)
-
-
-def _field(column: Column) -> dict[str, Any]:
-    if column.type == "stragglers":
-        return {column.name: (many(Straggler)[0], Field(description=column.meaning))}
-    kind = _TYPES[column.type]
-    fields = {column.name: (kind | None if column.nullable else kind, Field(description=column.meaning))}
-    if column.name.endswith("at_ms"):
-        text = f"{column.meaning}; RFC 3339"
-        fields[column.name.removesuffix("_ms")] = (str | None, Field(description=text))
-    return fields
-
-
-def _columns(table: str, names: tuple[str, ...] | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for column in TABLES[table].columns:
-        if names is None or column.name in names:
-            found |= _field(column)
-    return found
+from api.shapes import Answer, columns, many, shape
 
 
 class Freshness(Answer):
@@ -111,7 +65,7 @@ class _Remaining(Answer):
 Prediction = shape(
     "Prediction",
     _Remaining,
-    _columns("predictions", ("kind", "predicted_at_ms", "deadline_at_ms", "outcome", "certainty")),
+    columns("predictions", ("kind", "predicted_at_ms", "deadline_at_ms", "outcome", "certainty")),
 )
 
 
@@ -125,11 +79,11 @@ class _Member(_Href):
     poll: PollDeadline | None
 
 
-Member = shape("Member", _Member, _columns("members") | {"predictions": many(Prediction)})
+Member = shape("Member", _Member, columns("members") | {"predictions": many(Prediction)})
 
 
-PastPrediction = shape("PastPrediction", _Href, _columns("predictions") | {"remaining_ms": (int | None, ...)})
-Health = shape("Health", _Href, _columns("health"))
+PastPrediction = shape("PastPrediction", _Href, columns("predictions") | {"remaining_ms": (int | None, ...)})
+Health = shape("Health", _Href, columns("health"))
 
 
 class _Rebalance(_Href):
@@ -139,19 +93,19 @@ class _Rebalance(_Href):
     sync_ms: int | None = Field(description="from the new generation to the leader's assignment")
 
 
-Rebalance = shape("Rebalance", _Rebalance, _columns("rebalances"))
-Event = shape("Event", Answer, _columns("events"), "An event of the archive: a line, and what was read from it.")
+Rebalance = shape("Rebalance", _Rebalance, columns("rebalances"))
+Event = shape("Event", Answer, columns("events"), "An event of the archive: a line, and what was read from it.")
 
 
 _ARCHIVED = Field(None, description="with events=true: what `evidence` points to, if it is archived")
-Transition = shape("Transition", _Href, _columns("transitions") | {"event": (Event | None, _ARCHIVED)})
+Transition = shape("Transition", _Href, columns("transitions") | {"event": (Event | None, _ARCHIVED)})
 
 
 class _Eviction(_Href):
     lived_ms: int
 
 
-Eviction = shape("Eviction", _Eviction, _columns("members"))
+Eviction = shape("Eviction", _Eviction, columns("members"))
 
 
 class NextDeadline(Answer):

@@ -9,7 +9,10 @@ from typing import Any
 
 from pydantic import Field
 
-from api.models import Answer, Eviction, Fresh, Member, Rebalance, many, shape
+from api.incident import SETTINGS
+from api.models import Eviction, Fresh, Health, Member, PastPrediction, Rebalance
+from api.shapes import Answer, columns, many, shape
+from kardia.lint import RULES
 
 
 class Changed(Answer):
@@ -121,3 +124,79 @@ class OpenRebalances(Fresh):
 
     open_rebalances: list[OpenRebalance]
     left_off: int
+
+
+class GroupOf(Answer):
+    """Which group a report is about."""
+
+    href: str
+    cluster_id: str
+    group_id: str
+
+
+class Evidence(Answer):
+    """What a sentence rests on."""
+
+    table: str
+    seq: int | None
+    shown_by: str
+    source: str | None
+    start: int | None
+    end: int | None
+    event: str | None
+    client_id: str | None
+    logged_at_ms: float | None
+
+
+class Sentence(Answer):
+    """One thing that happened, in words; ids in it are quoted and escaped where they are not plain."""
+
+    at_ms: int
+    at: str
+    kind: str
+    text: str
+    certainty: str
+    member_ids: list[str]
+    evidence: list[Evidence]
+
+
+class Causes(Answer):
+    """How often each trigger and each cause of an end occurred, the most frequent first."""
+
+    triggers: dict[str, int]
+    ends: dict[str, int]
+
+
+class Finding(Answer):
+    """Something about the settings that is worth changing."""
+
+    rule: str = Field(json_schema_extra={"enum": [rule.name for rule in RULES]})
+    severity: str
+    text: str
+    advice: str
+    certainty: str
+    member_ids: list[str]
+
+
+Settings = shape("Settings", Answer, columns("members", SETTINGS), "Who a member was, and its timeouts in force.")
+
+Incident = shape(
+    "Incident",
+    Fresh,
+    _ENDS
+    | {
+        "known_at_ms": (int | None, ...),
+        "known_at": (str | None, ...),
+        "group": (GroupOf, ...),
+        "timeline": many(Sentence),
+        "causes": (Causes, ...),
+        "evictions": many(Eviction),
+        "rebalances": many(Rebalance),
+        "predictions": many(PastPrediction),
+        "deadlines": many(Health),
+        "settings": many(Settings),
+        "lint": many(Finding),
+        "left_off": (dict[str, int], Field(description="earlier entries beyond `limit`, per list")),
+    },
+    "What happened to a group in a stretch of time, and what is odd about its settings.",
+)
