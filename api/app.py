@@ -27,6 +27,7 @@ from api.errors import ApiError
 from api.guard import OPEN_PREFIX, Guard, on_error
 from api.metrics import RequestMetrics, TableMetrics
 from api.routes import (
+    burrow,
     clusters,
     dangers,
     diff,
@@ -59,6 +60,7 @@ ROUTES = (
     health,
     diff,
     incident,
+    burrow,
     service,
 )
 """Nouns in the order of the description."""

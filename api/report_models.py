@@ -200,3 +200,49 @@ Incident = shape(
     },
     "What happened to a group in a stretch of time, and what is odd about its settings.",
 )
+
+
+class BurrowRequest(Answer):
+    """What was asked, as Burrow repeats it."""
+
+    url: str
+    host: str
+
+
+class BurrowAnswer(Answer):
+    """What all answers of Burrow have."""
+
+    error: bool
+    message: str
+    request: BurrowRequest
+
+
+class BurrowClusters(BurrowAnswer):
+    """Burrow's list of clusters."""
+
+    clusters: list[str]
+
+
+class BurrowConsumers(BurrowAnswer):
+    """Burrow's list of groups."""
+
+    consumers: list[str]
+
+
+class BurrowGroup(Answer):
+    """Burrow's status of a group, filled with what Kardia knows."""
+
+    cluster: str
+    group: str
+    status: str = Field(json_schema_extra={"enum": ["NOTFOUND", "OK", "WARN", "ERR"]})
+    complete: float = Field(description="share of the members about whom enough is known")
+    partitions: list[str] = Field(description="always empty")
+    partition_count: int = Field(description="always 0")
+    maxlag: None = Field(description="always null: offsets are not read")
+    totallag: None = Field(description="always null: offsets are not read")
+
+
+class BurrowStatus(BurrowAnswer):
+    """Burrow's answer about a group."""
+
+    status: BurrowGroup
