@@ -52,6 +52,7 @@ END_CAUSES = (
     "join_timeout",
     "static_replaced",
     "fenced",
+    "rejected",
     "removed_by_admin",
     "group_deleted",
     "unknown",

@@ -147,7 +147,7 @@ def test_alerts_say_what_is_wrong_and_where_to_read_on() -> None:
 def promtool(*arguments: Any) -> None:
     program = shutil.which("promtool")
     assert program is not None
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
