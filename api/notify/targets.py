@@ -49,9 +49,7 @@ def texts(finding: Finding, links: Links) -> dict[str, str]:
         "runbook_url": f"{links.runbooks}/{kind.runbook}",
     }
     if finding.group:
-        place = (
-            f"cluster={quote(finding.cluster, safe='')}&group={quote(finding.group, safe='', errors='surrogatepass')}"
-        )
+        place = f"cluster={quote(finding.cluster, safe='')}&group={quote(finding.group, safe='')}"
         found["incident_url"] = f"{links.kardia}/api/v1/clusters/~/groups/~/incident?{place}"
     return found
 
@@ -68,13 +66,13 @@ def to_alertmanager(notices: Sequence[Notice], links: Links) -> list[Request]:
         }
         for notice in latest.values()
     ]
-    return [Request("/api/v2/alerts", "application/json", encoded(alerts), tuple(notices))]
+    return [Request("/api/v2/alerts", "application/json", msgspec.json.encode(alerts), tuple(notices))]
 
 
 def to_webhook(notices: Sequence[Notice], links: Links) -> list[Request]:
     """One POST for each; a repeat has the same id."""
     return [
-        Request("", "application/cloudevents+json", encoded(_cloud_event(notice, links)), (notice,))
+        Request("", "application/cloudevents+json", msgspec.json.encode(_cloud_event(notice, links)), (notice,))
         for notice in notices
     ]
 
@@ -97,16 +95,3 @@ def _cloud_event(notice: Notice, links: Links) -> dict[str, Any]:
             "told_at_ms": notice.at_ms,
         },
     }
-
-
-def encoded(value: Any) -> bytes:
-    """JSON; what no UTF-8 can hold (a lone surrogate) is shown as a question mark."""
-    return msgspec.json.encode(_clean(value))
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {name: _clean(one) for name, one in value.items()}
-    return [_clean(one) for one in value] if isinstance(value, list) else value
