@@ -168,6 +168,11 @@ REBALANCES = Table(
         _s("protocol_name", "assignor chosen"),
         _l("caused_by_started_at_ms", "start of the rebalance before, where this one began because of it; else null"),
         _l("member_seconds_lost", "sum over members of the time from the start to their assignment, in seconds"),
+        _l(
+            "partition_seconds_lost",
+            "sum over partitions of the time without a reader from the start to the assignment, in seconds; null while "
+            "it lasts, and where the assignments or the assignor are not known",
+        ),
     ),
 )
 

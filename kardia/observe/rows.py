@@ -102,6 +102,7 @@ def rebalance_row(
         rebalance.protocol_name or None,
         known(rebalance.caused_by),
         lost_s(rebalance),
+        int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
     )
 
 
