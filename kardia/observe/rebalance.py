@@ -171,6 +171,7 @@ def on_join_phase_completed(
     current = group.rebalance
     if current is not None and current.joined_at >= 0 and not current.settled:
         settle(observer, group, current)
+        current = group.rebalance  # whoever left right after the join phase has begun another one
     if _ran_out(observer, group, generation, member_id, since):
         _become_empty_unseen(observer, group)
         current = group.rebalance

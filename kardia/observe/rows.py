@@ -9,7 +9,8 @@ from typing import Any
 
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
-from kardia.observe.group import Ended, Group, Member, Rebalance
+from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.waiting import awaited
 from kardia.tables import Row
 
 
@@ -162,6 +163,7 @@ def health_row(
 ) -> Row:
     """Row of `health`."""
     interval = poll_interval(member)
+    since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
     polled = member.polled_at >= 0
     deadline = member.deadline
     return (
@@ -186,6 +188,8 @@ def health_row(
         instant(member.polled_at + interval) if polled and interval else None,
         status,
         reasons,
+        known(since),
+        known(until),
     )
 
 
