@@ -9,7 +9,8 @@ from typing import Any
 
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
-from kardia.observe.group import Ended, Group, Member, Rebalance
+from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.waiting import awaited
 from kardia.tables import Row
 
 
@@ -102,6 +103,7 @@ def rebalance_row(
         rebalance.protocol_name or None,
         known(rebalance.caused_by),
         lost_s(rebalance),
+        int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
     )
 
 
@@ -161,6 +163,7 @@ def health_row(
 ) -> Row:
     """Row of `health`."""
     interval = poll_interval(member)
+    since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
     polled = member.polled_at >= 0
     deadline = member.deadline
     return (
@@ -185,7 +188,21 @@ def health_row(
         instant(member.polled_at + interval) if polled and interval else None,
         status,
         reasons,
+        abandoned(group),
+        known(since),
+        known(until),
     )
+
+
+USED_WITHIN_MS = 1_000
+"""A client joins with the id it was handed in its next request, milliseconds later."""
+
+
+def abandoned(group: Group) -> int:
+    """Ids that were handed out and that nobody joins with. Whoever joins makes a Stable group prepare a rebalance at
+    once, so the id is abandoned if the group was still steady a while later. An id handed out in a rebalance
+    may belong to a JoinGroup that waits unseen, and is not counted."""
+    return sum(group.steady_at > entry[3] + USED_WITHIN_MS for entry in group.pending.values())
 
 
 def prediction_row(
