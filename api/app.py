@@ -113,7 +113,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
-    app.add_middleware(Guard, settings=settings, tokens=tokens, observe=requests.observe)
+    app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe)
     return app
 
 

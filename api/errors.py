@@ -3,7 +3,8 @@
     ApiError
     ├── BadCursor            400  cursor altered, of another question, or of another server's key
     ├── Unauthenticated      401  no token, or not one of ours; says nothing about what exists
-    ├── NotFound             404  cluster, group, member or route
+    ├── ScopeTooNarrow       403  a token for some clusters asks for what is about all
+    ├── NotFound             404  cluster, group, member or route; a cluster that the token is not for is not there
     ├── MethodRefused        405  this API only reads
     ├── BodyRefused          413  a body where none is read
     ├── UrlTooLong           414
@@ -59,6 +60,12 @@ class Unauthenticated(ApiError):
     status, code, title = 401, "unauthenticated", "A bearer token is needed"
 
 
+class ScopeTooNarrow(ApiError):
+    """The token is for some clusters, and the answer would be about all."""
+
+    status, code, title = 403, "scope_too_narrow", "The token is not for all clusters"
+
+
 class NotFound(ApiError):
     """There is no such thing; `what` says which kind of thing."""
 
@@ -66,6 +73,11 @@ class NotFound(ApiError):
 
     def __init__(self, what: str, detail: str) -> None:
         super().__init__(detail, what=what)
+
+
+def no_cluster() -> NotFound:
+    """The same for a cluster that is not there and for one that the caller may not ask about."""
+    return NotFound("cluster", "No cluster of this name has written to the tables; /api/v1/clusters lists them.")
 
 
 class MethodRefused(ApiError):

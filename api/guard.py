@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api import tokens
 from api.errors import (
     ApiError,
     BodyRefused,
@@ -30,7 +31,6 @@ from api.errors import (
     problem,
 )
 from api.settings import ApiSettings
-from api.tokens import Tokens
 
 log = logging.getLogger("kardia.api.guard")
 
@@ -39,6 +39,8 @@ OPEN_PREFIX = "/page/"
 METHODS = ("GET", "HEAD")
 REQUEST_ID = "kardia.request_id"
 """Key of the request id in the ASGI scope."""
+MAY_ASK = "kardia.may_ask"
+"""Key of the `api.tokens.Scope` of the caller in the ASGI scope."""
 
 LOOPBACK_HOSTS = frozenset(("localhost", "127.0.0.1", "[::1]"))
 
@@ -62,10 +64,10 @@ Observe = Callable[[str, str, int, float], None]
 class Guard:
     """ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp, settings: ApiSettings, tokens: Tokens | None, observe: Observe) -> None:
+    def __init__(self, app: ASGIApp, settings: ApiSettings, known: tokens.Tokens | None, observe: Observe) -> None:
         self._app = app
         self._settings = settings
-        self._tokens = tokens
+        self._tokens = known
         self._observe = observe
         self._in_work = 0
         hosts = {host.lower() for host in settings.allowed_hosts}
@@ -98,7 +100,7 @@ class Guard:
 
         self._in_work += 1
         try:
-            self._check(scope)
+            asked[MAY_ASK] = self._check(scope)
             await self._app(asked, receive, send_with_headers)
         except Exception as error:
             # After the start of an answer the application has already told the caller, and the log (`on_error`).
@@ -108,7 +110,8 @@ class Guard:
             self._in_work -= 1
             self._observe(method, route_of(asked), status, perf_counter() - began)
 
-    def _check(self, scope: Scope) -> None:
+    def _check(self, scope: Scope) -> tokens.Scope:
+        """What the caller may ask about, or the problem with the request."""
         limits = self._settings
         if self._in_work > limits.requests_at_once_max:
             raise Overloaded(
@@ -128,15 +131,15 @@ class Guard:
             raise MethodRefused(
                 "expected GET or HEAD; nothing here can be changed.", headers={"Allow": ", ".join(METHODS)}
             )
-        if (
-            self._tokens is not None
-            and not _is_open(scope["path"])
-            and not self._tokens.accept(headers.get(b"authorization"))
-        ):
+        if self._tokens is None or _is_open(scope["path"]):
+            return tokens.EVERYTHING
+        may_ask = self._tokens.accept(headers.get(b"authorization"))
+        if may_ask is None:
             raise Unauthenticated(
                 "Authorization: expected `Bearer` and a token of this server; ask its operator for one.",
                 headers={"WWW-Authenticate": 'Bearer realm="kardia"'},
             )
+        return may_ask
 
 
 def as_api_error(error: Exception, request_id: str) -> ApiError:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Path, Query, Request
 
-from api.errors import ParameterRefused
+from api.errors import ParameterRefused, no_cluster
+from api.guard import MAY_ASK
 from api.ids import ID_BYTES_MAX, from_segment
+from api.tokens import Scope
 
 _ID = f"its id: as it is if it is plain, ~base64url if not, or ~ with the query parameter; at most {ID_BYTES_MAX} bytes"
 
@@ -19,12 +21,31 @@ def _id(name: str, segment: str, given: str | None) -> str:
         raise ParameterRefused(name, f"an id that can be read (see /openapi.json); this one {error}", segment) from None
 
 
-async def cluster_id(
+async def may_ask(request: Request) -> Scope:
+    """What the token of the request is for."""
+    found: Scope = request.scope[MAY_ASK]
+    return found
+
+
+MayAsk = Annotated[Scope, Depends(may_ask)]
+
+
+async def named_cluster_id(
     cluster: Annotated[str, Path(description=f"Cluster, {_ID}")],
     given: Annotated[str | None, Query(alias="cluster", description="cluster, where the path has ~")] = None,
 ) -> str:
-    """Cluster of the URL."""
+    """Cluster of the URL, whoever asks."""
     return _id("cluster", cluster, given)
+
+
+NamedClusterId = Annotated[str, Depends(named_cluster_id)]
+
+
+async def cluster_id(scope: MayAsk, found: NamedClusterId) -> str:
+    """Cluster of the URL; one that the token is not for is not there."""
+    if not scope.allows(found):
+        raise no_cluster()
+    return found
 
 
 async def group_id(

@@ -28,6 +28,8 @@ class ApiSettings(BaseSettings):
         default=None, description="show this cluster only; all clusters of the tables if absent"
     )
     token_file: Path | None = Field(default=None, description="bearer tokens, one per line, plain or sha256:HEX")
+    tls_certificate: Path | None = Field(default=None, description="PEM of the certificate and its chain; with tls_key")
+    tls_key: Path | None = Field(default=None, description="PEM of the certificate's key, not encrypted")
     serve_everyone_without_a_token: bool = Field(default=False, description="listen beyond loopback without a token")
     allowed_hosts: tuple[str, ...] = Field(default=(), description="Host names answered to; empty: any beyond loopback")
 
@@ -89,6 +91,10 @@ class ApiSettings(BaseSettings):
             raise ValueError(
                 f"host: {self.host} can be reached from elsewhere and there is no token; expected --token-file with "
                 f"at least one bearer token; give one, listen on 127.0.0.1, or say {OPEN_FLAG}"
+            )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError(
+                "tls_certificate, tls_key: one is given; expected both for HTTPS or neither for HTTP; give both"
             )
         if self.page_size > self.page_size_max:
             raise ValueError(f"page_size: {self.page_size} is above page_size_max {self.page_size_max}; lower it")

@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 import pyarrow.dataset as ds
 
 from api.current import ClusterView, Current, GroupView
-from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable
+from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable, no_cluster
 from api.freshness import Freshness
 from api.reader import Bound, TableReader
 from api.settings import ApiSettings
+from api.tokens import EVERYTHING, Scope
 
 log = logging.getLogger("kardia.api.store")
 
@@ -181,7 +182,7 @@ class Store:
         """A cluster by name."""
         view = self.current.clusters.get(cluster_id)
         if view is None:
-            raise NotFound("cluster", "No cluster of this name has written to the tables; /api/v1/clusters lists them.")
+            raise no_cluster()
         return view
 
     def group(self, cluster_id: str, group_id: str) -> GroupView:
@@ -191,11 +192,13 @@ class Store:
             raise NotFound("group", "No group of this name was seen in this cluster; its /groups lists them.")
         return view
 
-    def freshness(self, cluster: ClusterView | None = None) -> Freshness:
-        """Freshness of one cluster, or of the one that is furthest behind."""
+    def freshness(self, cluster: ClusterView | None = None, among: Scope = EVERYTHING) -> Freshness:
+        """Freshness of one cluster, or of the one that is furthest behind of those the caller may ask about."""
         if cluster is not None:
             complete_ms = cluster.reach.complete_as_of_ms
         else:
-            reached = [view.reach.complete_as_of_ms for view in self.current.clusters.values()]
+            reached = [
+                view.reach.complete_as_of_ms for name, view in self.current.clusters.items() if among.allows(name)
+            ]
             complete_ms = min((at for at in reached if at is not None), default=None)
         return Freshness(complete_ms, self.now_ms(), self.settings.stale_after_ms, self.current.batch_id)

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from api import burrow, report_models
 from api.asking import router_of
 from api.desk import DeskOf
-from api.errors import ApiError, NotFound, ParameterRefused
+from api.errors import ApiError, NotFound, ParameterRefused, no_cluster
 from api.ids import from_segment
-from api.names import ClusterId
+from api.names import MayAsk, NamedClusterId
 
 router = router_of("burrow", prefix="/v3/kafka")
 
@@ -32,20 +32,22 @@ def _refused(request: Request, error: ApiError) -> Response:
 
 
 @router.get("", response_model=report_models.BurrowClusters, summary="Burrow: clusters")
-async def clusters(request: Request, at: DeskOf) -> Response:
+async def clusters(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     """Names of all clusters."""
     try:
         at.store.require(*NEEDS)
     except ApiError as error:
         return _refused(request, error)
-    return _reply(request, "cluster list returned", clusters=sorted(at.store.current.clusters))
+    return _reply(request, "cluster list returned", clusters=sorted(filter(scope.allows, at.store.current.clusters)))
 
 
 @router.get("/{cluster}/consumer", response_model=report_models.BurrowConsumers, summary="Burrow: groups of a cluster")
-async def consumers(request: Request, at: DeskOf, cluster_id: ClusterId) -> Response:
+async def consumers(request: Request, at: DeskOf, scope: MayAsk, cluster_id: NamedClusterId) -> Response:
     """Names of all groups of a cluster; Burrow does not page, so there is no bound but the number of groups."""
     try:
         at.store.require(*NEEDS)
+        if not scope.allows(cluster_id):
+            raise no_cluster()
         found = sorted(at.store.cluster(cluster_id).groups)
     except NotFound:
         return _reply(request, "cluster not found", 404)
@@ -60,7 +62,8 @@ async def consumers(request: Request, at: DeskOf, cluster_id: ClusterId) -> Resp
 async def status(
     request: Request,
     at: DeskOf,
-    cluster_id: ClusterId,
+    scope: MayAsk,
+    cluster_id: NamedClusterId,
     consumer: Annotated[str, Path(description="group, as it is or as ~base64url")],
 ) -> Response:
     """Liveness of a group in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
@@ -71,6 +74,8 @@ async def status(
         raise ParameterRefused("consumer", f"an id that can be read; this one {error}", consumer) from None
     try:
         at.store.require(*NEEDS)
+        if not scope.allows(cluster_id):
+            raise no_cluster()
         view = at.store.group(cluster_id, group_id)
     except NotFound:
         found = burrow.status(cluster_id, group_id, None)

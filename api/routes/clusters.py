@@ -11,7 +11,7 @@ from api.asking import answer, router_of
 from api.current import ClusterView
 from api.desk import DeskOf
 from api.instants import to_rfc3339
-from api.names import ClusterId
+from api.names import ClusterId, MayAsk
 from api.store import Store
 
 router = router_of("clusters")
@@ -39,11 +39,12 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
 
 
 @router.get("/clusters", response_model=models.Clusters, summary="All clusters")
-async def clusters(at: DeskOf) -> Response:
-    """Clusters, how fresh each is, and what was counted on the way into the tables."""
+async def clusters(at: DeskOf, scope: MayAsk) -> Response:
+    """Clusters that the token is for, how fresh each is, and what was counted on the way into the tables."""
     at.store.require("members", "transitions")
     views = at.store.current.clusters
-    return answer(at.store.freshness(), clusters=[_cluster(at.store, views[name]) for name in sorted(views)])
+    shown = [_cluster(at.store, views[name]) for name in sorted(views) if scope.allows(name)]
+    return answer(at.store.freshness(among=scope), clusters=shown)
 
 
 @router.get("/clusters/{cluster}", response_model=models.ClusterAnswer, summary="One cluster")

@@ -9,6 +9,8 @@ from starlette.responses import PlainTextResponse, Response
 from api import models
 from api.asking import answer, router_of
 from api.desk import DeskOf
+from api.errors import ScopeTooNarrow
+from api.names import MayAsk
 from kardia import __version__
 from kardia.tables import TABLES
 
@@ -48,6 +50,8 @@ async def version() -> Response:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Series for Prometheus")
-async def metrics(request: Request) -> Response:
+async def metrics(request: Request, scope: MayAsk) -> Response:
     """Text exposition. Its cost follows the groups that are present, never the history."""
+    if scope.clusters is not None:
+        raise ScopeTooNarrow("The series are about all clusters; expected a token without cluster=; ask for one.")
     return Response(generate_latest(request.app.state.registry), media_type=CONTENT_TYPE_LATEST)

@@ -56,6 +56,10 @@ AtOption = Annotated[
 ]
 
 
+FromOption = Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Not before this instant.")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Before this instant.")]
+
+
 class TextOutput(StrEnum):
     """Forms of a story."""
 
@@ -73,9 +77,18 @@ class TableOutput(StrEnum):
 
 @contextmanager
 def asking(
-    verb: str, tables: Path | None, api: str | None, token_file: Path | None, cluster: str | None
+    verb: str,
+    tables: Path | None,
+    api: str | None,
+    token_file: Path | None,
+    cluster: str | None,
+    *,
+    no_answer: int = 1,
 ) -> Iterator[Questions]:
-    """Questions to the tables or the API; an error becomes one sentence and an exit status."""
+    """Questions to the tables or the API; an error becomes one sentence and an exit status.
+
+    `no_answer` is the status where there is none; a verb whose 1 means something else has another.
+    """
     from kardia.command.answers import QuestionError
     from kardia.command.questions import Questions
 
@@ -84,7 +97,7 @@ def asking(
             yield Questions(answers, cluster)
     except QuestionError as error:
         stderr().print(f"kardia {verb}: {error}")
-        raise typer.Exit(error.status) from None
+        raise typer.Exit(no_answer if error.status == 1 else error.status) from None
 
 
 def _opened(tables: Path | None, api: str | None, token_file: Path | None) -> Answers:
@@ -141,6 +154,16 @@ def instant_option(name: str, text: str | None) -> int | None:
             "1795211497312 (epoch milliseconds).",
             2,
         ) from None
+
+
+def range_options(from_: str | None, to: str | None) -> tuple[int | None, int | None]:
+    """Epoch milliseconds of --from and --to."""
+    from kardia.command.answers import QuestionError
+
+    from_ms, to_ms = instant_option("--from", from_), instant_option("--to", to)
+    if from_ms is not None and to_ms is not None and to_ms < from_ms:
+        raise QuestionError("--to is before --from; expected an end that is not before its beginning.", 2)
+    return from_ms, to_ms
 
 
 WIDTH_MAX = 2_000

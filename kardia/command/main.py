@@ -10,7 +10,7 @@ from kardia import __version__
 
 PANELS = {
     "First light": ("demo",),
-    "Questions": ("explain", "why", "groups", "group", "member", "watch", "trace"),
+    "Questions": ("explain", "why", "history", "incident", "groups", "group", "member", "watch", "check", "trace"),
     "Roles": ("doctor", "up", "collect", "capture", "stream", "replay", "serve", "notify", "bench"),
 }
 """Verbs in the order of the help: what it looks like, what one asks, and the roles in the order of the flow."""

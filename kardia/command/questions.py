@@ -54,6 +54,21 @@ class Questions:
             raise self._not_found(error, group_id) from None
         return found
 
+    def history(
+        self, group_id: str, from_ms: int | None, to_ms: int | None, entity: str | None, rows_max: int
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Transitions of a group, the latest first, and whether there are more."""
+        self.group(group_id)
+        params = _times(from_ms, to_ms)
+        if entity is not None:
+            params["entity"] = entity
+        return self._all(f"{self._of(group_id)}/history", "transitions", params, rows_max)
+
+    def incident(self, group_id: str, from_ms: int | None, to_ms: int | None) -> dict[str, Any]:
+        """Incident report of a group."""
+        self.group(group_id)
+        return self._answers.get(f"{self._of(group_id)}/incident", _times(from_ms, to_ms))
+
     def members(self, group_id: str, rows_max: int = PAGES_MAX * ROWS_MAX) -> tuple[list[dict[str, Any]], bool]:
         """Present members of a group, and whether there are more."""
         return self._all(f"{self._of(group_id)}/members", "members", {}, rows_max)
@@ -192,6 +207,10 @@ class Questions:
             f"member id, a client.id or a static id, {_expected(near, 'of which there is none')}; "
             f"`kardia group` lists its members."
         )
+
+
+def _times(from_ms: int | None, to_ms: int | None) -> Params:
+    return {name: at_ms for name, at_ms in (("from", from_ms), ("to", to_ms)) if at_ms is not None}
 
 
 def _segment(text: str) -> str:

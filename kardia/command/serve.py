@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from api.settings import ApiSettings
 
 
@@ -20,8 +22,13 @@ def serve(
     ] = None,
     cluster: Annotated[str | None, typer.Option(help="Show this cluster only.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="Bearer tokens, one per line; needed beyond loopback.")
+        Path | None,
+        typer.Option(help="Bearer tokens, one per line, with cluster=NAME or for all; needed beyond loopback."),
     ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="Certificate and its chain (PEM): serve HTTPS, TLS 1.2 or newer.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate (PEM).")] = None,
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Host name to answer to beside the address; may be repeated.")
     ] = None,
@@ -46,6 +53,8 @@ def serve(
         "port": port,
         "cluster": cluster,
         "token_file": token_file,
+        "tls_certificate": tls_certificate,
+        "tls_key": tls_key,
         "allowed_hosts": tuple(allowed_host) if allowed_host else None,
         "serve_everyone_without_a_token": serve_everyone_without_a_token,
     }
@@ -60,13 +69,37 @@ def serve(
             soft_wrap=True,
         )
         raise typer.Exit(2) from None
-    except (TokenFileError, AddressTakenError) as error:
+    except (TokenFileError, AddressTakenError, CertificateError) as error:
         Console(stderr=True).print(f"kardia serve: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(2) from None
 
 
 class AddressTakenError(OSError):
     """The address cannot be listened on."""
+
+
+class CertificateError(ValueError):
+    """The certificate or its key cannot be used."""
+
+
+def _tls(settings: ApiSettings) -> SSLContext | None:
+    """TLS 1.2 or newer with the certificate of the settings; None for HTTP."""
+    import ssl
+
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # A password is never asked for: nobody sits at a server that starts.
+        context.load_cert_chain(settings.tls_certificate, settings.tls_key, password="")
+    except OSError as error:
+        raise CertificateError(
+            f"--tls-certificate {settings.tls_certificate.name}, --tls-key {settings.tls_key.name}: they cannot be "
+            f"used ({type(error).__name__}); expected a certificate and its own key, both PEM, the key not encrypted; "
+            "check the paths, their permissions, and that they belong together."
+        ) from None
+    return context
 
 
 def _run(settings: ApiSettings) -> None:
@@ -77,6 +110,7 @@ def _run(settings: ApiSettings) -> None:
 
     from api.app import create_app
 
+    tls = _tls(settings)
     app = create_app(settings, lambda: time.time_ns() // 1_000_000)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # The protocol is named, because asyncio switches Nagle's delay off only where it is: 40 ms per answer otherwise.
@@ -91,7 +125,9 @@ def _run(settings: ApiSettings) -> None:
             ) from None
         listener.listen(settings.connections_max)
         shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-        typer.echo(f"kardia serve: http://{shown}:{listener.getsockname()[1]}/ over {settings.tables}")
+        typer.echo(
+            f"kardia serve: http{'s' * (tls is not None)}://{shown}:{listener.getsockname()[1]}/ over {settings.tables}"
+        )
         config = uvicorn.Config(
             app,
             http="h11",
@@ -103,6 +139,7 @@ def _run(settings: ApiSettings) -> None:
             limit_concurrency=settings.connections_max,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=10,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             # The longest line a URL may need; beyond it the connection is closed.
             h11_max_incomplete_event_size=settings.url_bytes_max + 8_192,
         )

@@ -146,6 +146,22 @@ def member(row: Answer) -> RenderableType:
     return table
 
 
+def history(rows: list[Answer], more: bool) -> RenderableType:
+    """Changes of a group and of its memberships, one per line, the earliest first."""
+    table = _table("AT", "WHO", "FROM", "TO", "CAUSE", "GEN", "CERTAINTY")
+    for row in reversed(rows):
+        table.add_row(
+            _instant(row["at_ms"]),
+            Text("the group") if row["entity"] == "group" else _name(row["member_id"], 200),
+            _name(row["from_state"]),
+            _name(row["to_state"]),
+            _name(row["cause"]),
+            _number(row["generation_id"]),
+            _name(row["certainty"]),
+        )
+    return Pile(table, Text("There are earlier ones; --to and --limit choose.", style="dim")) if more else table
+
+
 def row_version(row: Answer) -> str:
     """Version of a member's library, if it announced one."""
     return words.name(row["client_software_version"]) if row["client_software_version"] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -300,6 +301,44 @@ def test_token_files_that_cannot_be_used_name_the_line_and_not_its_content(tmp_p
         Tokens.read(tmp_path / "absent")
     path.write_text(TOKEN)
     assert TOKEN not in repr(Tokens.read(path))
+
+
+def test_a_token_for_some_clusters_finds_no_other_and_cannot_tell_it_from_none(tables: Tables, tmp_path: Path) -> None:
+    path = tmp_path / "scoped"
+    path.write_text(f"{TOKEN} cluster=demo cluster=~YSBi\n{NEXT_TOKEN} cluster=none\n")
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), Clock()) as url:
+        mine = Api(url, headers={"Authorization": f"Bearer {TOKEN}"})
+        other = Api(url, headers={"Authorization": f"Bearer {NEXT_TOKEN}"})
+        mine.wait_for_batch(0)
+        for of, clusters in ((mine, ["demo"]), (other, [])):
+            assert [one["cluster_id"] for one in of.get("/api/v1/clusters")["clusters"]] == clusters
+            assert of.get("/v3/kafka")["clusters"] == clusters
+            assert of.problem("/metrics") == (403, "scope_too_narrow")
+        for asked, _ in operations(mine):
+            if "/demo" not in asked:
+                continue
+            assert mine.client.get(asked).status_code == 200, asked
+            # The cluster is there, and not theirs; or theirs, and not there.
+            not_theirs = other.client.get(asked)
+            not_there = other.client.get(asked.replace("/demo", "/none"))
+            assert not_theirs.status_code == not_there.status_code == 404, asked
+            told = [re.sub(r'"request_id":"[^"]*"', "", reply.text) for reply in (not_theirs, not_there)]
+            assert told[0].replace("demo", "none") == told[1], asked
+        mine.client.close()
+        other.client.close()
+
+
+def test_a_scope_that_cannot_be_read_is_refused_and_not_widened(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    for words in ("clusters=a", "cluster=", "demo", "cluster=a b", "cluster=~!"):
+        path.write_text(f"{TOKEN} {words}\n")
+        with pytest.raises(TokenFileError, match="expected nothing, or cluster=NAME") as caught:
+            Tokens.read(path)
+        assert TOKEN not in str(caught.value)
+    path.write_text(f"{TOKEN} cluster=a\n{TOKEN} cluster=b\n")
+    found = Tokens.read(path).accept(f"Bearer {TOKEN}".encode())
+    assert found is not None
+    assert (found.allows("a"), found.allows("b"), found.allows("c")) == (True, True, False)
 
 
 def test_binding_beyond_loopback_needs_a_token_or_the_ugly_flag(tmp_path: Path) -> None:

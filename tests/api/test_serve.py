@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -28,7 +29,7 @@ def served(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://[^/]+", line)
+        found = re.search(r"https?://[^/]+", line)
         assert found, (line, process.communicate(timeout=WAIT_S))
         yield process, found[0]
     finally:
@@ -92,3 +93,29 @@ def test_listening_beyond_loopback_without_a_token_is_refused(tmp_path: Path) ->
     said = refused("--tables", str(tmp_path), "--token-file", str(secret))
     assert "line 1 of token" in said
     assert "too short" not in said
+
+
+DATA = Path(__file__).parent / "data"
+CERTIFICATE, KEY = DATA / "test-only.crt", DATA / "test-only.key"
+"""A certificate that signs itself, for 127.0.0.1, valid for a hundred years; its key protects nothing."""
+
+
+def test_with_a_certificate_it_speaks_tls_alone(tables: Tables) -> None:
+    tables.create()
+    words = ("--tables", str(tables.root), "--port", "0", "--tls-certificate", str(CERTIFICATE), "--tls-key", str(KEY))
+    with served(*words) as (_, url):
+        assert url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
+        assert httpx.get(f"{url}/livez", verify=trusting, trust_env=False).text == "ok\n"
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(f"{url}/livez", verify=ssl.create_default_context(), trust_env=False)
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"{url.replace('https', 'http')}/livez", trust_env=False)
+
+
+def test_a_certificate_that_cannot_be_used_is_refused(tables: Tables, tmp_path: Path) -> None:
+    where = ("--tables", str(tables.root))
+    assert "expected both for HTTPS" in refused(*where, "--tls-certificate", str(CERTIFICATE))
+    for certificate, key in ((KEY, KEY), (CERTIFICATE, CERTIFICATE), (tmp_path / "none", KEY)):
+        said = refused(*where, "--tls-certificate", str(certificate), "--tls-key", str(key))
+        assert "expected a certificate and its own key" in said

@@ -36,6 +36,12 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("group", "g04", "--state", "-o", "yaml"),
     ("group", "g04", "--members", "-o", "json"),
     ("member", "g04", "c04-b", "-o", "json"),
+    ("history", "g04", "--to", INSIDE, "--limit", "7"),
+    ("history", "g04", "--of", "member", "-o", "json"),
+    ("history", "g04s", "-o", "yaml"),
+    ("incident", "g04", "--from", "1795211497000", "--to", INSIDE),
+    ("check",),
+    ("check", "nowhere"),
     ("explain", "--group", "nowhere"),
     ("explain", "--group", "g04", "--member", "nobody"),
 )
@@ -278,8 +284,13 @@ def test_the_page_about_the_command_line_shows_what_it_says(tmp_path: Path) -> N
     """Every output in docs/cli.md is that of its command; only the age of the tables goes on."""
     replayed(tmp_path / "out", "c04")
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
-    shown = re.findall(r"^```\n\$ kardia (.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
-    assert len(shown) >= 6
+    # A report that has fences of its own stands between tildes.
+    shown = [
+        one
+        for fence in ("```", "~~~")
+        for one in re.findall(rf"^{fence}\n\$ kardia (.*)\n((?:.*\n)*?){fence}$", page, re.MULTILINE)
+    ]
+    assert len(shown) >= 9
     for name, text in re.findall(r"[Ww]ith this in `([^`]+)`\n\n```\n(.*?)```", page, re.DOTALL):
         (tmp_path / name).write_text(text)
     for question, output in shown:

@@ -1,0 +1,54 @@
+"""`kardia history`: every change of a group's state and of its memberships, as a table."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kardia.command.asking import (
+    ApiOption,
+    ClusterOption,
+    FromOption,
+    TableOutput,
+    TablesOption,
+    TokenOption,
+    ToOption,
+    asking,
+    print_json,
+    print_yaml,
+    range_options,
+    stdout,
+)
+
+
+class Entity(StrEnum):
+    """Whose changes."""
+
+    GROUP = "group"
+    MEMBER = "member"
+
+
+def history(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
+    from_: FromOption = None,
+    to: ToOption = None,
+    of: Annotated[Entity | None, typer.Option("--of", help="Changes of the group or of its members alone.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most that many changes, the latest.")] = 200,
+    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """List the changes of a group and of its memberships, each with its cause and how sure it is."""
+    with asking("history", tables, api, token_file, cluster) as questions:
+        from kardia.command import shown
+
+        from_ms, to_ms = range_options(from_, to)
+        rows, more = questions.history(group, from_ms, to_ms, None if of is None else of.value, limit)
+        if output is TableOutput.TABLE:
+            stdout().print(shown.history(rows, more))
+        else:
+            {TableOutput.JSON: print_json, TableOutput.YAML: print_yaml}[output]({"transitions": rows, "more": more})

@@ -1,0 +1,72 @@
+"""`kardia check`: the exit status is the answer, and unknown is never well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.written import Tables, health, member, progress, transition
+from tests.story.conftest import kardia, wall_ms
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Any:
+    """Tables of this moment with one member per given health; gives a function that checks them."""
+
+    def check(*given: dict[str, Any], behind_ms: int = 0, words: tuple[str, ...] = ()) -> Any:
+        now_ms = wall_ms() - behind_ms
+        tables = Tables(tmp_path / "tables")
+        tables.create()
+        rows: list[Any] = [transition("g", 1, "Stable", at_ms=now_ms - 5_000)]
+        for n, one in enumerate(given):
+            rows.append(member("g", f"m{n}", joined_at_ms=now_ms - 5_000, known_at_ms=now_ms - 5_000))
+            left_ms = one.pop("left_ms", 9_000)
+            rows.append(health("g", f"m{n}", at_ms=now_ms, session_deadline_at_ms=now_ms + left_ms, **one))
+        # Ten minutes ahead, so that no pause of this machine makes the tables old while they are asked.
+        tables.batch(0, *rows, progress(now_ms + (0 if behind_ms else 600_000)))
+        return kardia("check", *words, "--tables", tables.root)
+
+    return check
+
+
+def test_enough_is_left(live: Any) -> None:
+    said = live({}, {"left_ms": 3_000})
+    assert (said.code, said.out) == (0, "OK: 1 group, nobody is below the margin.\n")
+
+
+def test_a_margin_is_kept_at_its_edge_and_broken_below_it(live: Any) -> None:
+    said = live({}, {"left_ms": 2_999})
+    assert (said.code, said.out) == (1, "BELOW g: session margin 0.2999, expected at least 0.3\n")
+
+
+def test_an_overdue_member_is_below_every_margin(live: Any) -> None:
+    said = live({"status": "overdue", "left_ms": -1}, words=("g", "--session-margin", "0"))
+    assert (said.code, said.out) == (1, "BELOW g: 1 overdue\n")
+
+
+def test_poll_margins_count_when_they_are_asked_for(live: Any) -> None:
+    said = live({}, words=("--poll-margin", "0.99"))
+    assert (said.code, "poll margin 0.9667, expected at least 0.99" in said.out) == (1, True)
+
+
+def test_unknown_is_neither_well_nor_below(live: Any) -> None:
+    said = live({}, {"status": "unknown", "left_ms": -5_000})
+    assert (said.code, said.out) == (3, "UNKNOWN: of 1 member the status is unknown.\n")
+
+
+def test_what_is_below_for_sure_counts_whatever_else_is_unknown(live: Any) -> None:
+    said = live({"left_ms": 100}, {"status": "unknown", "left_ms": -5_000})
+    assert (said.code, said.out) == (1, "BELOW g: session margin 0.01, expected at least 0.3\n")
+
+
+def test_tables_that_are_behind_give_no_answer(live: Any) -> None:
+    said = live({}, behind_ms=60_000)
+    assert (said.code, said.out.startswith("UNKNOWN: the tables are behind")) == (3, True)
+
+
+def test_no_tables_give_no_answer_and_a_bad_question_is_one(tmp_path: Path) -> None:
+    assert kardia("check", "--api", "http://127.0.0.1:9").code == 3
+    assert kardia("check", "--tables", tmp_path / "none").code == 2
+    assert kardia("check", "--session-margin", "2").code == 2
