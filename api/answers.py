@@ -191,7 +191,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "next_session_deadline": _next(present, "session_deadline_at_ms", deadlines.session_timeout_ms, freshness),
         "next_poll_deadline": _next(present, "poll_deadline_at_ms", deadlines.poll_interval_ms, freshness),
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
-        "links": {name: f"{href}/{name}" for name in ("members", "rebalances", "history", "evictions")},
+        "links": {name: f"{href}/{name}" for name in ("members", "rebalances", "history", "evictions", "pulse")},
     }
 
 

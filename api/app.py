@@ -22,11 +22,24 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from api.asking import Desk
+from api.changes import Changes
 from api.cursor import Cursors
 from api.errors import ApiError
 from api.guard import OPEN_PREFIX, Guard, on_error
 from api.metrics import RequestMetrics, TableMetrics
-from api.routes import clusters, evictions, groups, health, history, members, predictions, rebalances, service
+from api.routes import (
+    changes,
+    clusters,
+    evictions,
+    groups,
+    health,
+    history,
+    members,
+    predictions,
+    pulse,
+    rebalances,
+    service,
+)
 from api.settings import ApiSettings
 from api.store import Store
 from api.tokens import Tokens
@@ -53,7 +66,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        looking = asyncio.create_task(keep_looking(store), name="kardia-store")
+        looking = asyncio.create_task(keep_looking(store, app.state.changes), name="kardia-store")
         yield
         looking.cancel()
         with suppress(asyncio.CancelledError):
@@ -71,6 +84,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
     )
     app.state.desk = Desk(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
     app.state.registry = registry
+    app.state.changes = Changes(settings.followers_max)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -78,7 +92,19 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         return FileResponse(PAGE / "index.html")
 
     app.mount(OPEN_PREFIX.rstrip("/"), StaticFiles(directory=PAGE), name="page")
-    for routes in (clusters, groups, members, rebalances, history, evictions, predictions, health, service):
+    for routes in (
+        clusters,
+        groups,
+        members,
+        rebalances,
+        history,
+        evictions,
+        predictions,
+        health,
+        pulse,
+        changes,
+        service,
+    ):
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
@@ -86,12 +112,13 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
     return app
 
 
-async def keep_looking(store: Store) -> None:
-    """Look at the tables again and again, `refresh_ms` apart."""
+async def keep_looking(store: Store, changes: Changes) -> None:
+    """Look at the tables again and again, `refresh_ms` apart; tell those who follow what batch is shown."""
     while True:
         try:
             if store.is_behind():
                 store.apply(await asyncio.to_thread(store.look))
+                changes.announce(store.current.batch_id)
         except Exception:
             log.exception("store.look.failed")
         await asyncio.sleep(store.settings.refresh_ms / 1000)

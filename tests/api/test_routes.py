@@ -75,6 +75,7 @@ SHAPES: dict[str, Any] = {
     f"{GROUP}/evictions": models.Evictions,
     f"{GROUP}/predictions": models.Predictions,
     f"{GROUP}/health": models.HealthAt,
+    f"{GROUP}/pulse": models.Pulse,
     "/readyz": models.Readiness,
 }
 
