@@ -34,15 +34,20 @@ def unsynced(group: Group) -> list[Member]:
 def sync_deadline(group: Group) -> float:
     """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
     current = group.rebalance
-    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
-    if current is None or current.joined_at < 0 or current.generation_after != group.generation or longest <= 0:
+    if current is None or current.joined_at < 0 or current.generation_after != group.generation:
         return NEVER
-    return current.joined_at + longest
+    within_ms = current.sync_within_ms if current.settled else longest_ms(group)
+    return current.joined_at + within_ms if within_ms > 0 else NEVER
+
+
+def longest_ms(group: Group) -> int:
+    """Highest rebalance timeout of the members, -1 where none is known."""
+    return max((member.rebalance_ms for member in group.members.values()), default=-1)
 
 
 def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
     """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
-    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
+    longest = longest_ms(group)
     if current.started_at >= 0 and longest > 0:
         observer.schedule(group, current.started_at + longest + GRACE_MS, "drop", str(current.generation_before))
 
