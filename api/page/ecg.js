@@ -14,6 +14,15 @@ const WINDOWS = [["30 s", 30_000], ["1 min", 60_000], ["5 min", 300_000], ["30 m
 const AHEAD = 0.25; // part of the width that lies after the playhead
 const LANES_MAX = 60;
 const RULER = 46; // times of day, and below them one button per rebalance
+const KEY = [
+  ["beat", "∿", "request that renewed the session"],
+  ["rejoin", "∧", "told to rejoin"],
+  ["poll-key", "◆", "commit"],
+  ["poll-key", "|", "other evidence of a poll"],
+  ["taken", "✖", "evicted"],
+  ["", "■", "left"],
+  ["", "▮", "right of the line: what is left of session and poll interval"],
+];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** Made once; `questions` asks for what it shows, `update` takes the answer. `onNeed` asks for another turn. */
@@ -23,14 +32,15 @@ export function ecg(onNeed) {
   const lanes = make("ul", "lanes");
   const measure = make("div", "measure");
   const note = make("p", "soft note");
+  const key = make("p", "soft key", ...KEY.map(([className, sign, words]) => make("span", "", make("b", className, sign), ` ${words}`)));
   const empty = make("p", "empty", "No member was there at this time.");
   const chart = make("div", "chart", back, measure, whys, lanes);
-  const state = { widthMs: WINDOWS[1][1], known: { lanes: [], rebalances: [], archivedToMs: null }, endMs: null, picked: null, paintedMs: 0 };
+  const state = { widthMs: WINDOWS[innerWidth <= 700 ? 0 : 1][1], known: { lanes: [], rebalances: [], archivedToMs: null }, endMs: null, picked: null, paintedMs: 0 };
   const panel = causePanel(() => {
-    const key = state.picked;
+    const left = state.picked;
     state.picked = null;
     panel.hide();
-    [...whys.children].find((one) => one.dataset.key === key)?.focus();
+    [...whys.children].find((one) => one.dataset.key === left)?.focus();
     paint();
   });
   let asking = 0;
@@ -101,8 +111,9 @@ export function ecg(onNeed) {
       time.root,
       chart,
       empty,
-      note,
       panel.root,
+      key,
+      note,
     ),
     questions: async (ask, links, freshness, oldestMs) => {
       // The first question already needs the server's clock: where "now" is decides what is asked for.

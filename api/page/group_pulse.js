@@ -1,12 +1,11 @@
 // The pulse of a group in the fleet: the beats of all its members in the last minute, as the evidence shows them.
-// Only rows that can be seen are asked about, a few at a time, so that a fleet of thousands costs what a screen costs.
+// Only rows that can be seen are asked about, a dozen at a time, so that a fleet of thousands costs what a screen costs.
 
 import { draw } from "./dom.js";
 
 const WIDTH_MS = 60_000;
 const AGAIN_MS = 5_000;
-const AT_ONCE = 4;
-const FIRST_ROWS = 12;
+const AT_ONCE = 12;
 const UNSEEN_WIDTH = 300;
 const HEIGHT = 34;
 const BASE = 20;
@@ -18,7 +17,7 @@ export function pulses(lists) {
     of: (group) => known.get(group.href) ?? null,
     refresh: async (ask, groups, freshness) => {
       const rows = new Map([...lists.querySelectorAll(".groups > li")].map((row) => [row.dataset.key, row]));
-      const isSeen = (group, place) => (rows.has(group.href) ? isOnScreen(rows.get(group.href)) : place < FIRST_ROWS);
+      const isSeen = (group, place) => (rows.has(group.href) ? isOnScreen(rows.get(group.href)) : place < AT_ONCE);
       const nowMs = performance.now();
       const due = groups
         .filter(isSeen)
@@ -43,7 +42,7 @@ function isOnScreen(row) {
   return bottom > 0 && top < innerHeight;
 }
 
-/** Draw a minute of a group. Without an answer nothing is drawn; without beats it is a flat line. */
+/** Draw a minute of a group. Without an answer nothing is drawn; where nothing was heard the line is dotted. */
 export function drawPulse(svg, heard, status) {
   const width = svg.clientWidth || UNSEEN_WIDTH;
   svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
@@ -51,15 +50,17 @@ export function drawPulse(svg, heard, status) {
     svg.replaceChildren();
     return;
   }
-  let line = `M0 ${BASE}`;
-  let end = 0;
+  const first = heard.atMs.length ? ((heard.atMs[0] - heard.fromMs) / WIDTH_MS) * width - 3 : width;
+  let line = `M${first.toFixed(1)} ${BASE}`;
+  let end = first - 3;
   for (const atMs of heard.atMs) {
     const at = ((atMs - heard.fromMs) / WIDTH_MS) * width;
     if (at - end < 5) continue; // two beats that would be one stroke
     line += `L${(at - 3).toFixed(1)} ${BASE}l1.2 2l1.8 -16l2 20l1.4 -6`;
     end = at + 3.4;
   }
-  svg.replaceChildren(draw("path", { d: line, class: `trace ${status ?? "none"}` }), draw("path", { d: `M${end.toFixed(1)} ${BASE}H${width}`, class: "flat" }));
+  const before = `M0 ${BASE}H${Math.max(0, first).toFixed(1)}`;
+  svg.replaceChildren(draw("path", { d: line, class: `trace ${status ?? "none"}` }), draw("path", { d: `${before}M${Math.max(0, end).toFixed(1)} ${BASE}H${width}`, class: "flat" }));
   svg.dataset.beats = String(heard.atMs.length);
   svg.setAttribute("aria-label", `${heard.atMs.length} beats in a minute`);
 }

@@ -20,30 +20,55 @@ from tests.support.stories import lanes_of
 STEP_MS = 1_000.0
 
 
-def write_live(name: str, root: Path, cluster: str, until_ms: float | None = None) -> tuple[int, int]:
-    """Tables of a story up to an instant of its log; returns the first and the last instant of it."""
+def write_live(
+    name: str, root: Path, cluster: str, cut_ms: float | None = None, end_at_ms: float | None = None
+) -> tuple[int, int]:
+    """Add a story to tables; returns its first and last instant.
+
+    `cut_ms`: only so much of it, from its first line on. `end_at_ms`: moved in time so that it ends then; several
+    stories that end together look like one fleet.
+    """
     lanes = lanes_of(name)
-    instants = [event.logged_at_ms for events in lanes for event in events if event.kind != Kind.TICK]
-    first_ms, last_ms = min(instants), max(instants)
-    end_ms = last_ms if until_ms is None else until_ms
+    first_ms = min(event.logged_at_ms for events in lanes for event in events if event.kind != Kind.TICK)
+    last_ms = max(event.logged_at_ms for events in lanes for event in events if event.kind != Kind.TICK)
+    end_ms = last_ms if cut_ms is None else first_ms + cut_ms
+    moved_ms = 0.0 if end_at_ms is None else end_at_ms - end_ms
     rows: dict[str, list[Row]] = {table: [] for table in LIVE_TABLES}
     archived: list[Row] = []
     for lane, events in enumerate(lanes):
         observer = Observer(ObserverSettings(cluster), lane)
-        for step in _steps(events, first_ms, end_ms):
+        there = tuple(_moved(event, moved_ms) for event in events)
+        for step in _steps(there, first_ms + moved_ms, end_ms + moved_ms):
             for table, some in observer.step(step).items():
                 rows[table].extend(some)
             archived.extend(row_of(cluster, event) for event in step if event.kind not in (Kind.TICK, Kind.GAP))
-        if until_ms is None:
-            for table, some in observer.finish().items():
-                rows[table].extend(some)
-    for table in LIVE_TABLES:
-        DeltaTable.create(root / table, ARROW_SCHEMAS[table])
-    write_deltalake(root / "events", to_arrow(TABLES["events"], archived, 0))
+    if not (root / "progress").exists():
+        for table in LIVE_TABLES:
+            DeltaTable.create(root / table, ARROW_SCHEMAS[table])
+    write_deltalake(root / "events", to_arrow(TABLES["events"], archived, 0), mode="append")
     for table in LIVE_TABLES:  # progress is the last of them
         if rows[table]:
             write_deltalake(root / table, to_arrow(TABLES[table], rows[table], 0), mode="append")
-    return int(first_ms), int(end_ms)
+    return int(first_ms + moved_ms), int(end_ms + moved_ms)
+
+
+def _moved(event: Event, by_ms: float) -> Event:
+    """The same event at another time; of its details only those that the observer compares with the clock."""
+    detail = event.detail
+    if detail and by_ms:
+        detail = dict(detail)
+        for key in ("first_line_at_ms", "last_line_at_ms", "wall_at_ms", "state_at_ms", "commit_at_ms"):
+            if detail.get(key, -1) > 0:
+                detail[key] += type(detail[key])(by_ms)
+        if "silences" in detail:
+            detail["silences"] = [[began + by_ms, ended + by_ms] for began, ended in detail["silences"]]
+    return event._replace(
+        logged_at_ms=event.logged_at_ms + by_ms,
+        arrived_at_ms=event.arrived_at_ms + by_ms,
+        handled_at_ms=event.handled_at_ms + by_ms,
+        decided_at_ms=event.decided_at_ms + by_ms,
+        detail=detail,
+    )
 
 
 def _steps(events: tuple[Event, ...], first_ms: float, end_ms: float) -> list[list[Event]]:
