@@ -12,8 +12,9 @@ from sse_starlette import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.asking import DeskOf, router_of
+from api.asking import router_of
 from api.changes import Changes
+from api.desk import DeskOf
 from api.errors import Overloaded
 
 router = router_of("service")

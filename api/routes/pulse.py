@@ -7,8 +7,11 @@ from functools import partial
 from starlette.responses import Response
 
 from api import models, pulse
-from api.asking import ClusterId, DeskOf, GroupId, Limit, TimeRange, answer, router_of
+from api.asking import Limit, answer, router_of
+from api.desk import DeskOf
 from api.errors import ParameterRefused
+from api.names import ClusterId, GroupId
+from api.times import TimeRange
 
 router = router_of("history")
 

@@ -19,6 +19,9 @@ from tests.api.written import Tables, health, member, progress, transition
 from tests.support.pictures import write_live
 
 STORY, GROUP = "c04_mpi-4.1.2", "/#/clusters/demo/groups/g04"
+ENDED_ARE = (
+    "() => [...document.querySelectorAll('.lane .status')].filter((one) => one.textContent === 'ended').length === "
+)
 VENDOR = PAGE / "vendor"
 
 
@@ -108,16 +111,12 @@ class TestElectrocardiogram:
         page.keyboard.press("PageDown")
         page.wait_for_selector(".live[aria-pressed=false]")
         # 30 s before the end only c04-a has been evicted, and the one that came last is not there yet.
-        page.wait_for_function(
-            "() => [...document.querySelectorAll('.lane .status')].filter((one) => one.textContent === 'ended').length === 1"
-        )
+        page.wait_for_function(ENDED_ARE + "1")
         has_text(page, ".lane .status", "to come")
         assert page.locator(".lane .left p", has_text="session").count() >= 2
         page.keyboard.press("End")
         page.wait_for_selector(".live[aria-pressed=true]")
-        page.wait_for_function(
-            "() => [...document.querySelectorAll('.lane .status')].filter((one) => one.textContent === 'ended').length === 2"
-        )
+        page.wait_for_function(ENDED_ARE + "2")
 
     def test_it_fits_a_phone_in_both_lights(self, page: Page, api: Api) -> None:  # noqa: F811
         page.set_viewport_size({"width": 360, "height": 780})
