@@ -195,7 +195,8 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "next_poll_deadline": _next(present, "poll_deadline_at_ms", deadlines.poll_interval_ms, freshness),
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
         "links": {
-            name: f"{href}/{name}" for name in ("members", "rebalances", "history", "evictions", "diff", "incident")
+            name: f"{href}/{name}"
+            for name in ("members", "rebalances", "history", "evictions", "pulse", "diff", "incident")
         },
     }
 

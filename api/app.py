@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
+from api.changes import Changes
 from api.cursor import Cursors
 from api.desk import Desk
 from api.errors import ApiError
@@ -28,6 +29,7 @@ from api.guard import OPEN_PREFIX, Guard, on_error
 from api.metrics import RequestMetrics, TableMetrics
 from api.routes import (
     burrow,
+    changes,
     clusters,
     dangers,
     diff,
@@ -38,6 +40,7 @@ from api.routes import (
     incident,
     members,
     predictions,
+    pulse,
     rebalances,
     service,
 )
@@ -60,6 +63,8 @@ ROUTES = (
     health,
     diff,
     incident,
+    pulse,
+    changes,
     burrow,
     service,
 )
@@ -84,7 +89,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        looking = asyncio.create_task(keep_looking(store), name="kardia-store")
+        looking = asyncio.create_task(keep_looking(store, app.state.changes), name="kardia-store")
         yield
         looking.cancel()
         with suppress(asyncio.CancelledError):
@@ -102,6 +107,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
     )
     app.state.desk = Desk(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
     app.state.registry = registry
+    app.state.changes = Changes(settings.followers_max)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -117,12 +123,13 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
     return app
 
 
-async def keep_looking(store: Store) -> None:
-    """Look at the tables again and again, `refresh_ms` apart."""
+async def keep_looking(store: Store, changes: Changes) -> None:
+    """Look at the tables again and again, `refresh_ms` apart; tell those who follow what batch is shown."""
     while True:
         try:
             if store.is_behind():
                 store.apply(await asyncio.to_thread(store.look))
+                changes.announce(store.current.batch_id)
         except Exception:
             log.exception("store.look.failed")
         await asyncio.sleep(store.settings.refresh_ms / 1000)

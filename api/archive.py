@@ -133,7 +133,7 @@ def health_at(
         seen = 0
         for piece in pieces:
             seen += piece.num_rows
-            _bounded(seen, max_rows, reader.name)
+            bounded(seen, max_rows, reader.name)
             for row in reader.rows(piece):
                 before = latest.get(row.member_id)
                 if before is None or (before.at_ms, before.batch_id) <= (row.at_ms, row.batch_id):
@@ -159,7 +159,7 @@ def health_between(
     def take(pieces: Iterator[pa.Table]) -> list[Any]:
         found: list[Any] = []
         for piece in pieces:
-            _bounded(len(found) + piece.num_rows, max_rows, reader.name)
+            bounded(len(found) + piece.num_rows, max_rows, reader.name)
             found += reader.rows(piece)
         return found
 
@@ -234,7 +234,7 @@ def _standing(reader: TableReader, where: ds.Expression, files: list[Bound], max
         standing, seen = Standing(TABLES[reader.name]), 0
         for piece in pieces:
             seen += piece.num_rows
-            _bounded(seen, max_rows, reader.name)
+            bounded(seen, max_rows, reader.name)
             for row in reader.rows(piece):
                 standing.fold(row)
         return list(standing.rows())
@@ -242,7 +242,8 @@ def _standing(reader: TableReader, where: ds.Expression, files: list[Bound], max
     return reader.scan(where, files, take)
 
 
-def _bounded(seen: int, max_rows: int, table: str) -> None:
+def bounded(seen: int, max_rows: int, table: str) -> None:
+    """Raise RangeTooWide when more rows of a group were read than one request may."""
     if seen > max_rows:
         raise RangeTooWide(
             f"from, to: expected a range with at most {max_rows} rows of this group in the table; narrow it.",

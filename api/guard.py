@@ -57,6 +57,8 @@ CSP_PAGE = (
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
+STREAM = b"text/event-stream"
+
 Observe = Callable[[str, str, int, float], None]
 """(method, route template, status, seconds) of a finished request."""
 
@@ -82,16 +84,19 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request_id = secrets.token_hex(8)
-        began, status, started = perf_counter(), 500, False
+        began, status, started, streamed = perf_counter(), 500, False, False
         is_page = scope["path"] == "/" or scope["path"].startswith(OPEN_PREFIX)
         method = scope["method"] if scope["method"] in METHODS else "other"
         # A HEAD is answered as a GET whose body the server leaves out.
         asked = {**scope, "method": "GET" if method == "HEAD" else scope["method"], REQUEST_ID: request_id}
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status, started
+            nonlocal status, started, streamed
             if message["type"] == "http.response.start":
                 started, status = True, message["status"]
+                streamed = any(
+                    name == b"content-type" and value.startswith(STREAM) for name, value in message["headers"]
+                )
                 headers = [*message.get("headers", ()), *HEADERS, (b"x-request-id", request_id.encode())]
                 headers.append((b"content-security-policy", CSP_PAGE if is_page else CSP_DATA))
                 headers.append((b"cache-control", b"no-cache" if is_page else b"no-store"))
@@ -108,7 +113,8 @@ class Guard:
                 await problem(as_api_error(error, request_id), request_id)(scope, receive, send_with_headers)
         finally:
             self._in_work -= 1
-            self._observe(method, route_of(asked), status, perf_counter() - began)
+            if not streamed:  # how long somebody followed says nothing about how quickly anything is answered
+                self._observe(method, route_of(asked), status, perf_counter() - began)
 
     def _check(self, scope: Scope) -> tokens.Scope:
         """What the caller may ask about, or the problem with the request."""

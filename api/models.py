@@ -245,6 +245,62 @@ History = shape(
 Evictions = shape("Evictions", _Paged, {"evictions": many(Eviction)}, "Memberships of a group that were taken away.")
 
 
+class Beat(Answer):
+    """A request that renewed a session."""
+
+    at_ms: int
+    by: str = Field(description="heartbeat, commit, join or sync; seen: remembered by a health row, kind not known")
+    error_code: int = Field(description="of the answer; 27 tells the member that a rebalance is under way")
+
+
+class PollSeen(Answer):
+    """Evidence that the application polled."""
+
+    at_ms: int
+    evidence: str
+    error_bound_ms: int | None = Field(description="the poll was at most that much earlier")
+
+
+class Sample(Answer):
+    """What was known of a member at an instant."""
+
+    at_ms: int
+    status: str
+    certainty: str
+    reasons: list[str]
+    group_state: str
+    generation_id: int | None
+    session_timeout_ms: int | None
+    session_deadline_at_ms: int | None
+    poll_interval_ms: int | None
+    poll_timeout_ms: int | None
+    poll_deadline_at_ms: int | None
+
+
+class MemberPulse(_Href):
+    """One member over a stretch of time. Instants are epoch milliseconds only: there are many of them."""
+
+    group_id: str
+    member_id: str
+    client_id: str | None
+    group_instance_id: str | None
+    beats: list[Beat]
+    polls: list[PollSeen]
+    samples: list[Sample]
+
+
+class Pulse(Fresh):
+    """Beats, polls and deadlines of a group's members."""
+
+    from_ms: int
+    to_ms: int
+    archived_to_ms: int | None = Field(
+        description="up to here each request is among the beats; after it, those that health rows saw; null: all so"
+    )
+    members: list[MemberPulse]
+    left_off: int = Field(description="members beyond `limit`")
+
+
 class Readiness(Answer):
     """Whether answers can be given, and what is missing if not."""
 

@@ -63,6 +63,9 @@ class ApiSettings(BaseSettings):
     )
     reads_waiting_max: int = Field(default=32, ge=0, description="reads that may wait for a place")
     requests_at_once_max: int = Field(default=256, ge=1, description="requests in work; more get 503")
+    followers_max: int = Field(
+        default=64, ge=0, le=200, description="pages that follow by server-sent events; more ask every second"
+    )
     connections_max: int = Field(default=512, ge=1, description="open connections; Prometheus: 512")
     url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
     metrics_groups_max: int = Field(

@@ -15,11 +15,15 @@ export function setToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
 
+/** What every question carries. */
+export function headers() {
+  const token = sessionStorage.getItem(TOKEN);
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
 /** JSON of an answer, or a Refusal. */
 export async function ask(path, signal) {
-  const token = sessionStorage.getItem(TOKEN);
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const reply = await fetch(path, { headers, signal, cache: "no-store", credentials: "omit" });
+  const reply = await fetch(path, { headers: headers(), signal, cache: "no-store", credentials: "omit" });
   const body = await reply.json();
   if (!reply.ok) throw new Refusal(reply.status, body.code ?? "unknown", body.detail ?? "The API gave no reason.");
   return body;

@@ -1,7 +1,8 @@
 // All groups of all clusters, the worst first.
 
 import { countdown, serverNow, show } from "./countdown.js";
-import { id, make, reconcile, say } from "./dom.js";
+import { draw, id, make, reconcile, say } from "./dom.js";
+import { drawPulse, pulses } from "./group_pulse.js";
 import { cause, duration, plain, stateClass } from "./words.js";
 
 const SHOWN = 200;
@@ -11,18 +12,20 @@ export function fleet() {
   const tiles = make("div", "tiles");
   const lists = make("div", "lists");
   const root = [tiles, lists];
+  const heard = pulses(lists);
   return {
     root,
     questions: async (ask) => {
       const clusters = await ask("/api/v1/clusters");
       const groups = await Promise.all(clusters.clusters.map((one) => ask(`${one.links.groups}?sort=worst&limit=${SHOWN}`)));
-      return { freshness: clusters.freshness, clusters: clusters.clusters, groups: groups.map((one) => one.groups) };
+      await heard.refresh(ask, groups.flatMap((one) => one.groups), clusters.freshness);
+      return { heard, freshness: clusters.freshness, clusters: clusters.clusters, groups: groups.map((one) => one.groups) };
     },
     update: (answer) => update(tiles, lists, answer),
   };
 }
 
-function update(tiles, lists, { clusters, groups }) {
+function update(tiles, lists, { heard, clusters, groups }) {
   const all = groups.flat();
   const count = (status) => all.reduce((sum, group) => sum + group.members[status], 0);
   const numbers = [
@@ -46,7 +49,7 @@ function update(tiles, lists, { clusters, groups }) {
     ({ cluster }) =>
       make("section", "card", make("h2", "", "Groups of ", id(cluster.cluster_id)), make("ul", "rows groups"), make("p", "empty")),
     (section, { cluster, groups: found }) => {
-      reconcile(section.children[1], found, (group) => group.href, createGroup, updateGroup);
+      reconcile(section.children[1], found, (group) => group.href, createGroup, (row, group) => updateGroup(row, group, heard));
       const hidden = cluster.groups - found.length;
       say(section.children[2], found.length === 0 ? "No group has been seen yet." : hidden > 0 ? `and ${hidden} more, in better health` : "");
       section.children[2].hidden = found.length > 0 && hidden <= 0;
@@ -61,6 +64,7 @@ function createGroup(group) {
     "li",
     "",
     make("div", "", make("p", "name", link), make("p", "soft")),
+    draw("svg", { class: "pulse", role: "img" }),
     make("div", "verdict", make("span", "status"), " ", make("span", "chip")),
     countdown("next session"),
     countdown("next poll"),
@@ -68,9 +72,10 @@ function createGroup(group) {
   );
 }
 
-function updateGroup(row, group) {
-  const [head, verdict, session, poll, last] = row.children;
+function updateGroup(row, group, heard) {
+  const [head, pulse, verdict, session, poll, last] = row.children;
   const { members } = group;
+  drawPulse(pulse, heard.of(group), group.status);
   const parts = ["overdue", "imminent", "late", "unknown"].filter((status) => members[status]).map((status) => `${members[status]} ${status}`);
   say(head.children[1], [`${members.total} member${members.total === 1 ? "" : "s"}`, ...parts].join(" · "));
   const [status, chip] = verdict.children;

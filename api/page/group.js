@@ -1,7 +1,9 @@
 // One group: its state over time, its members with both countdowns, what happened to it and why.
 
 import { band } from "./band.js";
-import { countdown, serverNow, show } from "./countdown.js";
+import { nameOf } from "./beats.js";
+import { countdown, learn, serverNow, show } from "./countdown.js";
+import { ecg } from "./ecg.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
 import { cause, clockTime, course, day, duration, plain, stateClass } from "./words.js";
 
@@ -13,15 +15,19 @@ export function group(path) {
   const title = make("h1");
   const facts = make("p", "facts");
   const states = band();
+  const heart = ecg(() => view.onNeed());
+  let oldestMs = null;
   const members = make("ul", "rows members");
   const nobody = make("p", "empty", "No member is present.");
   const rebalances = make("ol", "story");
   const evictions = make("ol", "story");
   const history = make("ol", "story");
-  const parts = { title, facts, states, members, nobody, rebalances, evictions, history };
-  return {
+  const parts = { title, facts, heart, states, members, nobody, rebalances, evictions, history };
+  const view = {
+    onNeed: () => {},
     root: [
       make("div", "", title, facts),
+      heart.root,
       states.root,
       make("section", "card", make("h2", "", "Members"), members, nobody),
       make(
@@ -35,8 +41,13 @@ export function group(path) {
     questions: async (ask) => {
       const first = await ask(path);
       const links = first.group.links;
-      const [found, past, taken, changes, bandChanges] = await Promise.all([
-        ask(`${links.members}?limit=500`),
+      learn(first.freshness);
+      if (oldestMs === null) {
+        const oldest = await ask(`${links.history}?order=oldest&limit=1`);
+        oldestMs = oldest.transitions[0]?.at_ms ?? null;
+      }
+      const [known, past, taken, changes, bandChanges] = await Promise.all([
+        heart.questions(ask, links, first.freshness, oldestMs),
         ask(`${links.rebalances}?limit=${ROWS}`),
         ask(`${links.evictions}?limit=${ROWS}`),
         ask(`${links.history}?limit=${ROWS}`),
@@ -45,7 +56,9 @@ export function group(path) {
       return {
         freshness: first.freshness,
         group: first.group,
-        members: found.members,
+        members: known.members,
+        known,
+        oldestMs,
         rebalances: past.rebalances,
         evictions: taken.evictions,
         history: changes.transitions,
@@ -54,11 +67,14 @@ export function group(path) {
     },
     update: (answer) => update(parts, answer),
   };
+  return view;
 }
 
-function update(parts, { freshness, group: found, members, rebalances, evictions, history, band: changes }) {
+function update(parts, { known, oldestMs, freshness, group: found, members, rebalances, evictions, history, band: changes }) {
   if (!parts.title.firstChild) parts.title.append(id(found.group_id));
   updateFacts(parts.facts, found);
+  const events = [...rebalances.map((one) => one.started_at_ms), ...evictions.map((one) => one.ended_at_ms)];
+  parts.heart.update(known, oldestMs, events);
   parts.states.update(changes, evictions, freshness.complete_as_of_ms ?? freshness.answered_at_ms);
   const rank = { overdue: 0, imminent: 1, late: 2, unknown: 3, ok: 4 };
   const ranked = [...members].sort((one, other) => rank[one.status] - rank[other.status] || (nameOf(one) < nameOf(other) ? -1 : 1));
@@ -93,10 +109,6 @@ function updateFacts(facts, found) {
   say(since, found.state_since_at_ms === null ? "" : `for ${duration(serverNow() - found.state_since_at_ms)}`);
   say(generation, found.generation_id === null ? "" : `generation ${found.generation_id}`);
   say(total, `${found.members.total} member${found.members.total === 1 ? "" : "s"}`);
-}
-
-function nameOf(member) {
-  return member.group_instance_id || member.client_id || member.member_id;
 }
 
 function createMember(member) {

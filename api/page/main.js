@@ -1,24 +1,38 @@
-// The page: which view, one question a second, and what is said when there is no answer. No data lives here.
+// The page: which view, a question after each batch, and what is said when there is no answer. No data lives here.
 
 import { ask, Refusal, setToken } from "./ask.js";
 import { learn } from "./countdown.js";
 import { id, make, say } from "./dom.js";
 import { fleet } from "./fleet.js";
+import { follow as followNews } from "./follow.js";
 import { group } from "./group.js";
 import { duration } from "./words.js";
 
 const EVERY_MS = 1000;
+const EVERY_FOLLOWING_MS = 5000; // news come by themselves; this shows that a feed has become old
+const PAUSE_MS = 200;
 const main = document.getElementById("main");
 const crumbs = document.getElementById("crumbs");
 const feed = document.getElementById("feed");
 
 let view = null;
 let turn = 0;
+let wake = () => {};
+let news = false;
+const following = followNews(() => {
+  news = true;
+  wake();
+});
+document.addEventListener("visibilitychange", () => wake());
 
 /** `#/clusters/demo/groups/orders` is the API path without its prefix. */
 function route() {
   const path = location.hash.slice(1);
   view = /^\/clusters\/[^/?]+\/groups\/[^/?]+(\?.*)?$/.test(path) ? group(`/api/v1${path}`) : fleet();
+  view.onNeed = () => {
+    news = true;
+    wake();
+  };
   main.replaceChildren(...view.root);
   crumbs.replaceChildren();
   scrollTo(0, 0);
@@ -31,6 +45,7 @@ async function follow(mine) {
   const gone = new AbortController();
   while (mine === turn) {
     const beganMs = performance.now();
+    news = false;
     if (!document.hidden) {
       try {
         const answer = await current.questions((path) => ask(path, AbortSignal.any([gone.signal, AbortSignal.timeout(15_000)])));
@@ -40,13 +55,21 @@ async function follow(mine) {
         current.update(answer);
         sayFeed(answer.freshness);
         sayCrumbs(answer);
+        document.body.dataset.following = String(following.isFollowing());
         document.body.dataset.batch = String(answer.freshness.batch_id);
       } catch (error) {
         if (mine !== turn) return;
         refused(error);
       }
     }
-    await new Promise((resume) => setTimeout(resume, Math.max(200, EVERY_MS - (performance.now() - beganMs))));
+    await new Promise((resume) => setTimeout(resume, PAUSE_MS));
+    if (mine !== turn) return;
+    if (news) continue;
+    const everyMs = following.isFollowing() ? EVERY_FOLLOWING_MS : EVERY_MS;
+    await new Promise((resume) => {
+      wake = resume;
+      setTimeout(resume, Math.max(0, everyMs - (performance.now() - beganMs)));
+    });
   }
 }
 

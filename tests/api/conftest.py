@@ -52,6 +52,7 @@ def served(app: FastAPI) -> Iterator[str]:
             ws="none",
             log_config=None,
             h11_max_incomplete_event_size=URL_AND_HEADERS_BYTES,
+            timeout_graceful_shutdown=1,  # a page that is still open follows for ever
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))

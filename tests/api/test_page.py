@@ -182,7 +182,7 @@ def test_new_facts_appear_by_themselves(page: Page, url: str, tables: Tables) ->
         progress(now),
     )
     has_text(page, ".facts", "Empty")
-    page.wait_for_function("document.querySelectorAll('.members > li').length === 0")
+    page.wait_for_function("() => document.querySelectorAll('.members > li').length === 0")
 
 
 def test_it_fits_a_phone_and_is_used_by_keyboard_in_both_lights(page: Page, url: str) -> None:

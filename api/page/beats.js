@@ -1,0 +1,94 @@
+// What the electrocardiogram knows: pulses, lives and rebalances around an instant, and what was so at any instant.
+// Pure: answers of the API in, values out; no DOM, no clock.
+
+const CAUSES = [
+  "session_expired", "left", "poll_timeout", "rebalance_timeout", "sync_timeout", "join_timeout", "static_replaced",
+  "fenced", "removed_by_admin", "group_deleted", "unknown",
+];
+const TAKEN = new Set(["session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout", "join_timeout", "fenced", "removed_by_admin"]);
+const RENEWING = new Set(["heartbeat", "commit"]);
+const SAMPLES_BEFORE_MS = 15_000; // a member in good health is sampled every 5 s
+const REBALANCES = 100;
+const LIVES = 500;
+
+/** Ask for everything that a picture from `fromMs` to `toMs` shows; `toMs` null: up to now. */
+export async function load(ask, links, fromMs, toMs) {
+  const from = Math.floor(fromMs);
+  const until = toMs === null ? "" : `&to=${Math.ceil(toMs)}`;
+  const all = CAUSES.map((cause) => `cause=${cause}`).join("&");
+  const [pulse, present, ended, rebalances] = await Promise.all([
+    ask(`${links.pulse}?from=${from - SAMPLES_BEFORE_MS}${until}&limit=${LIVES}`),
+    ask(`${links.members}?limit=${LIVES}`),
+    ask(`${links.evictions}?${all}&from=${from}&order=oldest&limit=${LIVES}`),
+    ask(`${links.rebalances}?limit=${REBALANCES}${until}`),
+  ]);
+  return {
+    lanes: lanes(pulse.members, [...ended.evictions, ...present.members]),
+    rebalances: rebalances.rebalances,
+    archivedToMs: pulse.archived_to_ms,
+    members: present.members,
+  };
+}
+
+/** One lane per member id: its lives and its pulse, in the order in which the members came. */
+function lanes(pulses, lives) {
+  const found = new Map();
+  const lane = (one) => {
+    const kept = found.get(one.member_id);
+    if (kept) return kept;
+    const made = { href: one.href, memberId: one.member_id, name: nameOf(one), lives: [], beats: [], polls: [], samples: [], about: null };
+    found.set(one.member_id, made);
+    return made;
+  };
+  for (const life of lives) {
+    const mine = lane(life);
+    mine.about = life;
+    mine.lives.push({ fromMs: life.joined_at_ms, toMs: life.ended_at_ms, cause: life.end_cause, reason: life.end_reason, sessionMs: life.session_timeout_ms });
+  }
+  for (const pulse of pulses) Object.assign(lane(pulse), { beats: pulse.beats, polls: pulse.polls, samples: pulse.samples });
+  const first = (one) => Math.min(...one.lives.map((life) => life.fromMs), ...one.samples.slice(0, 1).map((sample) => sample.at_ms));
+  return [...found.values()].sort((one, other) => first(one) - first(other) || (one.memberId < other.memberId ? -1 : 1));
+}
+
+export function nameOf(member) {
+  return member.group_instance_id || member.client_id || member.member_id;
+}
+
+/** Whether an end took the membership away from one that had not asked to go. */
+export function isEviction(cause) {
+  return TAKEN.has(cause);
+}
+
+/** The last of some sorted by `at_ms` that is not after `atMs`. */
+export function latest(sorted, atMs) {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle].at_ms <= atMs) low = middle + 1;
+    else high = middle;
+  }
+  return sorted[low - 1] ?? null;
+}
+
+/** How a lane stands at an instant: status, and both deadlines as they were known then. */
+export function standing(lane, atMs) {
+  const life = lane.lives.find((one) => one.fromMs <= atMs && (one.toMs === null || atMs < one.toMs)) ?? null;
+  if (life === null && lane.lives.length) return { present: false, status: lane.lives.some((one) => one.fromMs <= atMs) ? "ended" : "none", sessionAtMs: null, pollAtMs: null };
+  const sample = latest(lane.samples, atMs);
+  if (sample === null || sample.status === "unknown" || sample.status === "ended") {
+    return { present: true, status: "unknown", reasons: sample?.reasons ?? [], sessionAtMs: null, pollAtMs: null };
+  }
+  // A request that was answered well renews the session, whether or not a health row has been written since.
+  const beat = latest(lane.beats.filter((one) => RENEWING.has(one.by) && one.error_code === 0), atMs);
+  const renewedAtMs = beat && sample.session_timeout_ms && beat.at_ms > sample.at_ms ? beat.at_ms + sample.session_timeout_ms : null;
+  return {
+    present: true,
+    status: sample.status,
+    reasons: sample.reasons,
+    sessionAtMs: sample.session_deadline_at_ms === null ? null : Math.max(sample.session_deadline_at_ms, renewedAtMs ?? 0),
+    sessionMs: sample.session_timeout_ms,
+    pollAtMs: sample.poll_deadline_at_ms,
+    pollMs: sample.poll_timeout_ms,
+  };
+}

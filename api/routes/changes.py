@@ -1,0 +1,44 @@
+"""`/api/v1/changes`: server-sent events, one per batch, so that a page asks when there is something new to ask for.
+
+Not in the OpenAPI document: the answer never ends, and nothing there can describe that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from sse_starlette import EventSourceResponse
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.asking import router_of
+from api.changes import Changes
+from api.desk import DeskOf
+from api.errors import Overloaded
+
+router = router_of("service")
+
+PING_S = 10.0
+"""A comment that often tells both ends that the line is up; proxies cut silent ones after 30 to 60 s."""
+
+SEND_TIMEOUT_S = 20.0
+"""A follower that takes nothing for that long is let go."""
+
+
+@router.get("/changes", include_in_schema=False)
+async def changes(request: Request, at: DeskOf) -> Response:
+    """Freshness, now and after each batch. Beyond `followers_max` it is refused, and asking every second does too."""
+    found: Changes = request.app.state.changes
+    if found.is_full:
+        raise Overloaded(
+            "expected fewer followers; ask for what you want once a second.", headers={"Retry-After": "30"}
+        )
+
+    def say(_: int) -> str:
+        news: dict[str, Any] = at.store.freshness().as_answer()
+        return orjson.dumps(news).decode()
+
+    stream = EventSourceResponse(found.follow(say), ping=PING_S, send_timeout=SEND_TIMEOUT_S)
+    del stream.headers["cache-control"]  # the guard says it of every answer
+    return stream

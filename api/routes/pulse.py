@@ -1,0 +1,54 @@
+"""Pulse of a group: beats, polls and deadlines of its members over a stretch of time, for an electrocardiogram."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.responses import Response
+
+from api import models, pulse
+from api.asking import Limit, answer, router_of
+from api.desk import DeskOf
+from api.errors import ParameterRefused
+from api.names import ClusterId, GroupId
+from api.times import TimeRange
+
+router = router_of("history")
+
+WIDTH_MS = 60_000
+"""Stretch that is answered when `from` is absent."""
+
+WIDTH_MAX_MS = 6 * 3_600_000
+"""Nobody sees a beat in a wider picture; Grafana draws some 1,500 points in a panel."""
+
+
+@router.get(
+    "/clusters/{cluster}/groups/{group}/pulse",
+    response_model=models.Pulse,
+    summary="Beats, polls and deadlines of a group's members",
+)
+async def group_pulse(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit) -> Response:
+    """From `from` to `to`, absent: the last minute that was read; members by id."""
+    store = at.store
+    store.require("health")
+    store.group(cluster_id, group_id)
+    cluster = store.cluster(cluster_id)
+    freshness = store.freshness(cluster)
+    from_ms, to_ms = times
+    if to_ms is None:
+        newest_ms = cluster.reach.newest_ms or freshness.now_ms
+        to_ms = newest_ms + 1 if from_ms is None else min(from_ms + WIDTH_MAX_MS, max(from_ms, newest_ms + 1))
+    if from_ms is None:
+        from_ms = to_ms - WIDTH_MS
+    if to_ms - from_ms > WIDTH_MAX_MS:
+        raise ParameterRefused("from", f"at most {WIDTH_MAX_MS} ms before `to`; ask for less", str(from_ms))
+    asked = pulse.Asked(cluster_id, group_id, from_ms, to_ms, store.current.batch_id, store.settings.rows_read_max)
+    members, archived_to_ms = await at.read(partial(pulse.read, store.readers["health"], store.events, asked))
+    return answer(
+        freshness,
+        members=members[:limit],
+        from_ms=from_ms,
+        to_ms=to_ms,
+        archived_to_ms=archived_to_ms,
+        left_off=max(0, len(members) - limit),
+    )
