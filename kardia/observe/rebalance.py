@@ -9,11 +9,17 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 from __future__ import annotations
 
 from kardia.model.states import GroupState
-from kardia.observe import lives
+from kardia.observe import deadlines, lives
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.ledger import emit, follows_from, remember
-from kardia.observe.phases import STAMP_MS, sync_deadline, unsynced, watch_join_timer, watch_sync_timer
+from kardia.observe.phases import (
+    STAMP_MS,
+    sync_deadline,
+    unsynced,
+    watch_deserted,
+    watch_join_timer,
+)
 
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 """Causes of an end by LeaveGroup."""
@@ -37,6 +43,8 @@ def end_member(
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
         settle(observer, group, group.rebalance)
+        if group.rebalance is not None and group.rebalance.joined_at < 0:
+            return  # it left right after the join phase: said, and begun, when that was settled
     trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
     current = group.rebalance
@@ -46,8 +54,7 @@ def end_member(
         current.cause, current.started_at = (why, at) if near else (None, NEVER)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
         begin(observer, group, why, NEVER, len(group.members) + 1)
-    if not group.members and group.state == GroupState.PREPARING and group.whole and not group.pending:
-        becomes_empty(observer, group, at)
+    watch_deserted(observer, group, at)
 
 
 def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, members_before: int) -> None:
@@ -83,6 +90,9 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
         return  # logged a little out of order: it belongs to the join phase that just ended
     if group.state == GroupState.COMPLETING and current is not None and not current.settled:
         settle(observer, group, current)
+        if group.rebalance is not current and group.rebalance is not None:
+            group.rebalance.told_at = at
+            return  # somebody left right after the join phase, and began this one
     silent = [
         other
         for other in group.members.values()
@@ -97,8 +107,7 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
         group.unsynced_at = unsynced_at if unsynced_due else NEVER
         begin(observer, group, None, at, len(group.members))
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
-    elif silent:
-        first = min(silent, key=lambda other: (other.deadline, other.member_id))
+    elif silent and deadlines.surely_silent(group, first := _first(silent)):
         end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
     elif unsynced_due:
         for one in unsynced(group):
@@ -106,6 +115,10 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
                 end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
     else:
         begin(observer, group, None, at, len(group.members))
+
+
+def _first(silent: list[Member]) -> Member:
+    return min(silent, key=lambda other: (other.deadline, other.member_id))
 
 
 def on_contradicted(observer: Facts, group: Group, at: float) -> None:
@@ -122,6 +135,11 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
     group.steady_at = at
     if over is not None and over.certainty != "exact":
         lives.reinstate(observer, group, over, at)
+
+
+def _left_alone(group: Group, generation: int) -> bool:
+    """Whether the group had become Empty a moment before this join phase: a generation lies between."""
+    return group.deserted_at >= 0 and not group.members and generation == group.generation + 2
 
 
 def _ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
@@ -152,9 +170,14 @@ def on_join_phase_completed(
     current = group.rebalance
     if current is not None and current.joined_at >= 0 and not current.settled:
         settle(observer, group, current)
-    if _ran_out(observer, group, generation, member_id, since):
+        current = group.rebalance
+    if _left_alone(group, generation):
+        becomes_empty(observer, group, group.deserted_at)
+        current = group.rebalance
+    elif _ran_out(observer, group, generation, member_id, since):
         _become_empty_unseen(observer, group)
         current = group.rebalance
+    group.deserted_at = NEVER
     if generation <= group.generation:
         observer.move(group, at, GroupState.DEAD, "generation restarted", "inferred")
         group.generation = 0
@@ -215,8 +238,6 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
     emit(observer, group, current)
-    if group.rebalance is current and current.assigned_at < 0:
-        watch_sync_timer(observer, group)
     for member_id, at, cause, reason, certainty in current.left_after:
         again = group.members.get(member_id)
         if again is not None:
@@ -313,7 +334,10 @@ def _cause_by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: f
         return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown")
     chosen = min(candidates, key=lambda item: item.at)
     if 0 <= told_at < chosen.at - tolerance_ms:
-        return Cause(told_at, "unknown", certainty="inferred")
+        return Cause(told_at, "unknown", certainty="unknown")
+    near = [one for one in candidates if one.trigger != chosen.trigger and one.at - chosen.at <= STAMP_MS]
+    if near and chosen.certainty in ("exact", "inferred"):
+        chosen.certainty = "provisional"  # which of them came first is lost in the stamps
     return chosen
 
 
@@ -411,6 +435,10 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
         end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
+    elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
+        ended_at = min(sync_deadline(group), at)
+        for one in unsynced(group):
+            end_member(observer, group, one, ended_at, "sync_timeout", "", "inferred")
     else:
         # Its LeaveGroup may stand right behind: both were handled in one instant.
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)

@@ -14,6 +14,10 @@ from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import leaves, lives, polls, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
+from kardia.observe.phases import STAMP_MS
+
+MAX_LEFT_PENDING = 64
+"""Ids remembered per group that left before they were seen to join; the oldest goes first."""
 
 NONE, TOLD = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
 CLASSIC = "classic"
@@ -224,6 +228,9 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
             group.members[member_id] = member
     group.pending.pop(member_id, None)
+    left = group.left_pending.pop(member_id, None)
+    if left is not None:
+        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
     before = (member.session_ms, member.rebalance_ms)
     identify(member, event, str(detail.get("protocol_type", "")))
     member.session_ms = int(detail.get("session_timeout_ms", -1))
@@ -346,6 +353,8 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
     member = group.members.get(event.member_id)
     if error == NONE:
         if member is None:
+            if left_just_now(observer, group, event.member_id, at):
+                return
             member = notice(observer, group, event, at)
         leads = bool(event.detail and event.detail.get("assignments")) or event.member_id == group.leader
         if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
@@ -357,6 +366,8 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:
             renew(observer, group, member, at)
+            if not leads and abs(event.handled_at_ms - group.stable_at) <= STAMP_MS:
+                member.doubtful_at = member.armed_at
         polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
     elif error == TOLD:
         if member is not None:
@@ -386,6 +397,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if group.pending.pop(member_id, None) is not None and member_id not in group.members:
+            _left_unseen(group, member_id, event, reason or "")
             continue
         if left_just_now(observer, group, member_id, at):
             continue  # it ended a join phase by leaving, and was taken out with it
@@ -396,6 +408,14 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
         rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
+
+
+def _left_unseen(group: Group, member_id: str, event: Event, reason: str) -> None:
+    """An id left of which no JoinGroup was answered yet: it was pending, or is answered in this same instant."""
+    verdict = leaves.why(Member(member_id, event.handled_at_ms), event, member_id, reason)
+    while len(group.left_pending) >= MAX_LEFT_PENDING:
+        del group.left_pending[next(iter(group.left_pending))]
+    group.left_pending[member_id] = [event.handled_at_ms, verdict.cause, reason, verdict.certainty]
 
 
 def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""What follows when a phase of a rebalance has lasted too long: who was dropped, who never synced, who was silent.
+"""What follows when a phase of a rebalance has lasted too long: who was dropped, who was silent, who is left.
 
 Called by timers and answers; `rebalance` carries out what is found. Sources: `onCompleteJoin`, `onExpirePendingSync`,
 `onExpireHeartbeat`.
@@ -7,12 +7,12 @@ Called by timers and answers; `rebalance` carries out what is found. Sources: `o
 from __future__ import annotations
 
 from kardia.model.states import GroupState
-from kardia.observe import lives
+from kardia.observe import lives, phases
 from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Member
 from kardia.observe.phases import STAMP_MS, unsynced, watch_join_timer
-from kardia.observe.rebalance import end_member
+from kardia.observe.rebalance import becomes_empty, end_member
 
 
 def conclude_silent(observer: Facts, group: Group, at: float) -> None:
@@ -50,16 +50,44 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
             end_member(observer, group, member, at, "rebalance_timeout", "", "inferred")
 
 
-def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
-    """The time for SyncGroup is over and the leader has sent none, else its group were Stable: it is removed."""
-    at = due - GRACE_MS
-    leader = group.members.get(group.leader)
-    current = group.rebalance
-    completing = group.state == GroupState.COMPLETING and key == str(group.generation)
-    if current is None or group.handed_out_at >= current.joined_at or group.instances:
-        return  # somebody may have joined since: that begins a rebalance, unseen, and ends this timer
-    if completing and leader is not None and not observer.silent_at(group.broker, at):
-        end_member(observer, group, leader, at, "sync_timeout", "", "inferred")
+def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> None:
+    """A member fell silent when nobody else was heard. Had it joined, it would have been let in by now: it is gone."""
+    member = group.members.get(member_id)
+    if member is None or not member.overdue or group.state != GroupState.STABLE or member.deadline < 0:
+        return
+    longest = max(other.rebalance_ms for other in group.members.values())
+    if member.deadline + longest + GRACE_MS <= due and not observer.silent_at(group.broker, member.deadline):
+        end_member(observer, group, member, member.deadline, "session_expired", "", "inferred")
+
+
+def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> None:
+    """Nobody was answered although nobody was left to wait for: all who were overdue are gone, the group is Empty.
+
+    Whoever waits in a JoinGroup is let in when the last one it waits for is gone, and is sent back from a SyncGroup
+    when the first one is; so silence after the last deadline shows that nobody waited. An unsynced member went earlier,
+    when the time for SyncGroup was over: had a join ended that phase before, who joined would be answered now.
+    """
+    at = group.deserted_at
+    if key != str(group.generation) or at < 0 or now < at + observer.settings.settle_ms:
+        return
+    if not phases.is_deserted(group):
+        return
+    group.deserted_at = NEVER
+    if observer.silent_at(group.broker, at):
+        return
+    sync_at = phases.sync_deadline(group) if group.state == GroupState.COMPLETING else NEVER
+    late = {member.member_id for member in unsynced(group) if 0 <= sync_at <= member.deadline}
+    ends = [
+        (sync_at if member.member_id in late else member.deadline, member.member_id in late, member)
+        for member in group.members.values()
+    ]
+    at = max([one[0] for one in ends], default=at)
+    for end_at, is_late, member in sorted(ends, key=lambda one: (one[0], one[2].member_id)):
+        why = "sync_timeout" if is_late else "session_expired"
+        end_member(observer, group, member, end_at, why, "", "inferred")
+    group.deserted_at = NEVER
+    if group.state != GroupState.EMPTY:
+        becomes_empty(observer, group, at)
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
