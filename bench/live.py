@@ -28,7 +28,7 @@ from kardia.events import DEFAULT_LANES
 
 RATE = 1_500
 SECONDS = 120
-"""A whole period of the archive (`spark_jobs.archive.EVERY_S`), so that one of its runs is in what is measured."""
+"""A whole period of the archive (`archive_every_s` of the job), so that one of its runs is in what is measured."""
 
 WARM_S = 45
 """Until the archive's first run, which loads half of the JVM's classes, is over."""

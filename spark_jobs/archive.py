@@ -7,9 +7,10 @@ batch), (3) the marks after this batch are computed from the rows of the table a
 (temporary file, sync, rename), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
 Delta skips it, and (3) gives the same marks because it looks at what was written.
 
-The query runs every two minutes, takes what there is, and ends. Big appends are what delta-spark is good at, and the
-live tables must not wait for them. This table belongs to the JVM: on a local disk a second engine must not commit to
-it, so its upkeep is done here as well, between two batches.
+The query runs every two minutes (`archive_every_s`), takes what there is, and ends. Big appends are what delta-spark
+is good at, and the live tables must not wait for them: while it runs they have less of the processors, and a run every
+ten seconds delayed one live answer in five by a second (measured on two cores). This table belongs to the JVM: on a
+local disk a second engine must not commit to it, so its upkeep is done here as well, between two batches.
 """
 
 from __future__ import annotations
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "archive"
-EVERY_S = 120.0
-"""From the end of one run of the query to the next. Nobody waits for this table, and while a run lasts the live batches
-have less of the processors: a commit every ten seconds delayed one live answer in five by a second (on two cores)."""
-
 KEEP_MARKS = 20
 """Marks of so many batches stay, as many as Spark keeps of its own log."""
 

@@ -176,7 +176,7 @@ class _Job:
                 if self._ended(query, end.failure):
                     del queries[name]
                     if name == archive.NAME:
-                        archive_due_s = math.inf if settings.once else time.monotonic() + archive.EVERY_S
+                        archive_due_s = math.inf if settings.once else time.monotonic() + settings.archive_every_s
             if not queries:
                 return
             if tolerant and self._first_commit.is_set():

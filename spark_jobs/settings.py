@@ -30,6 +30,7 @@ class StreamSettings(BaseSettings):
     archive_max_records: int = Field(
         default=MAX_RECORDS_PER_ARCHIVE_BATCH, ge=1, description="the same for the events table"
     )
+    archive_every_s: float = Field(default=120.0, ge=0, le=86_400, description="time between two runs of the archive")
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback; 0: none")
     java_options: str | None = Field(default=None, description="options of the driver's JVM instead of the chosen ones")
     new_generation: bool = Field(default=False, description="begin anew at the topic's beginning")

@@ -11,7 +11,7 @@ from kardia import __version__
 PANELS = {
     "First light": ("demo",),
     "Questions": ("explain", "why", "groups", "group", "member", "watch", "trace"),
-    "Roles": ("up", "collect", "capture", "stream", "replay", "serve", "bench"),
+    "Roles": ("doctor", "up", "collect", "capture", "stream", "replay", "serve", "bench"),
 }
 """Verbs in the order of the help: what it looks like, what one asks, and the roles in the order of the flow."""
 

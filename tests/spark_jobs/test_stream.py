@@ -14,12 +14,13 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
 
 from demo.broker import Broker
 from kardia.events import Kind, event_id
@@ -188,17 +189,23 @@ def test_killed_at_random_instants(kafka: Broker, topic: str, straight: Path, tm
     assert all_rows(tmp_path / "tables", TABLE_NAMES) == all_rows(straight, TABLE_NAMES)
 
 
+LIVE_TOPIC = "live.events"
+
+
 def _environment() -> dict[str, str]:
     return {**os.environ, "KARDIA_STREAM_MAX_RECORDS": "12", "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "12"}
 
 
 @pytest.fixture
-def running(kafka: Broker, topic: str, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A live job that has said that it is ready."""
+def running(kafka: Broker, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A live job on a topic of its own, on half of the story; it has said that it is ready."""
+    messages = story_messages()
+    kafka.create_topic(LIVE_TOPIC, LANES)
+    produce(kafka.bootstrap, LIVE_TOPIC, messages[: len(messages) // 2])
     process = subprocess.Popen(
-        stream_command(kafka.bootstrap, topic, tmp_path, "--no-archive"),
+        stream_command(kafka.bootstrap, LIVE_TOPIC, tmp_path),
         cwd=ROOT,
-        env=_environment(),
+        env=_environment() | {"KARDIA_STREAM_ARCHIVE_EVERY_S": "0.5"},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -207,27 +214,38 @@ def running(kafka: Broker, topic: str, tmp_path: Path) -> Iterator[tuple[subproc
         if "stream: ready: " in line:
             break
     try:
-        yield process, tmp_path
+        yield process
     finally:
         process.kill()
         process.communicate()
 
 
-def test_sigterm_stops_in_order_and_a_second_run_is_refused_meanwhile(
-    kafka: Broker, topic: str, running: tuple[subprocess.Popen[str], Path]
+def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
+    kafka: Broker, straight: Path, running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    process, home = running
-    second = run_stream(stream_command(kafka.bootstrap, topic, home))
+    second = run_stream(stream_command(kafka.bootstrap, LIVE_TOPIC, tmp_path))
     assert second.returncode == 2
-    assert re.search(rf'another run holds it.*"pid": {process.pid}.*Next: stop the other run', second.stderr)
-    deadline = time.monotonic() + 120
-    while not rows(home / "tables", "progress"):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+    assert re.search(rf'another run holds it.*"pid": {running.pid}.*Next: stop the other run', second.stderr)
+    wanted = Counter(row["event_id"] for row in rows(straight, "events"))
+
+    def archived() -> Counter[str]:
+        there = DeltaTable.is_deltatable(str(tmp_path / "tables" / "events"))
+        return Counter(row["event_id"] for row in rows(tmp_path / "tables", "events")) if there else Counter()
+
+    def wait_for(reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 120
+        while not reached():
+            assert time.monotonic() < deadline
+            assert running.poll() is None
+            time.sleep(0.1)
+
+    wait_for(lambda: bool(archived()))
+    messages = story_messages()
+    produce(kafka.bootstrap, LIVE_TOPIC, messages[len(messages) // 2 :])
+    wait_for(lambda: archived() == wanted)
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said
     assert "stopped; the next start goes on" in said
 
 

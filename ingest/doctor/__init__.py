@@ -1,0 +1,35 @@
+"""What `kardia doctor` looks at before anything is collected: is there a log, is it whole, can the cluster be read.
+
+    logs.examine(path, zone, now_ms)      one request log or server.log: dialect, APIs, filter, time zone, clock
+    cluster.examine(bootstrap, settings)  brokers, __consumer_offsets, the bounds of session timeouts
+    remedies                              the exact lines to add, as docs/request-logging.md shows them
+
+Each gives `Finding`s: sentences with what to do. Nothing is written, nothing is changed, no group is joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How a finding is meant; `unknown` where the evidence does not tell."""
+
+    GOOD = "good"
+    NOTE = "note"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Level
+    subject: str
+    """What was looked at: a path, a topic, a broker."""
+
+    sentence: str
+    remedy: tuple[str, ...] = ()
+    """What to do, line by line, ready to be copied; empty when there is nothing to do."""

@@ -1,0 +1,110 @@
+"""Looks at a cluster with the rights of an operator's client: brokers, the offsets topic, the bounds of timeouts.
+
+Reads metadata, configurations and the ends of partitions; joins no group and consumes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub does not list them
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from ingest.doctor import Finding, Level, remedies
+from ingest.offsets_source import CONSUMER, TOPIC
+
+TIMEOUT_S = 15.0
+PARTITIONS_ASKED = 3
+"""Partitions of the offsets topic whose ends are asked for: a right is given for a topic, not for a partition."""
+
+_BOUNDS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "offsets.retention.minutes")
+_BEFORE_4 = "inter.broker.protocol.version"
+"""A setting that Kafka 4.0 removed."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found, and how to switch the request log on in such a cluster."""
+
+    findings: tuple[Finding, ...]
+    switch_on: tuple[str, ...]
+
+
+def examine(bootstrap: str, settings: Mapping[str, Any] | None = None, timeout_s: float = TIMEOUT_S) -> Examined:
+    """Findings about a cluster. `settings`: of the client, security for instance (`ingest.clients`)."""
+    quiet = {"log_level": 0, **(settings or {}), "bootstrap.servers": bootstrap}
+    admin = AdminClient(quiet)
+    try:
+        metadata = admin.list_topics(timeout=timeout_s)
+    except KafkaException as error:
+        sentence = f"No broker answered within {timeout_s:.0f} s: {error.args[0].str()}."
+        remedy = ("Check --bootstrap-server, the network, and the security settings of --client-config.",)
+        return Examined((Finding(Level.BAD, bootstrap, sentence, remedy),), switch_on(None, bootstrap, ()))
+    brokers = tuple(sorted(metadata.brokers))
+    named = ", ".join(str(broker) for broker in brokers)
+    findings = [
+        Finding(Level.GOOD, bootstrap, f"{len(brokers)} brokers answer: {named}. Each needs a collector for its logs.")
+    ]
+    known = _configuration(admin, brokers[0])
+    findings.append(_bounds(brokers[0], known))
+    findings.append(_offsets(quiet, metadata, bootstrap))
+    is_4 = None if known is None else _BEFORE_4 not in known
+    return Examined(tuple(findings), switch_on(is_4, bootstrap, brokers))
+
+
+def switch_on(is_4: bool | None, bootstrap: str, brokers: tuple[int, ...]) -> tuple[str, ...]:
+    """Lines that switch the request log on; for both kinds of logging if the release is not known."""
+    lines: list[str] = []
+    if is_4 is not False:
+        lines += ["Kafka 4.x, into config/log4j2.yaml below Configuration:", *remedies.log4j2_yaml().splitlines()]
+    if not is_4:
+        lines += ["Kafka 2.8 to 3.9, into config/log4j.properties:", *remedies.log4j1_properties().splitlines()]
+    if brokers:
+        lines.append("Then restart the brokers one by one; where the filter is in the file already, without a restart:")
+        lines += [remedies.at_run_time(bootstrap, broker) for broker in brokers]
+    return tuple(lines)
+
+
+def _configuration(admin: AdminClient, broker: int) -> dict[str, str] | None:
+    """Settings of a broker; None if they may not be read."""
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    try:
+        found = admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
+    except (KafkaException, TimeoutError):
+        return None
+    return {name: str(entry.value) for name, entry in found.items()}
+
+
+def _bounds(broker: int, known: Mapping[str, str] | None) -> Finding:
+    subject = f"broker {broker}"
+    if known is None:
+        sentence = "Its settings may not be read, so the bounds of session timeouts stay unknown."
+        return Finding(Level.UNKNOWN, subject, sentence, ("Allow DESCRIBE_CONFIGS on the cluster, or go on without.",))
+    told = ", ".join(f"{name}={known[name]}" for name in _BOUNDS if name in known)
+    return Finding(Level.GOOD, subject, f"{told}.")
+
+
+def _offsets(settings: Mapping[str, Any], metadata: Any, bootstrap: str) -> Finding:
+    subject = f"{TOPIC} at {bootstrap}"
+    topic = metadata.topics.get(TOPIC)
+    if topic is None or topic.error is not None:
+        sentence = "There is no such topic, or it may not be described: it appears with the first group that commits."
+        remedy = ("Allow DESCRIBE and READ on the topic __consumer_offsets; --no-offsets goes on without it.",)
+        return Finding(Level.NOTE, subject, sentence, remedy)
+    consumer = Consumer({**settings, **CONSUMER})
+    try:
+        for partition in sorted(topic.partitions)[:PARTITIONS_ASKED]:
+            consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=TIMEOUT_S)
+    except KafkaException as error:
+        sentence = f"It cannot be read: {error.args[0].str()}."
+        remedy = ("Allow DESCRIBE and READ on the topic __consumer_offsets; --no-offsets goes on without it.",)
+        return Finding(Level.BAD, subject, sentence, remedy)
+    finally:
+        consumer.close()
+    return Finding(Level.GOOD, subject, f"{len(topic.partitions)} partitions, and they can be read.")

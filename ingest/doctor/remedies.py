@@ -1,0 +1,76 @@
+"""The exact lines that switch the request log on, by what the broker logs with. docs/request-logging.md shows the same.
+
+The APIs are those that the dialect of request logs reads.
+"""
+
+from __future__ import annotations
+
+from ingest.dialects.request_events import RequestEvents
+from kardia.events import DEFAULT_OFFSETS_PARTITIONS
+
+FETCH = 1
+APIS = tuple(sorted(RequestEvents(DEFAULT_OFFSETS_PARTITIONS).by_api))
+"""Numbers of the APIs that Kardia reads."""
+
+_LOG4J2 = """\
+Appenders:
+  RollingFile:
+    - name: GroupRequests
+      fileName: "${sys:kafka.logs.dir}/kafka-group-request.log"
+      filePattern: "${sys:kafka.logs.dir}/kafka-group-request.log.%d{yyyy-MM-dd-HH}{UTC}.%i"
+      PatternLayout: { pattern: "[%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC}] %p %m (%c)%n" }
+      Policies:
+        TimeBasedTriggeringPolicy: { interval: 1, modulate: true }
+        SizeBasedTriggeringPolicy: { size: "1 GB" }
+Loggers:
+  Logger:
+    - name: kafka.request.logger
+      level: DEBUG
+      additivity: false
+      AppenderRef:
+        - ref: GroupRequests
+          RegexFilter:
+            regex: 'Completed request:\\{"isForwarded":(true|false),"requestHeader":\\{"requestApiKey":(APIS),.*'
+            onMatch: ACCEPT
+            onMismatch: DENY
+"""
+
+_LOG4J1 = """\
+log4j.appender.groupRequests=org.apache.log4j.DailyRollingFileAppender
+log4j.appender.groupRequests.DatePattern='.'yyyy-MM-dd-HH
+log4j.appender.groupRequests.File=${kafka.logs.dir}/kafka-group-request.log
+log4j.appender.groupRequests.layout=org.apache.log4j.EnhancedPatternLayout
+log4j.appender.groupRequests.layout.ConversionPattern=[%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC}] %p %m (%c)%n
+"""
+
+
+def log4j2_yaml() -> str:
+    """Kafka 4.x: what to add below `Configuration` of config/log4j2.yaml."""
+    return _LOG4J2.replace("APIS", "|".join(str(number) for number in APIS))
+
+
+def log4j1_properties() -> str:
+    """Kafka 2.8 to 3.9: what to add to config/log4j.properties. One accepting filter per API, a last one denies."""
+    lines = [_LOG4J1.rstrip("\n")]
+    for place, number in enumerate(APIS, 1):
+        # Filters run in the order of their names, compared as text.
+        prefix = f"log4j.appender.groupRequests.filter.{place:02d}"
+        lines += [
+            f"{prefix}=org.apache.log4j.varia.StringMatchFilter",
+            f'{prefix}.StringToMatch="requestApiKey":{number},',
+            f"{prefix}.AcceptOnMatch=true",
+        ]
+    lines += [
+        "log4j.appender.groupRequests.filter.99=org.apache.log4j.varia.DenyAllFilter",
+        "log4j.logger.kafka.request.logger=DEBUG, groupRequests",
+        "log4j.additivity.kafka.request.logger=false",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def at_run_time(bootstrap: str, broker_id: int) -> str:
+    """From 2.4 on: set the level of a running broker, whose file has the filter already. A restart forgets it."""
+    return (
+        f"kafka-configs.sh --bootstrap-server {bootstrap} --entity-type broker-loggers --entity-name {broker_id} "
+        "--alter --add-config kafka.request.logger=DEBUG"
+    )

@@ -1,0 +1,126 @@
+"""`kardia doctor`: look at a cluster and its logs, say what is missing, and print the lines to add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kardia.command.options import SeveralValues
+
+if TYPE_CHECKING:
+    from ingest.doctor import Finding
+
+
+class DoctorCommand(SeveralValues):
+    """The logs may be named as a shell writes them."""
+
+    several = frozenset({"--request-log", "--server-log"})
+
+
+COMMAND = DoctorCommand
+
+
+class Form(StrEnum):
+    """Form of the answer."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def doctor(
+    request_log: Annotated[
+        list[str] | None, typer.Option("--request-log", help="Request logs, or patterns; may be given several times.")
+    ] = None,
+    server_log: Annotated[
+        list[str] | None, typer.Option("--server-log", help="server.log files, or patterns; several times.")
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")
+    ] = None,
+    client_config: Annotated[
+        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.")
+    ] = None,
+    log_timezone: Annotated[
+        str | None, typer.Option("--log-timezone", help="Zone of the stamps: IANA name, UTC or +05:30.")
+    ] = None,
+    output: Annotated[Form, typer.Option("-o", "--output", help="Form of the answer.")] = Form.TEXT,
+) -> None:
+    """Look at a cluster and its logs before collecting: what is missing, and the exact lines to add.
+
+    Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing was named to look at. Changes nothing.
+    """
+    from rich.console import Console
+
+    from ingest.clients import client_settings
+    from ingest.doctor import Level, cluster, logs
+    from ingest.errors import IngestError, SettingsError
+    from ingest.settings import expanded
+    from ingest.stamps import zone_named
+
+    try:
+        if not (request_log or server_log or bootstrap_server):
+            raise SettingsError(
+                "nothing was named to look at",
+                "--request-log, --server-log, --bootstrap-server",
+                "a log or a cluster",
+                "give at least one of them",
+            )
+        zone = zone_named(log_timezone) if log_timezone else None
+        findings: list[Finding] = []
+        switch_on = cluster.switch_on(None, "", ())
+        if bootstrap_server:
+            examined = cluster.examine(bootstrap_server, client_settings(client_config))
+            findings += examined.findings
+            switch_on = examined.switch_on
+        for names, server in ((request_log, False), (server_log, True)):
+            for path in expanded(tuple(names or ())):
+                findings += logs.examine(path, zone, switch_on, server=server)
+    except IngestError as error:
+        Console(stderr=True).print(f"kardia doctor: {error}", markup=False, highlight=False)
+        raise typer.Exit(2) from None
+    if output is Form.JSON:
+        _print_json(findings)
+    else:
+        _print_text(findings)
+    raise typer.Exit(1 if any(finding.level is Level.BAD for finding in findings) else 0)
+
+
+def _print_json(findings: Sequence[Finding]) -> None:
+    import msgspec
+
+    typer.echo(msgspec.json.format(msgspec.json.encode(findings), indent=1).decode())
+
+
+def _print_text(findings: Sequence[Finding]) -> None:
+    from rich.console import Console
+
+    from ingest.doctor import Level
+    from kardia.story import words
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    marks = {
+        Level.GOOD: ("  ok   ", "green"),
+        Level.NOTE: ("  note ", "yellow"),
+        Level.BAD: ("  BAD  ", "bold red"),
+        Level.UNKNOWN: ("  ?    ", "yellow"),
+    }
+    subject = ""
+    shown: set[tuple[str, ...]] = set()
+    for finding in findings:
+        if finding.subject != subject:
+            subject = finding.subject
+            console.print(words.name(subject, 400))
+        mark, style = marks[finding.level]
+        console.print(mark, style=style, end="")
+        console.print(finding.sentence)
+        if finding.remedy and finding.remedy not in shown:
+            shown.add(finding.remedy)  # the same lines for every log are enough once
+            for line in finding.remedy:
+                console.print(f"         {line}")
+    bad = sum(1 for finding in findings if finding.level is Level.BAD)
+    verdict = "Nothing is wrong." if not bad else "One thing is wrong." if bad == 1 else f"{bad} things are wrong."
+    console.print(verdict, style="bold red" if bad else "green")

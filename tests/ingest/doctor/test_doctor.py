@@ -1,0 +1,125 @@
+"""What the doctor says of real logs, of logs that are wrong in one way, and of a real broker."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from datetime import UTC, timedelta, timezone, tzinfo
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from demo.broker import Broker
+from ingest.dialects.request_json import RequestJson
+from ingest.doctor import Finding, Level, cluster, logs, remedies
+from kardia.command.main import app
+
+ROOT = Path(__file__).parents[3]
+CORPORA = ROOT / "tests" / "corpora"
+DOCS = ROOT / "docs" / "request-logging.md"
+
+
+def copied(tmp_path: Path, story: str, name: str = "kafka-request.log") -> Path:
+    """A recorded log."""
+    path = tmp_path / name
+    path.write_bytes(gzip.decompress((CORPORA / story / f"{name}.gz").read_bytes()))
+    return path
+
+
+def touched(path: Path, zone: tzinfo) -> None:
+    """Let the file have changed last at its last stamp, which was written in `zone`: so a broker leaves it."""
+    dialect = RequestJson(zone)
+    last_ms = max(at_ms for line in path.read_bytes().splitlines() if (at_ms := dialect.stamp_ms(line)) is not None)
+    os.utime(path, (last_ms / 1000, last_ms / 1000))
+
+
+def levels(findings: list[Finding]) -> set[Level]:
+    return {finding.level for finding in findings}
+
+
+def test_a_recorded_request_log_is_good_and_its_zone_is_named(tmp_path: Path) -> None:
+    path = copied(tmp_path, "c01_kill-4.1.2")
+    touched(path, UTC)
+    found = logs.examine(path, None)
+    assert Level.BAD not in levels(found)
+    assert any(finding.remedy == ("--log-timezone UTC",) for finding in found)
+    assert Level.BAD not in levels(logs.examine(path, UTC))
+
+
+@pytest.mark.parametrize("minutes", [-660, -90, 60, 345, 840])
+def test_a_wrong_zone_is_found_and_the_right_one_named(tmp_path: Path, minutes: int) -> None:
+    path = copied(tmp_path, "c01_kill-4.1.2")
+    written_in = timezone(timedelta(minutes=minutes))
+    touched(path, written_in)
+    [wrong] = [finding for finding in logs.examine(path, UTC) if finding.level is Level.BAD]
+    sign, rest = "+" if minutes > 0 else "-", abs(minutes)
+    assert wrong.remedy == (f"--log-timezone {sign}{rest // 60:02d}:{rest % 60:02d}",)
+    assert Level.BAD not in levels(logs.examine(path, written_in))
+
+
+def test_a_copy_whose_time_of_change_tells_nothing_leaves_the_zone_unknown(tmp_path: Path) -> None:
+    found = logs.examine(copied(tmp_path, "c01_kill-4.1.2"), None)
+    assert Level.UNKNOWN in levels(found)
+    assert not any("UTC" in finding.sentence for finding in found)
+
+
+def test_what_is_no_request_log_is_told_with_the_lines_to_add(tmp_path: Path) -> None:
+    switch_on = ("these", "lines")
+    server = copied(tmp_path, "c01_kill-4.1.2", "server.log")
+    empty = tmp_path / "empty.log"
+    empty.touch()
+    for path in (server, empty):
+        assert any(f.level is Level.BAD and f.remedy == switch_on for f in logs.examine(path, UTC, switch_on))
+    [gone] = logs.examine(tmp_path / "nowhere.log", UTC, switch_on)
+    assert gone.level is Level.BAD
+    assert "No such file" in gone.sentence
+    assert logs.examine(server, UTC, server=True)[0].level is Level.GOOD
+
+
+def test_text_lines_of_old_brokers_are_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "old.log"
+    head = b"[2020-11-20 10:47:18,113] DEBUG Completed request:"
+    path.write_bytes(head + b"RequestHeader(apiKey=HEARTBEAT, apiVersion=3) (kafka.request.logger)\n")
+    [bad] = [finding for finding in logs.examine(path, UTC) if "2.0 to 2.7" in finding.sentence]
+    assert bad.level is Level.BAD
+
+
+def test_a_log_without_a_filter_is_told_so(tmp_path: Path) -> None:
+    path = copied(tmp_path, "c01_kill-4.1.2")
+    lines = path.read_bytes().splitlines(keepends=True)
+    other = lines[0].replace(b'"requestApiKey":10', b'"requestApiKey":3')
+    path.write_bytes(b"".join(lines) + other * (2 * len(lines)))
+    assert any("a filter saves the disk" in finding.sentence for finding in logs.examine(path, UTC))
+
+
+def test_the_documentation_shows_the_same_lines() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    assert f"```yaml\n{remedies.log4j2_yaml()}```" in text
+    assert f"```properties\n{remedies.log4j1_properties()}```" in text
+    [logger] = yaml.safe_load(remedies.log4j2_yaml())["Loggers"]["Logger"]
+    assert logger["name"] == "kafka.request.logger"
+
+
+def test_a_cluster_that_is_not_there_is_one_finding() -> None:
+    examined = cluster.examine("127.0.0.1:1", timeout_s=2)
+    assert [finding.level for finding in examined.findings] == [Level.BAD]
+    assert "Kafka 4.x" in examined.switch_on[0]
+
+
+@pytest.mark.slow
+def test_a_real_broker_and_its_log_from_the_command_line(kafka: Broker) -> None:
+    options = ["doctor", "--bootstrap-server", kafka.bootstrap, "--request-log", str(kafka.request_log)]
+    said = CliRunner().invoke(app, [*options, "-o", "json"])
+    findings = json.loads(said.stdout)
+    assert {finding["subject"] for finding in findings} >= {kafka.bootstrap, str(kafka.request_log)}
+    assert any("group.max.session.timeout.ms=" in finding["sentence"] for finding in findings)
+    assert "brokers answer" in CliRunner().invoke(app, options).stdout
+    examined = cluster.examine(kafka.bootstrap)
+    assert not any("log4j.properties" in line for line in examined.switch_on)  # a broker 4.x logs by log4j 2
+
+
+def test_nothing_to_look_at_is_a_usage_error() -> None:
+    assert CliRunner().invoke(app, ["doctor"]).exit_code == 2
