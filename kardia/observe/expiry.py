@@ -65,7 +65,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
         is_gone = alone or not group.whole or deadlines.surely_silent(group, member)
     else:
-        is_gone = alone
+        is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline):
         rebalance.end_member(observer, group, member, deadline, "session_expired", "", "inferred")
     else:

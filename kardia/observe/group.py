@@ -203,6 +203,8 @@ class Group:
     """Instant of the last record that says the group has no members."""
     deserted_at: float = NEVER
     """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
+    asked_ms: int = -1
+    """Highest rebalance timeout of ids handed out since the last join phase ended."""
     left_pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
 

@@ -35,7 +35,7 @@ def unsynced(group: Group) -> list[Member]:
 def sync_deadline(group: Group) -> float:
     """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
     current = group.rebalance
-    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
+    longest = longest_ms(group)
     if current is None or current.joined_at < 0 or current.generation_after != group.generation or longest <= 0:
         return NEVER
     return current.joined_at + longest
@@ -56,15 +56,33 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
         observer.schedule(group, group.deserted_at + observer.settings.settle_ms, "deserted", str(group.generation))
 
 
+def join_deadline(group: Group) -> float:
+    """When the coordinator drops dynamic members that have not rejoined; NEVER outside of a join phase."""
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or current.started_at < 0 or longest_ms(group) <= 0:
+        return NEVER
+    return current.started_at + longest_ms(group)
+
+
 def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
     """Look again when a JoinGroup in which an overdue member of a Stable group may wait would have been answered."""
-    longest = max(other.rebalance_ms for other in group.members.values())
-    if group.state == GroupState.STABLE and longest > 0:
-        observer.schedule(group, member.deadline + longest + GRACE_MS, "overdue", member.member_id)
+    if group.state == GroupState.STABLE and longest_ms(group) > 0:
+        due = member.deadline + longest_unseen_ms(group) + GRACE_MS
+        observer.schedule(group, due, "overdue", member.member_id)
+
+
+def longest_ms(group: Group) -> int:
+    """Rebalance timeout of the group as far as its members are seen; -1 when it is not known."""
+    return max((member.rebalance_ms for member in group.members.values()), default=-1)
+
+
+def longest_unseen_ms(group: Group) -> int:
+    """The same if ids that were handed out, or clients that were members before, wait in a JoinGroup unseen."""
+    return max(longest_ms(group), group.asked_ms, *(over.member.rebalance_ms for over in group.ended.values()), -1)
 
 
 def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
     """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
-    longest = max((member.rebalance_ms for member in group.members.values()), default=-1)
-    if current.started_at >= 0 and longest > 0:
-        observer.schedule(group, current.started_at + longest + GRACE_MS, "drop", str(current.generation_before))
+    if current.started_at >= 0 and longest_ms(group) > 0:
+        due = current.started_at + longest_unseen_ms(group) + GRACE_MS
+        observer.schedule(group, due, "drop", str(current.generation_before))

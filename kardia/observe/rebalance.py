@@ -197,6 +197,7 @@ def on_join_phase_completed(
     current.joined_at = at
     current.generation_after = generation
     group.generation = generation
+    group.asked_ms = -1
     for member in group.members.values():
         member.armed_before_join = member.armed_at
         if member.armed_at < at:
@@ -309,6 +310,8 @@ def _choose_cause(
         chosen = _cause_by_line(group, candidates, line_at, 4 * tolerance)
     else:
         chosen = _cause_by_order(candidates, current, tolerance)
+        if chosen.certainty == "exact" and any(how == "unknown" for _, _, how, _ in dropped):
+            chosen.certainty = "provisional"  # that member may have gone first
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
     current.cause = chosen

@@ -174,6 +174,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         deadline = at + int(detail.get("session_timeout_ms", 0))
         group.pending[handed_out] = [deadline, event.client_id, event.client_host]
         group.handed_out_at = max(group.handed_out_at, at)
+        group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error != NONE:
@@ -366,8 +367,9 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:
             renew(observer, group, member, at)
-            if not leads and abs(event.handled_at_ms - group.stable_at) <= STAMP_MS:
-                member.doubtful_at = member.armed_at
+        hardly_waited = at - event.handled_at_ms <= STAMP_MS
+        if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at + STAMP_MS):
+            member.doubtful_at = member.armed_at
         polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
     elif error == TOLD:
         if member is not None:

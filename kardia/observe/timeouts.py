@@ -40,8 +40,12 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
 
 def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     """The rebalance timeout is over and no JoinGroup was answered: nobody had rejoined. Dynamic members are dropped."""
-    current, at = group.rebalance, due - GRACE_MS
+    current = group.rebalance
     if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
+        return
+    at = current.started_at + phases.longest_ms(group)
+    if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
+        phases.watch_join_timer(observer, group, current)
         return
     if current.joined_at >= 0 or observer.silent_at(group.broker, at):
         return
@@ -55,8 +59,8 @@ def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> Non
     member = group.members.get(member_id)
     if member is None or not member.overdue or group.state != GroupState.STABLE or member.deadline < 0:
         return
-    longest = max(other.rebalance_ms for other in group.members.values())
-    if member.deadline + longest + GRACE_MS <= due and not observer.silent_at(group.broker, member.deadline):
+    answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
+    if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
         end_member(observer, group, member, member.deadline, "session_expired", "", "inferred")
 
 
@@ -75,19 +79,25 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     group.deserted_at = NEVER
     if observer.silent_at(group.broker, at):
         return
-    sync_at = phases.sync_deadline(group) if group.state == GroupState.COMPLETING else NEVER
-    late = {member.member_id for member in unsynced(group) if 0 <= sync_at <= member.deadline}
-    ends = [
-        (sync_at if member.member_id in late else member.deadline, member.member_id in late, member)
-        for member in group.members.values()
-    ]
-    at = max([one[0] for one in ends], default=at)
-    for end_at, is_late, member in sorted(ends, key=lambda one: (one[0], one[2].member_id)):
-        why = "sync_timeout" if is_late else "session_expired"
-        end_member(observer, group, member, end_at, why, "", "inferred")
+    ends = sorted(_how_ended(group, member) for member in group.members.values())
+    if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
+        at = max(end_at for end_at, _, _ in ends)
+    for end_at, member_id, why in ends:
+        end_member(observer, group, group.members[member_id], end_at, why, "", "inferred")
     group.deserted_at = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at)
+
+
+def _how_ended(group: Group, member: Member) -> tuple[float, str, str]:
+    """(at, member id, cause) of a member of a deserted group: by its session, or by a timer of the phase before."""
+    if group.state == GroupState.COMPLETING and member.synced_generation != group.generation:
+        phase_at, why = phases.sync_deadline(group), "sync_timeout"
+    else:
+        phase_at, why = NEVER if member.instance_id else phases.join_deadline(group), "rebalance_timeout"
+    if 0 <= phase_at <= member.deadline:
+        return phase_at, member.member_id, why
+    return member.deadline, member.member_id, "session_expired"
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
