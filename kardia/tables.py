@@ -52,6 +52,7 @@ END_CAUSES = (
     "join_timeout",
     "static_replaced",
     "fenced",
+    "rejected",
     "removed_by_admin",
     "group_deleted",
     "unknown",
@@ -209,6 +210,10 @@ HEALTH = Table(
         _l("poll_deadline_at_ms", "the client gives up its membership then, if the application does not poll"),
         _s("status", "ok, late, imminent, overdue, unknown or ended", nullable=False),
         Column("reasons", "strings", "why the status is not ok"),
+        _l(
+            "pending_members",
+            "ids that the coordinator handed out to clients that did not come back; a rebalance waits for them",
+        ),
     ),
 )
 

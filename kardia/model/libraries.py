@@ -1,9 +1,10 @@
 """What each client library shows of its application on the wire, as data.
 
 The question is which requests exist only because the application polled. Java and kafka-python fetch, commit and join
-inside poll; librdkafka does all of it in the background and shows consumption only in the offsets it commits; others
-promise nothing. Recognised from the name a client announces, else from the client.id
-it takes when it is given none.
+inside poll; librdkafka does all of it in the background and shows consumption only in the offsets it commits; franz-go
+and aiokafka fetch in the background, but not before what they fetched has been taken; others promise nothing.
+Recognised from the name a client announces, else from the client.id it takes when it is given none, else from the
+versions of the requests that it speaks.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from typing import NamedTuple
 class Library(NamedTuple):
     """One library. `polled_by`: request kinds that prove a poll at their arrival. `consumed_by_commit`: a commit of
     advanced offsets proves consumption at most `commit_trail_ms` before. `poll_interval`: the rebalance timeout of its
-    JoinGroup is its max.poll.interval.ms and it gives up its membership when that runs out."""
+    JoinGroup is its max.poll.interval.ms and it gives up its membership when that runs out. `taken_within_ms`: a FETCH
+    that follows an answer with records on the same connection is sent only when those have been taken, at most so
+    long before; -1 where it proves nothing."""
 
     name: str
     polled_by: frozenset[str]
     consumed_by_commit: bool
     commit_trail_ms: int
     poll_interval: bool
+    taken_within_ms: int = -1
 
 
 AUTO_COMMIT_INTERVAL_MS = 5_000
@@ -34,9 +38,9 @@ LIBRARIES: dict[str, Library] = {
         Library("java", _INSIDE_POLL, True, 0, True),
         Library("kafka-python", _INSIDE_POLL, True, 0, True),
         Library("librdkafka", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, True),
-        Library("aiokafka", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False),
+        Library("aiokafka", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False, taken_within_ms=1_000),
         Library("sarama", frozenset(), True, 1_000, False),
-        Library("franz-go", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False),
+        Library("franz-go", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False, taken_within_ms=0),
         Library("kafkajs", frozenset({"commit", "fetch"}), True, 0, False),
         Library("kafka-go", frozenset(), True, 1_000, False),
         Library("connect", frozenset({"join", "sync"}), False, 0, True),
@@ -73,3 +77,13 @@ def recognise(software: str, client_id: str, protocol_type: str) -> str:
         if part in client:
             return name
     return "unknown"
+
+
+AIOKAFKA_JOIN, AIOKAFKA_HEARTBEAT = 5, 1
+"""Versions of JoinGroup and Heartbeat that only aiokafka speaks together; it announces no name. Old Java clients and
+kafkajs, which announce none either, speak Heartbeat 3 with JoinGroup 5."""
+
+
+def recognise_by_versions(join_version: int, heartbeat_version: int) -> str:
+    """Name of a library that announces nothing, by the versions of its requests; "unknown" where several fit."""
+    return "aiokafka" if (join_version, heartbeat_version) == (AIOKAFKA_JOIN, AIOKAFKA_HEARTBEAT) else "unknown"

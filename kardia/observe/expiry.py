@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, phases, rebalance
+from kardia.observe import deadlines, phases, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 
@@ -67,7 +67,8 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     else:
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline):
-        rebalance.end_member(observer, group, member, deadline, "session_expired", "", "inferred")
+        at, _, why = timeouts.how_ended(group, member)
+        rebalance.end_member(observer, group, member, at, why, "", "inferred")
     else:
         member.overdue = True
         phases.watch_overdue(observer, group, member)

@@ -29,6 +29,8 @@ class Member:
     connection: str = ""
     software: str = ""
     library: str = "unknown"
+    join_version: int = -1
+    """API version of its JoinGroup; with that of its heartbeats it may tell the library of who announces none."""
     session_ms: int = -1
     rebalance_ms: int = -1
     generation_first: int = -1
@@ -58,6 +60,8 @@ class Member:
     """Sum of the last committed offsets: changed means advanced."""
     data_since_commit_at: float = NEVER
     """First answer with records after the last commit: data was there to consume and to commit."""
+    brought: dict[str, bool] = field(default_factory=dict)
+    """Connection -> whether its last FETCH was answered with records, for libraries that show when they are taken."""
 
     # what has been said
     timer_at: float = NEVER
@@ -68,6 +72,8 @@ class Member:
     poll_prediction_deadline: float = NEVER
     rebalance_prediction_at: float = NEVER
     rebalance_prediction_deadline: float = NEVER
+    fenced: bool = False
+    """Whether it was told, after its life, that another process has its instance id."""
     health_at: float = NEVER
     row_known: int = -1
     imminent: bool = False
@@ -140,6 +146,12 @@ class Rebalance:
     generation_after: int = -1
     assigned_at: float = NEVER
     joins: list[Join] = field(default_factory=list)
+    refused: list[Join] = field(default_factory=list)
+    """JoinGroups that waited in it and were refused in the end."""
+    sync_within_ms: int = -1
+    """Time for SyncGroup: the highest rebalance timeout of its members when its join phase ended; then it is fixed."""
+    never_synced: str = ""
+    """Old id of a static member that was replaced before it had synced: the coordinator still waits for it."""
     leader: str = ""
     protocol_name: str = ""
     listed: list[list[str]] | None = None
@@ -175,7 +187,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
-    """Ids handed out and not used yet: [deadline, client id, client host]."""
+    """Ids handed out and not used yet: [deadline, client id, client host, handed out at]."""
     handed_out_at: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     ended: dict[str, Ended] = field(default_factory=dict)
@@ -219,7 +231,7 @@ def _getter(kind: type[Any]) -> attrgetter[tuple[Any, ...]]:
 _MEMBER, _JOIN, _CAUSE = _getter(Member), _getter(Join), _getter(Cause)
 _GROUP_PLAIN = tuple(item.name for item in fields(Group) if item.name not in ("members", "ended", "rebalance"))
 _GROUP = attrgetter(*_GROUP_PLAIN)
-_REBALANCE_PLAIN = tuple(item.name for item in fields(Rebalance) if item.name not in ("cause", "joins"))
+_REBALANCE_PLAIN = tuple(item.name for item in fields(Rebalance) if item.name not in ("cause", "joins", "refused"))
 _REBALANCE = attrgetter(*_REBALANCE_PLAIN)
 
 
@@ -239,6 +251,7 @@ def dump_group(group: Group) -> list[Any]:
             list(_REBALANCE(rebalance)),
             None if rebalance.cause is None else _CAUSE(rebalance.cause),
             [_JOIN(join) for join in rebalance.joins],
+            [_JOIN(join) for join in rebalance.refused],
         ],
     ]
 
@@ -255,9 +268,10 @@ def load_group(data: list[Any]) -> Group:
         member = Member(*values)
         group.ended[member.member_id] = Ended(member, ended_at, cause, reason, certainty)
     if open_rebalance is not None:
-        values, cause_values, joins = open_rebalance
+        values, cause_values, joins, refused = open_rebalance
         rebalance = Rebalance(**dict(zip(_REBALANCE_PLAIN, values, strict=True)))
         rebalance.cause = None if cause_values is None else Cause(*cause_values)
         rebalance.joins = [Join(*join) for join in joins]
+        rebalance.refused = [Join(*join) for join in refused]
         group.rebalance = rebalance
     return group

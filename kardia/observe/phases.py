@@ -35,10 +35,15 @@ def unsynced(group: Group) -> list[Member]:
 def sync_deadline(group: Group) -> float:
     """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
     current = group.rebalance
-    longest = longest_ms(group)
-    if current is None or current.joined_at < 0 or current.generation_after != group.generation or longest <= 0:
+    if current is None or current.joined_at < 0 or current.generation_after != group.generation:
         return NEVER
-    return current.joined_at + longest
+    within_ms = current.sync_within_ms if current.settled else longest_ms(group)
+    return current.joined_at + within_ms if within_ms > 0 else NEVER
+
+
+def longest_ms(group: Group) -> int:
+    """Highest rebalance timeout of the members, -1 where none is known."""
+    return max((member.rebalance_ms for member in group.members.values()), default=-1)
 
 
 def is_deserted(group: Group) -> bool:
@@ -69,11 +74,6 @@ def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
     if group.state == GroupState.STABLE and longest_ms(group) > 0:
         due = member.deadline + longest_unseen_ms(group) + GRACE_MS
         observer.schedule(group, due, "overdue", member.member_id)
-
-
-def longest_ms(group: Group) -> int:
-    """Rebalance timeout of the group as far as its members are seen; -1 when it is not known."""
-    return max((member.rebalance_ms for member in group.members.values()), default=-1)
 
 
 def longest_unseen_ms(group: Group) -> int:

@@ -2,7 +2,8 @@
 
 An inference, and it says so: each piece of evidence has a kind and a bound on its error, by client library
 (`kardia.model.libraries`). A request that a library sends only inside poll proves a poll at its arrival. A commit of
-advanced offsets proves consumption a little earlier. Everything else proves nothing.
+advanced offsets proves consumption a little earlier. A FETCH that some libraries send only when what they fetched
+before has been taken proves that it was. Everything else proves nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from kardia.events import Event
 from kardia.model.libraries import LIBRARIES
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
+
+MAX_CONNECTIONS = 64
+"""Connections of a member whose last answer is held, the oldest goes first: a client has one or two to each broker."""
 
 
 def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived_at: float) -> None:
@@ -31,9 +35,22 @@ def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> Non
         return
     detail = event.detail
     brought = detail is not None and detail.get("bytes", 0) > 0
+    if LIBRARIES[member.library].taken_within_ms >= 0:
+        on_taken(observer, group, member, event.connection, event.arrived_at_ms, brought)
     if brought and member.data_since_commit_at < 0 and event.decided_at_ms > member.committed_at:
         member.data_since_commit_at = event.decided_at_ms
         observer.watch(group, member)
+
+
+def on_taken(observer: Facts, group: Group, member: Member, connection: str, arrived_at: float, brought: bool) -> None:
+    """A FETCH of a library that sends none before the last answer's records have been taken; `brought`: its own answer
+    had records."""
+    if member.brought.pop(connection, False):
+        within_ms = float(LIBRARIES[member.library].taken_within_ms)
+        polled(observer, group, member, "fetch", arrived_at, within_ms)
+    member.brought[connection] = brought
+    if len(member.brought) > MAX_CONNECTIONS:
+        del member.brought[next(iter(member.brought))]
 
 
 def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> None:
@@ -51,7 +68,8 @@ def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> No
         trail = float(library.commit_trail_ms)
         if member.committed_at >= 0:
             trail = min(trail, arrived_at - member.committed_at)
-        polled(observer, group, member, "commit", arrived_at, trail)
+        if member.poll_evidence != "fetch" or arrived_at - trail > member.polled_at:  # else nothing new in it
+            polled(observer, group, member, "commit", arrived_at, trail)
     if advanced:
         member.commit_mark = mark
         member.committed_at = max(member.committed_at, arrived_at)

@@ -19,8 +19,9 @@ from kardia.model.states import GroupState
 from kardia.observe import deadlines, polls
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.identity import says_library
 from kardia.observe.requests import CLASSIC, renew
-from kardia.stretches import ARRIVED, BYTES, DECIDED, WIDTH, Stretch
+from kardia.stretches import ARRIVED, BYTES, DECIDED, START, WIDTH, Stretch
 
 _COMMIT, _FETCH, _TELEMETRY = int(Kind.COMMIT), int(Kind.FETCH), int(Kind.TELEMETRY)
 _GROUP_RECORD, _OFFSET_RECORD = int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD)
@@ -171,7 +172,8 @@ class _Batch:
                     self._clients.add((event.shard, entry[2], entry[3].lstrip("/")))
         else:
             group = self._observer.groups.get(group_id)
-            if group is None or event.member_id not in group.members:
+            member = group.members.get(event.member_id) if group is not None else None
+            if member is None or says_library(member, event):
                 self._troubled.add(group_id)
                 self._clients.add((event.shard, event.client_id, event.client_host))
 
@@ -191,7 +193,11 @@ class _Batch:
             if group_of is None or member_of is None or group_of.broker != broker:
                 troubled.add(head.group_id)
                 self._clients.add((head.shard, head.client_id, head.client_host))
-            elif head.generation_id != group_of.generation or stretch.numbers[DECIDED] < self._now.get(broker, NEVER):
+            elif (
+                head.generation_id != group_of.generation
+                or stretch.numbers[DECIDED] < self._now.get(broker, NEVER)
+                or says_library(member_of, head)
+            ):
                 troubled.add(head.group_id)
             else:
                 self._of(group_of, member_of).heartbeats.append(stretch)
@@ -328,6 +334,8 @@ def _apply_one(observer: Facts, group: Group, quiet: _Quiet) -> None:
     if heard:
         group.steady_at = max(group.steady_at, heard[-1])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by
+    if LIBRARIES[member.library].taken_within_ms >= 0:
+        _fetched_when_taken(observer, group, member, quiet.fetches)
     if not quiet.commits:
         _renew_all(observer, group, member, heard)
         for stretch in quiet.fetches:
@@ -375,6 +383,24 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
 def _fetched_inside_poll(observer: Facts, group: Group, member: Member, arrived: array[float]) -> None:
     """Only the latest poll counts."""
     polls.polled(observer, group, member, "fetch", max(arrived), 0.0)
+
+
+def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:
+    """Each FETCH tells of the answer before it on its connection."""
+    fetches = [
+        (
+            numbers[at + DECIDED],
+            numbers[at + START],
+            stretch.head.connection,
+            numbers[at + ARRIVED],
+            numbers[at + BYTES],
+        )
+        for stretch in stretches
+        for numbers in (stretch.numbers,)
+        for at in range(0, len(numbers), WIDTH)
+    ]
+    for _, _, connection, arrived_at, size in sorted(fetches):
+        polls.on_taken(observer, group, member, connection, arrived_at, size > 0)
 
 
 def _fetched_beside(observer: Facts, group: Group, member: Member, stretch: Stretch) -> None:

@@ -8,6 +8,7 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 
 from __future__ import annotations
 
+from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import deadlines, lives
 from kardia.observe.facts import Facts
@@ -15,6 +16,7 @@ from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebal
 from kardia.observe.ledger import emit, follows_from, remember
 from kardia.observe.phases import (
     STAMP_MS,
+    longest_ms,
     sync_deadline,
     unsynced,
     watch_deserted,
@@ -78,8 +80,8 @@ def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, me
         member.told_at = NEVER
 
 
-def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
-    """An answer 27: a rebalance is under way, and began before it."""
+def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
+    """An answer 27, or another sign: a rebalance is under way, and began before it."""
     tolerance = observer.settings.tolerance_ms
     current = group.rebalance
     if group.state == GroupState.PREPARING and current is not None:
@@ -113,12 +115,29 @@ def on_told(observer: Facts, group: Group, member: Member, at: float) -> None:
         for one in unsynced(group):
             if one is not member:
                 end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
+    elif current is not None and current.never_synced and 0 <= group.steady_at - tolerance <= unsynced_at <= at:
+        begin(observer, group, Cause(unsynced_at, "sync_timeout", current.never_synced, certainty="inferred"), at, -1)
     else:
         begin(observer, group, None, at, len(group.members))
 
 
 def _first(silent: list[Member]) -> Member:
     return min(silent, key=lambda other: (other.deadline, other.member_id))
+
+
+def note_never_synced(group: Group, old: Member) -> None:
+    """A static member took its place again before its old id had synced: when the time for SyncGroup is over, the
+    coordinator begins a rebalance because of that id."""
+    current = group.rebalance
+    if current is not None and current.settled and old.synced_generation != group.generation:
+        current.never_synced = old.member_id
+
+
+def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:
+    """An id that was never used left. The Java coordinator rebalances for it as for a member."""
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        cause = Cause(at, "member_left", member_id, event.client_id, "", "its id was never used", "inferred")
+        begin(observer, group, cause, NEVER, len(group.members))
 
 
 def on_contradicted(observer: Facts, group: Group, at: float) -> None:
@@ -156,6 +175,7 @@ def _become_empty_unseen(observer: Facts, group: Group) -> None:
     group.pending.clear()
     for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
         end_member(observer, group, member, member.deadline, "session_expired", "", "exact")
+    becomes_empty(observer, group, group.deserted_at)
     for over in group.ended.values():
         lives.confirm(observer, group, over)
 
@@ -236,6 +256,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
             current.removed.append([member.member_id, member.client_id, int(joined_at - current.started_at)])
     if first_time:
         _confirm(observer, group, current)
+        current.sync_within_ms = longest_ms(group)
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
     emit(observer, group, current)
@@ -280,7 +301,7 @@ def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Memb
     deadline = armed + member.session_ms
     if deadline <= joined_at + tolerance:
         return min(deadline, joined_at), "session_expired", "exact"
-    begins = [current.started_at, current.told_at, *(join.handled_at for join in current.joins)]
+    begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in begins if at >= 0), default=NEVER)
     longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
     if began >= 0 and longest > 0 and joined_at - began >= 0.5 * longest:
@@ -303,7 +324,7 @@ def _choose_cause(
         for member, at, how, _ in dropped
         if how == "session_expired"
     ]
-    candidates += [_cause_of_join(group, current, join) for join in current.joins]
+    candidates += [_cause_of_join(group, current, join) for join in (*current.joins, *current.refused)]
     tolerance = observer.settings.tolerance_ms
     line_at = group.prepared_at
     if line_at >= 0 and (current.joined_at < 0 or line_at <= current.joined_at + tolerance):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model import sessions
-from kardia.model.libraries import recognise
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import leaves, lives, polls, rebalance, timeouts
+from kardia.observe import leaves, lives, polls, rebalance, refusals, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
+from kardia.observe.identity import identify, learn_library, says_library
 from kardia.observe.phases import STAMP_MS
 
 MAX_LEFT_PENDING = 64
@@ -33,6 +33,8 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         member = group.members.get(event.member_id)
         if member is None:
             member = notice(observer, group, event, at)
+        if says_library(member, event):
+            learn_library(observer, group, member, event, at)
         if group.state != GroupState.STABLE or event.generation_id != group.generation:
             heard_steady(observer, group, event, at)
         elif at > group.steady_at:
@@ -117,19 +119,6 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
     return member
 
 
-def identify(member: Member, event: Event, protocol_type: str) -> None:
-    """Take over who a member is from one of its own requests."""
-    member.client_id = event.client_id
-    member.client_host = event.client_host
-    member.connection = event.connection
-    if event.software and event.software != member.software:
-        member.software = event.software
-    if event.group_instance_id:
-        member.instance_id = event.group_instance_id
-    if event.software or member.library == "unknown":
-        member.library = recognise(member.software, event.client_id, protocol_type)
-
-
 def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     """An answer with an error other than 27: a member that is gone, or a coordinator that moved."""
     error = event.error_code
@@ -137,8 +126,18 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
         rebalance.on_gone(observer, group, event.member_id, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         rebalance.on_fenced(observer, group, event.member_id, at)
+        tell_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
         observer.moved(group, at)
+
+
+def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """A replaced static member that still sends is a second process with the same instance id, not a restart of the
+    first. Said once per life."""
+    over = group.ended.get(member_id)
+    if over is not None and over.cause == "static_replaced" and not over.member.fenced:
+        over.member.fenced = True
+        observer.emit_transition(group, at, member_id, "Absent", "Absent", "fenced", "exact")
 
 
 def on_commit(observer: Facts, event: Event, at: float) -> None:
@@ -161,6 +160,8 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
         if event.generation_id < 0 or left_just_now(observer, group, event.member_id, at):
             return
         member = notice(observer, group, event, at)
+    if says_library(member, event):
+        learn_library(observer, group, member, event, at)
     renew(observer, group, member, at)
     polls.on_commit(observer, group, member, event)
 
@@ -172,12 +173,13 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     if error == ErrorCode.MEMBER_ID_REQUIRED:
         handed_out = str(detail.get("assigned_member_id", ""))
         deadline = at + int(detail.get("session_timeout_ms", 0))
-        group.pending[handed_out] = [deadline, event.client_id, event.client_host]
+        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at]
         group.handed_out_at = max(group.handed_out_at, at)
         group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error != NONE:
+        refusals.on_join(observer, group, event, at)
         if event.member_id:
             on_refused(observer, group, event, at)
         elif error == ErrorCode.FENCED_INSTANCE_ID:
@@ -327,6 +329,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         group.members[member_id] = member
     if old is not None and old.member_id != member_id:
         member.session_ms = old.session_ms
+        rebalance.note_never_synced(group, old)
         rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", "exact")
         if group.leader == old.member_id:
             group.leader = member_id
@@ -400,6 +403,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if group.pending.pop(member_id, None) is not None and member_id not in group.members:
             _left_unseen(group, member_id, event, reason or "")
+            if observer.coordinator is sessions.Coordinator.JAVA:
+                rebalance.on_pending_left(observer, group, member_id, event, at)
             continue
         if left_just_now(observer, group, member_id, at):
             continue  # it ended a join phase by leaving, and was taken out with it

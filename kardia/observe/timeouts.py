@@ -79,7 +79,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     group.deserted_at = NEVER
     if observer.silent_at(group.broker, at):
         return
-    ends = sorted(_how_ended(group, member) for member in group.members.values())
+    ends = sorted(how_ended(group, member) for member in group.members.values())
     if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
         at = max(end_at for end_at, _, _ in ends)
     for end_at, member_id, why in ends:
@@ -89,10 +89,13 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
         becomes_empty(observer, group, at)
 
 
-def _how_ended(group: Group, member: Member) -> tuple[float, str, str]:
-    """(at, member id, cause) of a member of a deserted group: by its session, or by a timer of the phase before."""
-    if group.state == GroupState.COMPLETING and member.synced_generation != group.generation:
-        phase_at, why = phases.sync_deadline(group), "sync_timeout"
+def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
+    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that."""
+    if group.state in (GroupState.COMPLETING, GroupState.STABLE):
+        unsynced_since = member.synced_generation != group.generation and member.seen_joining
+        phase_at, why = phases.sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
+        if phase_at < group.steady_at:
+            phase_at = NEVER  # others were answered as in a Stable group after it
     else:
         phase_at, why = NEVER if member.instance_id else phases.join_deadline(group), "rebalance_timeout"
     if 0 <= phase_at <= member.deadline:

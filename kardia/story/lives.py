@@ -12,6 +12,7 @@ EVICTIONS = (
     "sync_timeout",
     "join_timeout",
     "fenced",
+    "rejected",
     "removed_by_admin",
 )
 """End causes that took a membership away from a consumer that had not asked to go; the API counts the same."""
@@ -191,6 +192,11 @@ def _fenced(material: Material, life: Row) -> str:
     return f"{material.who(life['member_id'])} was fenced: another process took its static id{static}."
 
 
+def _rejected(material: Material, life: Row) -> str:
+    who = material.who(life["member_id"])
+    return f"{who} was rejected when it rejoined: the group was full (group.max.size), others had taken the places."
+
+
 def _removed_by_admin(material: Material, life: Row) -> str:
     reason = f"; the reason given: {words.quoted(life['end_reason'])}" if life["end_reason"] else ""
     return words.stopped(f"{material.who(life['member_id'])} was removed by an admin{reason}")
@@ -213,6 +219,7 @@ _WHY = {
     "join_timeout": _join_timeout,
     "static_replaced": _static_replaced,
     "fenced": _fenced,
+    "rejected": _rejected,
     "removed_by_admin": _removed_by_admin,
     "group_deleted": _group_deleted,
     "unknown": _unknown,

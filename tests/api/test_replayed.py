@@ -82,6 +82,6 @@ def test_the_series_count_what_the_routes_list(api: Api) -> None:
     for group in api.get("/api/v1/clusters/c04/groups")["groups"]:
         rows = api.get(group["links"]["evictions"])["evictions"]
         for cause in ("session_expired", "poll_timeout"):
-            name = f'kardia_group_evictions_total{{cause="{cause}",cluster="c04",group="{group["group_id"]}"}}'
+            name = f'kardia_evictions_total{{cause="{cause}",cluster="c04",group="{group["group_id"]}"}}'
             assert float(lines[name]) == sum(row["end_cause"] == cause for row in rows)
-    assert float(lines['kardia_rebalances_total{cluster="c04",trigger="poll_timeout"}']) == 2
+    assert float(lines['kardia_cluster_rebalances_total{cluster="c04",trigger="poll_timeout"}']) == 2

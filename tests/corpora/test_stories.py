@@ -1,4 +1,5 @@
-"""Recorded stories against their truth: every eviction and leave, none invented, every rebalance with its cause.
+"""Recorded stories against their truth: every eviction and leave, none invented, every rebalance with its cause, and
+what can be seen of the stalls of applications.
 
 From the request log and `__consumer_offsets` alone. An eviction's truth is the stamp of the coordinator's own line.
 """
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, Story, lanes_of, observe, standing
+from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, STORIES, Story, lanes_of, live, named, observe, standing
 
 WITHIN_MS = 10
 """Promise of an eviction's instant, against the broker's own line."""
@@ -28,10 +29,16 @@ TRIGGER_OF_REASON = (
 """The coordinator's words and the trigger classes that they mean."""
 
 
-def members(name: str) -> list[dict[str, Any]]:
-    """Standing lives of a story without the noise."""
-    rows = standing("members", observe(lanes_of(name))["members"])
-    return [row for row in rows if row["group_id"] not in NOISE_GROUPS]
+def members(name: str, *, server_log: bool = False) -> list[dict[str, Any]]:
+    """Standing lives of a story without the noise. What is not modelled (the consumer protocol) is not judged."""
+    rows = standing("members", observe(lanes_of(name, server_log))["members"])
+    return [row for row in rows if row["group_id"] not in NOISE_GROUPS and row["protocol"] == "classic"]
+
+
+def evictions(name: str) -> dict[tuple[str, str], int]:
+    """(group, member id) -> when the coordinator's own line says that its session was over."""
+    true = [item for item in Story(name).expect["evictions"] if item["why"] == "session timeout"]
+    return {(item["group"], item["member_id"]): item["t"] for item in true}
 
 
 def in_scope(expect: dict[str, Any], at_ms: int) -> bool:
@@ -39,7 +46,7 @@ def in_scope(expect: dict[str, Any], at_ms: int) -> bool:
     return bool(expect["start_ms"] <= at_ms <= expect["end_ms"])
 
 
-@pytest.mark.parametrize("name", [*FIRST_LIGHT, "c02_sigstop-3.9.2", "c03_zombie-3.9.2"])
+@pytest.mark.parametrize("name", STORIES)
 def test_every_eviction_is_found_and_none_invented(name: str) -> None:
     expect = Story(name).expect
     said = {
@@ -47,7 +54,7 @@ def test_every_eviction_is_found_and_none_invented(name: str) -> None:
         for row in members(name)
         if row["end_cause"] == "session_expired" and in_scope(expect, row["ended_at_ms"])
     }
-    true = {(item["group"], item["member_id"]): item["t"] for item in expect["evictions"]}
+    true = evictions(name)
     assert said.keys() == true.keys()
     errors = [abs(said[key] - at_ms) for key, at_ms in true.items()]
     assert all(error <= WITHIN_MS for error in errors), errors
@@ -61,7 +68,7 @@ def test_evictions_are_within_two_milliseconds_as_a_rule() -> None:
     assert statistics.median(errors) <= 2
 
 
-@pytest.mark.parametrize("name", FIRST_LIGHT)
+@pytest.mark.parametrize("name", STORIES)
 def test_every_leave_is_found_and_none_invented(name: str) -> None:
     expect = Story(name).expect
     said = {
@@ -89,7 +96,7 @@ def test_a_close_without_a_reason_is_not_called_a_poll_timeout() -> None:
     assert causes == ["left"] * 4
 
 
-@pytest.mark.parametrize("name", FIRST_LIGHT)
+@pytest.mark.parametrize("name", STORIES)
 def test_every_rebalance_has_its_start_cause_and_straggler(name: str) -> None:
     expect = Story(name).expect
     rows = standing("rebalances", observe(lanes_of(name))["rebalances"])
@@ -124,11 +131,12 @@ def test_every_predicted_eviction_was_predicted_before_it_came(name: str) -> Non
         assert came[item["member_id"]]["lead_ms"] > 0
 
 
-def test_the_coordinators_own_lines_make_it_exact() -> None:
+@pytest.mark.parametrize("name", STORIES)
+def test_the_coordinators_own_lines_make_it_exact(name: str) -> None:
     """With server.log the instant is the broker's own, to the millisecond."""
-    rows = standing("members", observe(lanes_of("c01_kill-3.9.2", server_log=True))["members"])
-    said = {row["member_id"]: row["ended_at_ms"] for row in rows if row["end_cause"] == "session_expired"}
-    assert said == {item["member_id"]: item["t"] for item in Story("c01_kill-3.9.2").expect["evictions"]}
+    rows = [row for row in members(name, server_log=True) if row["end_cause"] == "session_expired"]
+    assert {(row["group_id"], row["member_id"]): row["ended_at_ms"] for row in rows} == evictions(name)
+    assert {row["certainty"] for row in rows} <= {"exact"}
 
 
 def test_without_the_offsets_topic_the_same_members_are_evicted() -> None:
@@ -139,14 +147,34 @@ def test_without_the_offsets_topic_the_same_members_are_evicted() -> None:
 
 
 def test_a_group_goes_on_in_another_brokers_log_when_its_coordinator_is_killed() -> None:
-    """The killed broker evicts nobody; the id that librdkafka gave up is evicted one session after the load."""
+    """The killed broker evicts nobody. The first line of the next one comes when the group has rebalanced, so that the
+    id which librdkafka gave up can only be predicted with server.log, which says when the group was loaded."""
     name = "m01_coordinator_kill-4.1.2"
-    said = {
-        row["member_id"]: row["ended_at_ms"]
-        for row in members(name)
-        if row["end_cause"] == "session_expired" and row["protocol"] == "classic"
-    }
-    evictions = Story(name).expect["evictions"]
-    true = {item["member_id"]: item["t"] for item in evictions if item["why"] == "session timeout"}
-    assert said.keys() == true.keys()
-    assert all(abs(said[member] - at_ms) <= WITHIN_MS for member, at_ms in true.items())
+    for server_log, predicted in ((False, 1), (True, 2)):
+        rows = standing("predictions", observe(lanes_of(name, server_log))["predictions"])
+        came = {row["member_id"] for row in rows if row["kind"] == "session" and row["outcome"] == "came_true"}
+        assert len(came) == predicted
+        assert came <= {member_id for _, member_id in evictions(name)}
+
+
+@pytest.mark.parametrize("name", [name for name in FIRST_LIGHT if Story(name).expect["poll_stalls"]])
+def test_no_poll_is_claimed_while_the_application_stalls(name: str) -> None:
+    """And where the library shows its polls, the last one is known to the second while the stall lasts."""
+    rows = named("health", live(name)["health"])
+    libraries = {row["client_id"]: row["client_software_name"] for row in members(name)}
+    for stall in Story(name).expect["poll_stalls"]:
+        library = libraries[stall["client_id"]]
+        if library == "sarama":
+            continue  # one of its three partitions stalled: what was taken of the others was consumed indeed
+        during = [
+            row
+            for row in rows
+            if row["client_id"] == stall["client_id"] and stall["t"] + 1_000 <= row["at_ms"] < stall["until"]
+        ]
+        assert during, stall
+        for row in during:
+            claimed = row["last_poll_at_ms"] - row["poll_error_bound_ms"]
+            assert claimed <= stall["last_poll_end"] + WITHIN_MS, row
+            if library != "confluent-kafka-python":
+                assert abs(row["last_poll_at_ms"] - stall["last_poll_end"]) <= 1_000, row
+                assert row["poll_evidence"] == "fetch"

@@ -23,35 +23,6 @@ from tests.golden import cases, name_of
 from tests.golden.log import LANE, START_AT_MS, records
 from tests.support.stories import named, standing
 
-NOT_FOLLOWED = "the timer for members that never sync is not followed: the rebalance is dated by the first answer 27"
-
-
-class Disagreement(NamedTuple):
-    """A trace that the observer does not tell as Kafka does."""
-
-    trace: str
-    reason: str
-    versions: str = ""
-    """How the releases begin in which it is so."""
-
-
-DISAGREEMENTS = (
-    Disagreement("rule-03-waiting-protects", "a JoinGroup answered 25 after five minutes is not taken for the trigger"),
-    Disagreement("rule-04-replaced-with-the-old-timeout", NOT_FOLLOWED),
-    Disagreement("rule-10-a-pending-id-leaves", "the LeaveGroup of an unused id is not taken for the trigger", "4."),
-    Disagreement(
-        "rule-13-the-last-to-rejoin-is-rejected",
-        "a JoinGroup answered 81 is not taken for the end of its member: unknown on 3.x, and on 4.x an eviction ten "
-        "seconds later that never was; the causes have no word for it",
-    ),
-    Disagreement(
-        "static-3-fenced",
-        "a JoinGroup answered 82 is not taken for the trigger; its member ends as fenced, where one that waits in "
-        "nothing ends as static_replaced",
-    ),
-)
-"""What is told right must be taken off this list: the test fails when it is."""
-
 
 class Told(NamedTuple):
     """What is known about a history. Instants in ms from its begin."""
@@ -118,16 +89,13 @@ def _name(names: dict[str, str], row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(("trace", "version"), cases(), ids=name_of)
-def test_the_job_tells_what_the_trace_says(trace: Trace, version: str, request: pytest.FixtureRequest) -> None:
+def test_the_job_tells_what_the_trace_says(trace: Trace, version: str) -> None:
     if trace.coordinator_only:
         pytest.skip(trace.coordinator_only)
     wanted = expected(trace, version)
     played = play(trace, version)
     found = observed(trace, version, played)
     assert observed(trace, version, played, restarts=True) == found
-    for one in DISAGREEMENTS:
-        if one.trace == name_of(trace) and version.startswith(one.versions):
-            request.applymarker(pytest.mark.xfail(reason=one.reason, strict=True))
     assert found.states == wanted.states
     assert found.ends == wanted.ends
     assert wanted.rebalances <= found.rebalances

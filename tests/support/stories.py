@@ -7,6 +7,8 @@ which was made from server.log and from what was done to the clients.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 from ingest.offline import parse_range, plan, read_offsets_file, route
 from ingest.router import Directory
-from kardia.events import DEFAULT_LANES, Event, lane_of
+from kardia.events import DEFAULT_LANES, Event, Kind, lane_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
 
@@ -23,6 +25,8 @@ CORPORA = Path(__file__).resolve().parent.parent / "corpora"
 FIRST_LIGHT = (
     "c01_kill-3.9.2",
     "c01_kill-4.1.2",
+    "c02_sigstop-3.9.2",
+    "c03_zombie-3.9.2",
     "c04_mpi-3.9.2",
     "c04_mpi-4.1.2",
     "c05_leave-3.9.2",
@@ -30,9 +34,13 @@ FIRST_LIGHT = (
     "c09_join-3.9.2",
     "c10_slow-3.9.2",
     "c13_commit-3.9.2",
+    "c18_libs-4.1.2",
     "z01_timezone-4.1.2",
 )
 """Stories of the classic protocol on one broker."""
+
+STORIES = (*FIRST_LIGHT, "m01_coordinator_kill-4.1.2")
+"""All of them; in the last one the coordinator is killed, and one of its groups uses the consumer protocol."""
 
 NOISE_GROUPS = frozenset({"warmup"})
 
@@ -94,6 +102,32 @@ def observe(lanes: tuple[tuple[Event, ...], ...]) -> dict[str, list[Row]]:
             for table, some in part.items():
                 rows.setdefault(table, []).extend(some)
     return rows
+
+
+def live(name: str, every_ms: int = 1_000) -> dict[str, list[Row]]:
+    """Rows of a story that is read as it is written: each broker's log is complete up to now every `every_ms`."""
+    rows: dict[str, list[Row]] = {}
+    for lane, events in enumerate(lanes_of(name)):
+        observer = Observer(ObserverSettings("test"), lane)
+        for step in _read_live(events, every_ms):
+            for table, some in observer.step(step).items():
+                rows.setdefault(table, []).extend(some)
+    return rows
+
+
+def _read_live(events: tuple[Event, ...], every_ms: int) -> Iterator[list[Event]]:
+    """What one look at the logs after the other brings; each ends with a tick of each log."""
+    waiting = sorted((event for event in events if event.kind != Kind.TICK), key=lambda event: event.logged_at_ms)
+    sources = sorted({event.source for event in events if "/request/" in event.source})
+    if not waiting:
+        return
+    now, begin = waiting[0].logged_at_ms, 0
+    while begin < len(waiting):
+        now += every_ms
+        end = bisect_right(waiting, now, key=lambda event: event.logged_at_ms)
+        ticks = [Event(int(Kind.TICK), -1, source, 0, end, now, now, now, now) for source in sources]
+        yield [*waiting[begin:end], *ticks]
+        begin = end
 
 
 def named(table: str, rows: list[Row]) -> list[dict[str, Any]]:

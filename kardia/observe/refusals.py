@@ -1,0 +1,79 @@
+"""JoinGroups that waited and were refused in the end: 25 to who was removed meanwhile, 81 in a full group, 82 to who
+was replaced.
+
+Whoever waits in a JoinGroup was taken into a rebalance when it asked, so that its refusal shows, late, that one was
+under way, and it may have begun it. Sources: `doJoinGroup`, `expireHeartbeat` of a new member, `acceptJoiningMember`,
+`updateStaticMemberAndRebalance`, and their Java successors.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event
+from kardia.model.states import ErrorCode, GroupState
+from kardia.observe import lives, rebalance
+from kardia.observe.facts import Facts
+from kardia.observe.group import Group, Join, Member
+from kardia.observe.identity import identify
+
+WAITED_MS = 500.0
+"""A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
+of its own (Java)."""
+
+NEW_MEMBER_MS = 300_000.0
+"""A new member is removed that long after its first JoinGroup if the rebalance still lasts (`NewMemberJoinTimeoutMs`,
+`CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`)."""
+
+
+def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """What a refused JoinGroup shows beside the refusal itself."""
+    error = event.error_code
+    if error == ErrorCode.GROUP_MAX_SIZE_REACHED:
+        member = group.members.get(event.member_id)
+        if member is not None:
+            lives.end(observer, group, member, at, "rejected", "", "exact")
+        return
+    if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and at - event.handled_at_ms >= WAITED_MS:
+        _note_waiting(observer, group, event, at)
+        if error == ErrorCode.UNKNOWN_MEMBER_ID:
+            _note_new(observer, group, event, at)
+
+
+def _note_waiting(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A rebalance was under way since this JoinGroup was handled, at the latest; it is one that may have begun it."""
+    member = group.members.get(event.member_id)
+    if group.state != GroupState.PREPARING:
+        rebalance.on_told(observer, group, member, at)
+    current = group.rebalance
+    if current is None or current.settled:
+        return
+    holder = "" if event.member_id else group.instances.get(event.group_instance_id, "")
+    current.refused.append(
+        Join(
+            event.member_id or str((event.detail or {}).get("assigned_member_id", "")),
+            event.member_id,
+            event.group_instance_id,
+            event.client_id,
+            event.arrived_at_ms,
+            event.handled_at_ms,
+            str((event.detail or {}).get("reason", "")),
+            member is None and event.member_id not in group.ended,
+            holder,
+        )
+    )
+
+
+def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """Somebody new waited for as long as a new member may: it was one from its JoinGroup to its refusal."""
+    member_id, waited_ms = event.member_id, at - event.handled_at_ms
+    if not member_id or member_id in group.members or member_id in group.ended:
+        return
+    if abs(waited_ms - NEW_MEMBER_MS) > observer.settings.tolerance_ms:
+        return
+    group.pending.pop(member_id, None)
+    detail = event.detail or {}
+    member = Member(member_id, event.handled_at_ms, instance_id=event.group_instance_id, seen_joining=True)
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    identify(member, event, str(detail.get("protocol_type", "")))
+    observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", "exact")
+    lives.end(observer, group, member, at, "join_timeout", "", "exact")

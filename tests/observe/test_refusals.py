@@ -1,0 +1,127 @@
+"""JoinGroups that waited and were refused: what they show of a rebalance that began before anything else told it."""
+
+from __future__ import annotations
+
+from kardia.events import Kind
+from tests.support.scene import START, Scene
+
+
+def stable(*members: str, instances: dict[str, str] | None = None) -> Scene:
+    """A Stable group of generation 1 since 3,010 ms."""
+    scene = Scene()
+    scene.joined(3_000, 1, dict.fromkeys(members, 0.0), instances=instances)
+    scene.synced(3_010, *members)
+    return scene
+
+
+def refused(scene: Scene, at: float, since: float, member: str, error: int, *, instance: str = "") -> None:
+    """A JoinGroup that was handled at `since` and refused at `at`."""
+    detail = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 400_000, "protocol_type": "consumer"}
+    scene._event(
+        Kind.JOIN,
+        at,
+        since=since,
+        member_id=member,
+        client_id=member,
+        group_instance_id=instance,
+        error_code=error,
+        detail=detail,
+    )
+
+
+def test_a_new_member_that_waited_for_five_minutes_was_one_and_began_the_rebalance() -> None:
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeats(12_000, 309_000, "a", "b", error=27)
+    refused(scene, 310_000, 10_000, "c", 25)
+    scene.joined(310_100, 2, {"a": 310_050.0, "b": 310_060.0})
+    scene.tick(312_000)
+    known = scene.known()
+    assert known.ended() == {"c": (310_000, "join_timeout", "exact")}
+    (_, second) = known.rebalances()
+    assert (second["started_at_ms"] - START, second["trigger"]) == (10_000, "member_joined")
+    assert second["trigger_member_id"] == "c"
+
+
+def test_whoever_was_refused_at_once_was_nobody_and_began_nothing() -> None:
+    scene = stable("a")
+    scene.heartbeat(6_000, "a")
+    refused(scene, 7_003, 7_000, "stranger", 25)
+    scene.heartbeat(9_000, "a")
+    scene.tick(12_000)
+    known = scene.known()
+    assert known.ended() == {}
+    assert len(known.rebalances()) == 1
+
+
+def test_whoever_waited_another_time_than_a_new_member_may_is_not_said_to_have_timed_out() -> None:
+    """An admin may have removed it; all that is known is that it had been let in to wait."""
+    scene = stable("a", "b")
+    scene.heartbeats(12_000, 60_000, "a", "b", error=27)
+    refused(scene, 61_000, 10_000, "c", 25)
+    scene.joined(61_100, 2, {"a": 61_050.0, "b": 61_060.0})
+    scene.tick(63_000)
+    known = scene.known()
+    assert known.ended() == {}
+    assert known.rebalances()[1]["trigger_member_id"] == "c"
+
+
+def test_the_last_to_rejoin_a_full_group_is_rejected_and_not_evicted() -> None:
+    scene = stable("a", "b")
+    scene.heartbeat(9_000, "a")
+    scene.heartbeat(9_000, "b")
+    scene.heartbeat(12_000, "b", error=27)
+    refused(scene, 12_100, 12_100, "b", 81)
+    scene.joined(30_000, 2, {"a": 10_000.0, "c": 11_000.0})
+    scene.tick(40_000)
+    assert scene.known().ended() == {"b": (12_100, "rejected", "exact")}
+
+
+def test_a_static_member_that_is_replaced_while_it_waits_began_the_rebalance_with_its_own_join() -> None:
+    scene = stable("a", "b", instances={"a": "one", "b": "two"})
+    scene.heartbeat(9_000, "a")
+    scene.heartbeat(9_000, "b")
+    refused(scene, 11_000, 10_000, "b", 82, instance="two")
+    scene.heartbeat(12_000, "a", error=27)
+    scene.joined(12_100, 2, {"a": 12_090.0, "b2": 11_000.0}, instances={"a": "one", "b2": "two"}, first=("b2",))
+    scene.tick(14_000)
+    known = scene.known()
+    assert known.ended()["b"][:2] == (11_000, "static_replaced")
+    second = known.rebalances()[1]
+    assert (second["started_at_ms"] - START, second["trigger"]) == (10_000, "metadata_changed")
+    assert second["trigger_member_id"] == "b"
+
+
+def test_an_id_that_leaves_unused_makes_the_java_coordinator_rebalance() -> None:
+    for coordinator, count in (("java", 2), ("scala", 1)):
+        scene = Scene(coordinator=coordinator)
+        scene.joined(3_000, 1, {"a": 0.0})
+        scene.synced(3_010, "a")
+        scene.member_id_required(7_000, "b")
+        scene.leave(8_000, "b")
+        scene.heartbeat(9_000, "a", error=27 if coordinator == "java" else 0)
+        if coordinator == "java":
+            scene.joined(9_100, 2, {"a": 9_090.0})
+        scene.tick(10_000)
+        found = scene.known().rebalances()
+        assert len(found) == count
+        if count == 2:
+            assert (found[1]["started_at_ms"] - START, found[1]["trigger"]) == (8_000, "member_left")
+
+
+def test_a_static_member_replaced_before_it_synced_brings_a_rebalance_when_the_time_for_sync_is_over() -> None:
+    scene = Scene()
+    scene.joined(6_000, 1, {"a": 0.0, "b": 0.0}, rebalance_ms=30_000, instances={"a": "one", "b": "two"})
+    scene.synced(6_020, "a")
+    scene.replaced(12_500, "b2", "two")
+    scene.synced(12_510, "b2")
+    scene.heartbeats(15_000, 36_000, "a", "b2")
+    scene.heartbeat(37_000, "a", error=27)
+    scene.joined(38_100, 2, {"a": 37_100.0, "b2": 38_100.0}, instances={"a": "one", "b2": "two"})
+    scene.tick(40_000)
+    second = scene.known().rebalances()[1]
+    assert (second["started_at_ms"] - START, second["trigger"], second["certainty"]) == (
+        36_000,
+        "sync_timeout",
+        "inferred",
+    )
