@@ -7,14 +7,16 @@ file, a clock, or HTTP. What is closed is forgotten in the end (`Standing`), so 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from api.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.freshness import Reach
 from api.settings import ApiSettings
 from api.standing import IS_CLOSED, Standing
 from kardia.tables import PREDICTION_KINDS, TABLES
+
+Found = TypeVar("Found")
 
 EVICTION_CAUSES = (
     "session_expired",
@@ -46,7 +48,7 @@ class GroupView:
     """One group as it stands."""
 
     __slots__ = (
-        "_statuses",
+        "_remembered",
         "ahead",
         "cluster_id",
         "evictions",
@@ -85,7 +87,7 @@ class GroupView:
         """Static members that went on sending after another process had taken their instance id."""
         self.member_seconds_lost = 0
         """Sum over completed rebalances."""
-        self._statuses: Counter[str] | None = None
+        self._remembered: dict[str, Any] = {}
 
     @property
     def state_now(self) -> StateNow | None:
@@ -124,14 +126,23 @@ class GroupView:
         return "unknown" if row is None else str(row.status)
 
     def statuses(self) -> Counter[str]:
-        """Present members by status; counted once per change, because every list and scrape asks for it."""
-        if self._statuses is None:
-            self._statuses = Counter(self.status_of(member_id) for member_id in self.lives)
-        return self._statuses
+        """Present members by status."""
+        return self.remembered("statuses", _statuses)
+
+    def remembered(self, name: str, count: Callable[[GroupView], Found]) -> Found:
+        """What follows from the members of the group, found once per change: every list and scrape asks for it."""
+        if name not in self._remembered:
+            self._remembered[name] = count(self)
+        found: Found = self._remembered[name]
+        return found
 
     def changed(self) -> None:
-        """Members or their health are not what they were."""
-        self._statuses = None
+        """Members, their health or predictions are not what they were."""
+        self._remembered.clear()
+
+
+def _statuses(view: GroupView) -> Counter[str]:
+    return Counter(view.status_of(member_id) for member_id in view.lives)
 
 
 class ClusterView:
@@ -235,6 +246,7 @@ class Current:
         if not stands:
             return
         group, place = cluster.group(row), (row.member_id, row.kind)
+        group.changed()
         present = group.predictions.get(place)
         if row.outcome == "open":
             if present is None or present.predicted_at_ms <= row.predicted_at_ms:

@@ -168,6 +168,11 @@ REBALANCES = Table(
         _s("protocol_name", "assignor chosen"),
         _l("caused_by_started_at_ms", "start of the rebalance before, where this one began because of it; else null"),
         _l("member_seconds_lost", "sum over members of the time from the start to their assignment, in seconds"),
+        _l(
+            "partition_seconds_lost",
+            "sum over partitions of the time without a reader from the start to the assignment, in seconds; null while "
+            "it lasts, and where the assignments or the assignor are not known",
+        ),
     ),
 )
 
@@ -214,6 +219,8 @@ HEALTH = Table(
             "pending_members",
             "ids that the coordinator handed out to clients that did not come back; a rebalance waits for them",
         ),
+        _l("awaited_since_at_ms", "a rebalance under way waits for it since then; null where it may be waiting itself"),
+        _l("awaited_until_at_ms", "the rebalance goes on without it then, at the latest; null if that is not known"),
     ),
 )
 

@@ -148,6 +148,8 @@ class Rebalance:
     joins: list[Join] = field(default_factory=list)
     refused: list[Join] = field(default_factory=list)
     """JoinGroups that waited in it and were refused in the end."""
+    partitions_stopped_ms: float = NEVER
+    """Partition-milliseconds without a reader, once it is over; NEVER where the assignments are not known."""
     sync_within_ms: int = -1
     """Time for SyncGroup: the highest rebalance timeout of its members when its join phase ended; then it is fixed."""
     never_synced: str = ""
@@ -190,6 +192,11 @@ class Group:
     """Ids handed out and not used yet: [deadline, client id, client host, handed out at]."""
     handed_out_at: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
+    held: dict[str, int] = field(default_factory=dict)
+    """Member id -> partitions assigned to it, in the generation `held_in`."""
+    held_in: int = -1
+    partitions: int = 0
+    """Partitions assigned, and those that a cooperative assignor has taken from one member and not given to another."""
     ended: dict[str, Ended] = field(default_factory=dict)
     rebalance: Rebalance | None = None
     previous: list[Any] = field(default_factory=list)

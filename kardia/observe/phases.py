@@ -6,10 +6,14 @@ Arithmetic and scheduling only; what is concluded when a timer is due is in `tim
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kardia.model.states import GroupState
 from kardia.observe.deadlines import GRACE_MS
-from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member, Rebalance
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
 
 STAMP_MS = 2.0
 """Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import deadlines, lives
+from kardia.observe.costs import forget_assignment, partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.ledger import emit, follows_from, remember
@@ -190,7 +191,7 @@ def on_join_phase_completed(
     current = group.rebalance
     if current is not None and current.joined_at >= 0 and not current.settled:
         settle(observer, group, current)
-        current = group.rebalance
+        current = group.rebalance  # whoever left right after the join phase has begun another one
     if _left_alone(group, generation):
         becomes_empty(observer, group, group.deserted_at)
         current = group.rebalance
@@ -416,6 +417,7 @@ def on_assigned(observer: Facts, group: Group, assigned_at: float, at: float) ->
         if not current.settled:
             settle(observer, group, current)
         current.assigned_at = assigned_at
+        current.partitions_stopped_ms = partitions_stopped_ms(group, current)
         emit(observer, group, current)
     observer.move(group, at, GroupState.STABLE, "assignment stored", "exact")
     group.stable_at = at
@@ -439,6 +441,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
     current.settled = True
     current.leader = ""
+    forget_assignment(group)
     group.generation = current.generation_after
     group.leader = ""
     group.instances.clear()

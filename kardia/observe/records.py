@@ -11,7 +11,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import lives, rebalance
+from kardia.observe import costs, lives, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Member
 
@@ -56,6 +56,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
         group.leader = str(detail.get("leader") or group.leader)
         group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
         group.whole = True
+        costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
         if group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD):
             observer.move(group, at, GroupState.STABLE, "group record", "inferred")
 

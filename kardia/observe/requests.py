@@ -10,7 +10,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import leaves, lives, polls, rebalance, refusals, timeouts
+from kardia.observe import costs, leaves, lives, polls, rebalance, refusals, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -330,6 +330,8 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     if old is not None and old.member_id != member_id:
         member.session_ms = old.session_ms
         rebalance.note_never_synced(group, old)
+        if old.member_id in group.held:
+            group.held[member_id] = group.held.pop(old.member_id)
         rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", "exact")
         if group.leader == old.member_id:
             group.leader = member_id
@@ -365,6 +367,7 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             # Scala: received before the handler thread appends the record; Java: after the handler passed it on.
             java = observer.coordinator is sessions.Coordinator.JAVA
             rebalance.on_assigned(observer, group, event.handled_at_ms if java else event.arrived_at_ms, at)
+            costs.take_assignment(group, (event.detail or {}).get("assignments") or ())
         member.synced_generation = event.generation_id
         served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]

@@ -9,7 +9,8 @@ from typing import Any
 
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
-from kardia.observe.group import Ended, Group, Member, Rebalance
+from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.waiting import awaited
 from kardia.tables import Row
 
 
@@ -102,6 +103,7 @@ def rebalance_row(
         rebalance.protocol_name or None,
         known(rebalance.caused_by),
         lost_s(rebalance),
+        int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
     )
 
 
@@ -161,6 +163,7 @@ def health_row(
 ) -> Row:
     """Row of `health`."""
     interval = poll_interval(member)
+    since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
     polled = member.polled_at >= 0
     deadline = member.deadline
     return (
@@ -186,6 +189,8 @@ def health_row(
         status,
         reasons,
         abandoned(group),
+        known(since),
+        known(until),
     )
 
 

@@ -16,6 +16,9 @@ MEMBERS_MAX = 10
 
 WARNINGS_MAX = 10
 
+SEEN_WITHIN_MS = 15_000
+"""A health row that old says nothing of the wait any more: members are sampled every 5 s."""
+
 
 def present(material: Material, at_ms: int, members: Collection[str] | None, *, live: bool) -> list[Sentence]:
     """State, warnings, deadlines and limits, for all members or for some."""
@@ -36,6 +39,7 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     since = words.clock(last["at_ms"], at_ms)
     text = (
         f"The group was {words.name(last['to_state'])}{generation} since {since}, {who}.{_under_way(material, at_ms)}"
+        f"{_waits(material, at_ms)}"
     )
     unsure = {"inferred": " (Inferred.)", "provisional": " (This may change.)", "unknown": " (Not sure.)"}
     member_ids = tuple(life["member_id"] for life in there)
@@ -61,7 +65,7 @@ def _under_way(material: Material, at_ms: int) -> str:
             return ""
         lasted = words.span(at_ms - row["started_at_ms"])
         if over_ms is None:
-            return f" A rebalance had been under way for {lasted}; whom it waits for is known when it is over."
+            return f" A rebalance had been under way for {lasted}."
         waited = [
             material.who(entry["member_id"], entry["client_id"])
             for entry in row["stragglers"] or ()
@@ -72,6 +76,34 @@ def _under_way(material: Material, at_ms: int) -> str:
         left = words.span(over_ms - at_ms)
         return f" A rebalance had been under way for {lasted}{still}; it was over {left} later{known}."
     return ""
+
+
+def _waits(material: Material, at_ms: int) -> str:
+    """Whom a rebalance under way waited for, as far as it was known by then, and until when at the latest."""
+    rows = [
+        row
+        for row in material.health
+        if row.get("awaited_since_at_ms") is not None and row["at_ms"] <= at_ms < row["at_ms"] + SEEN_WITHIN_MS
+    ]
+    rows = [row for row in rows if not _is_over(material, row, at_ms)]
+    if not rows:
+        return ""
+    who = [material.who(row["member_id"], row["client_id"]) for row in rows[:MEMBERS_MAX]]
+    more = f" and {len(rows) - MEMBERS_MAX} more" if len(rows) > MEMBERS_MAX else ""
+    since = words.clock(min(row["awaited_since_at_ms"] for row in rows), at_ms)
+    ends = [row["awaited_until_at_ms"] for row in rows if row["awaited_until_at_ms"] is not None]
+    until = f", until {words.clock(min(ends), at_ms)} at the latest" if ends else ""
+    return f" The rebalance waited for {words.listing(who)}{more} since {since}{until}."
+
+
+def _is_over(material: Material, row: Row, at_ms: int) -> bool:
+    """Whether the member came, or the rebalance was over, between its health row and the instant."""
+    return any(
+        row["awaited_since_at_ms"] < change["at_ms"] <= at_ms
+        and change["at_ms"] > row["at_ms"]
+        and (change["entity"] == "group" or change["member_id"] == row["member_id"])
+        for change in material.transitions
+    )
 
 
 def _warnings(material: Material, at_ms: int, members: Collection[str] | None) -> list[Sentence]:

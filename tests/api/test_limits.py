@@ -57,7 +57,10 @@ def operations(api: Api) -> list[tuple[str, dict[str, Any]]]:
     """Path with its ids filled in, and its parameters, of every route."""
     return [
         (
-            path.replace("{cluster}", "demo").replace("{group}", "orders").replace("{member}", "n00"),
+            path.replace("{cluster}", "demo")
+            .replace("{group}", "orders")
+            .replace("{member}", "n00")
+            .replace("{consumer}", "orders"),
             {one["name"]: one for one in item["get"].get("parameters", ()) if one["in"] == "query"},
         )
         for path, item in api.get("/openapi.json")["paths"].items()

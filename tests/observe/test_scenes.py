@@ -443,3 +443,23 @@ def test_a_timeout_is_predicted_from_silence_alone_even_where_nothing_else_is_lo
     known = scene.known()
     assert known.ended() == {}
     assert known.predictions() == [("a", "session", "open")]
+
+
+def test_who_leaves_right_after_a_join_phase_begins_a_rebalance_of_its_own_though_the_next_answers_come_at_once() -> (
+    None
+):
+    """The next generation is answered before the last one is settled; each has its own row, and every instant is one.
+    Found by the simulated fleet."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0})
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 9_001, "a", "b")
+    scene.leave(9_999, "b")
+    scene.joined(10_000, 2, {"a": 9_500.0, "b": 9_600.0})
+    scene.joined(10_012, 3, {"a": 10_010.0})
+    scene.synced(10_020, "a")
+    scene.tick(12_000)
+    known = scene.known()
+    assert [row["generation_after"] for row in known.rebalances()] == [1, 2, 3]
+    assert all(at >= 0 for at, _ in known.states())
+    assert known.ended()["b"][1] == "left"

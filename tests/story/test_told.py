@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kardia.story import Material, NoSuchMember, explain, why
+from kardia.story import Material, NoSuchMember, explain, present, why, words
 from kardia.tables import END_CAUSES, TRIGGERS
 from tests.story.rows import T, health, life, material, prediction, rebalance, transition, wait
 
@@ -208,3 +208,21 @@ def test_a_timer_is_evidence_without_a_line_and_a_transition_with_one() -> None:
     joined, ended = (one.evidence[0] for one in explain(found).sentences if one.kind in ("joined", "ended"))
     assert (joined.seq, joined.source, joined.start) == (1, "b1/request/abc", 100)
     assert (ended.seq, ended.shown_by, ended.source, ended.start) == (2, "member timer", None, None)
+
+
+def test_a_rebalance_under_way_says_whom_it_waits_for_and_until_when_at_the_latest() -> None:
+    """As far as it is known by then; a row from before the rebalance went on says nothing any more."""
+    given = {"awaited_since_at_ms": T + 10_000, "awaited_until_at_ms": T + 70_000}
+    known = material(
+        transitions=[
+            transition(1, 0, "Stable"),
+            transition(2, 10_000, "PreparingRebalance"),
+            transition(3, 22_000, "CompletingRebalance"),
+        ],
+        lives=[life("a", 0), life("b", 0)],
+        health=[health("a", 20_000), health("b", 20_000, group_state="PreparingRebalance", **given)],
+    )
+    told = present.state(known, T + 21_000).text
+    assert "The rebalance waited for b since " in told
+    assert f"until {words.clock(T + 70_000, T)} at the latest" in told
+    assert "The rebalance waited" not in present.state(known, T + 22_000).text

@@ -83,6 +83,7 @@ class Scene:
         first: tuple[str, ...] = (),
         instances: dict[str, str] | None = None,
         reason: str = "",
+        assignor: str = "range",
         absent: tuple[str, ...] = (),
     ) -> None:
         """The join phase ends: `members` maps each to when its JoinGroup was handled; `first`: those new by id "".
@@ -107,7 +108,7 @@ class Scene:
                     "protocol_type": "consumer",
                     "assigned_member_id": member,
                     "leader": leader,
-                    "protocol_name": "range",
+                    "protocol_name": assignor,
                     "members": listed if member == leader else [],
                     "reason": reason,
                 },
@@ -126,8 +127,16 @@ class Scene:
             Kind.JOIN, at, client_id=member, group_instance_id=instance, generation_id=self.generation, detail=detail
         )
 
-    def synced(self, at: float, leader: str, *followers: str, since: float | None = None) -> None:
-        """The leader's assignment is stored and everybody who waits is answered."""
+    def synced(
+        self,
+        at: float,
+        leader: str,
+        *followers: str,
+        since: float | None = None,
+        partitions: dict[str, int] | None = None,
+    ) -> None:
+        """The leader's assignment is stored and everybody who waits is answered; `partitions`: how many each gets."""
+        entries = [[member, [["t", list(range(count))]]] for member, count in (partitions or {leader: 0}).items()]
         for member in (leader, *followers):
             self._event(
                 Kind.SYNC,
@@ -135,7 +144,7 @@ class Scene:
                 since=since if since is not None else at,
                 member_id=member,
                 generation_id=self.generation,
-                detail={"assignments": [[leader, []]] if member == leader else []},
+                detail={"assignments": entries if member == leader else []},
             )
 
     def heartbeat(self, at: float, member: str, *, error: int = 0, generation: int | None = None) -> None:
