@@ -7,7 +7,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long truth check bench clean
+.PHONY: help setup demo test test-long truth fleet check bench clean
 
 help: ## Show the targets, each with its sentence.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
@@ -24,6 +24,9 @@ test: setup ## Run all tests; says at the end what was left out because a system
 
 test-long: setup ## Run the heavier sweeps as well: every step killed with either writer, kills at random instants.
 	@$(BIN)/python -m pytest -m "long or not long" $(ARGS)
+
+fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md.
+	@$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/truth.md $(ARGS)
 
 truth: setup ## Hold the model against Kafka's own classes, a million operations per release; writes docs/truth.md.
 	@$(BIN)/python -m tests.truth.run --operations 1000000 --markdown docs/truth.md $(ARGS)

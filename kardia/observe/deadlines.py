@@ -1,7 +1,7 @@
 """When something about a member becomes due: its session, a prediction. Arithmetic only; decides and remembers nothing.
 
-A session ends one session timeout after its last renewal. A timeout is predicted when half of it has passed in a
-silence that is longer than the member's own habit.
+A session ends one session timeout after its last renewal. Its end is predicted in two steps: early, when a heartbeat
+is missing by the member's own habit, and surely, when half of the timeout has passed in silence.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def next_due(settings: ObserverSettings, member: Member) -> float:
         due = deadline + GRACE_MS
         if member.session_prediction_at < 0:
             due = min(due, predict_session_at(settings, member))
+        elif not member.imminent:
+            due = min(due, imminent_at(settings, member))
     poll_at = predict_poll_at(settings, member)
     if poll_at >= 0 and (due < 0 or poll_at < due):
         due = poll_at
@@ -36,14 +38,20 @@ def session_over(member: Member, now: float) -> bool:
 
 
 def predict_session_at(settings: ObserverSettings, member: Member) -> float:
-    """When silence is long enough to predict a session timeout: half of it, and longer than the member's habit."""
+    """When silence is long enough to predict a session timeout: a heartbeat is missing, and a good part has passed."""
+    silence = max(settings.prediction_early_share * member.session_ms, settings.prediction_missed * member.habit_ms)
+    return min(member.armed_at + silence, imminent_at(settings, member))
+
+
+def imminent_at(settings: ObserverSettings, member: Member) -> float:
+    """When a session timeout is imminent: half of it has passed in silence, and more than the member's habit."""
     silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.habit_ms)
     return member.armed_at + min(silence, settings.prediction_share_max * member.session_ms)
 
 
 def by_habit(settings: ObserverSettings, member: Member) -> bool:
     """Whether the habit of a member decides when it is predicted, so that it may be earlier after a renewal."""
-    return settings.prediction_habit * member.habit_ms > settings.prediction_share * member.session_ms
+    return settings.prediction_missed * member.habit_ms > settings.prediction_early_share * member.session_ms
 
 
 def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
@@ -76,7 +84,8 @@ def surely_silent(group: Group, member: Member) -> bool:
     answered as in a Stable group when its next heartbeat was overdue."""
     if group.state == GroupState.PREPARING:
         return False
-    return len(group.members) == 1 or group.steady_at >= member.armed_at + member.habit_ms
+    usual_ms = member.habit_ms or member.session_ms / 3
+    return len(group.members) == 1 or group.steady_at >= member.armed_at + usual_ms
 
 
 def may_be_waiting(group: Group, member: Member, now: float) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, rebalance
+from kardia.observe import deadlines, phases, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 
@@ -28,10 +28,13 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
             if deadlines.believed_silent(group, member):
                 member.session_prediction_at = now
                 member.session_prediction_deadline = deadline
-                observer.emit_prediction(group, member, "session", "open", NEVER)
+                if now < deadlines.imminent_at(observer.settings, member):
+                    observer.emit_prediction(group, member, "session", "open", NEVER)
             else:
                 observer.watch(group, member, not_before=deadline + deadlines.GRACE_MS)
                 return
+        if member.session_prediction_at >= 0 and not member.imminent:
+            _on_imminent(observer, group, member, now)
     poll_at = deadlines.predict_poll_at(observer.settings, member)
     if poll_at >= 0 and now >= poll_at:
         if deadlines.may_be_waiting(group, member, now):
@@ -43,16 +46,33 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
     observer.watch(group, member)
 
 
+def _on_imminent(observer: Facts, group: Group, member: Member, now: float) -> None:
+    """Half of the timeout has passed: what was foretold early is said again if it is sure by now."""
+    if now < deadlines.imminent_at(observer.settings, member):
+        return
+    member.imminent = True
+    if now == member.session_prediction_at or deadlines.surely_silent(group, member):
+        observer.emit_prediction(group, member, "session", "open", NEVER)
+
+
 def on_session_expired(observer: Facts, group: Group, member: Member, deadline: float) -> None:
     """The session deadline has passed unheard. Evict, unless the member may be waiting where it cannot be seen, or
     the whole log was silent: then the broker itself may have been down, and its timers with it."""
     alone = len(group.members) == 1 and group.whole and not group.pending
-    waits_for_nobody = alone or (group.state == GroupState.COMPLETING and member.member_id == group.leader)
-    seen = not observer.silent_at(group.broker, deadline)
-    if seen and (group.state in (GroupState.STABLE, GroupState.UNKNOWN) or waits_for_nobody):
-        rebalance.end_member(observer, group, member, deadline, "session_expired", "", "inferred")
+    if group.state == GroupState.COMPLETING:
+        unsynced_at = phases.sync_deadline(group) if member.synced_generation != group.generation else NEVER
+        is_gone = (alone or member.member_id == group.leader) and not 0 <= unsynced_at <= deadline
+    elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
+        is_gone = alone or not group.whole or deadlines.surely_silent(group, member)
+    else:
+        is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
+    if is_gone and not observer.silent_at(group.broker, deadline):
+        at, _, why = timeouts.how_ended(group, member)
+        rebalance.end_member(observer, group, member, at, why, "", "inferred")
     else:
         member.overdue = True
+        phases.watch_overdue(observer, group, member)
+        phases.watch_deserted(observer, group, deadline)
 
 
 def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
@@ -60,6 +80,8 @@ def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) 
     group.pending.pop(member_id, None)
     if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
         rebalance.becomes_empty(observer, group, now)
+    else:
+        phases.watch_deserted(observer, group, now)
 
 
 def on_gap(observer: Facts, event: Event, at: float) -> None:

@@ -233,7 +233,8 @@ class Facts:
         known_at = self.known_at(group)
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
-        certainty = "inferred" if kind == "session" and deadlines.surely_silent(group, member) else "provisional"
+        sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
+        certainty = "inferred" if sure else "provisional"
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,
@@ -254,3 +255,5 @@ class Facts:
         self.emit_prediction(group, member, kind, outcome, at)
         setattr(member, f"{kind}_prediction_at", NEVER)
         setattr(member, f"{kind}_prediction_deadline", NEVER)
+        if kind == "session":
+            member.imminent = False

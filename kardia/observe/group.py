@@ -76,6 +76,10 @@ class Member:
     """Whether it was told, after its life, that another process has its instance id."""
     health_at: float = NEVER
     row_known: int = -1
+    imminent: bool = False
+    """Its open session prediction has outlived the early, provisional step."""
+    doubtful_at: float = NEVER
+    """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
 
     @property
     def deadline(self) -> float:
@@ -216,6 +220,12 @@ class Group:
     """When its broker last answered that it does not lead the group; its next answer shows that it loaded it again."""
     empty_at: float = NEVER
     """Instant of the last record that says the group has no members."""
+    deserted_at: float = NEVER
+    """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
+    asked_ms: int = -1
+    """Highest rebalance timeout of ids handed out since the last join phase ended."""
+    left_pending: dict[str, list[Any]] = field(default_factory=dict)
+    """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
 
 
 T = TypeVar("T", Member, Ended, Join, Cause, Rebalance, Group)

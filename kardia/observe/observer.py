@@ -213,7 +213,7 @@ class Observer(Intake):
             group = self.groups.get(group_id)
             if group is None or group.broker != broker:
                 continue
-            if kind in ("drop", "unsynced") and due > alive_to + deadlines.GRACE_MS:
+            if kind in ("drop", "deserted", "overdue") and due > alive_to + deadlines.GRACE_MS:
                 self._waiting.append((broker, timer))
                 continue
             if kind == "member" and due > alive_to + deadlines.GRACE_MS:
@@ -244,8 +244,10 @@ class Observer(Intake):
             self._handle_deferred(group)
         elif kind == "drop":
             timeouts.on_join_timer(self, group, key, due)
-        elif kind == "unsynced":
-            timeouts.on_sync_timer(self, group, key, due)
+        elif kind == "overdue":
+            timeouts.on_overdue(self, group, key, due)
+        elif kind == "deserted":
+            timeouts.conclude_deserted(self, group, key, due)
         elif kind == "silent":
             timeouts.conclude_silent(self, group, due - self.settings.burst_ms)
         elif kind == "gone":
@@ -280,7 +282,7 @@ class Observer(Intake):
             for member in group.members.values():
                 danger = (
                     member.overdue
-                    or member.session_prediction_at >= 0
+                    or member.imminent
                     or member.poll_prediction_at >= 0
                     or member.rebalance_prediction_at >= 0
                 )

@@ -6,9 +6,14 @@ Arithmetic and scheduling only; what is concluded when a timer is due is in `tim
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kardia.model.states import GroupState
 from kardia.observe.deadlines import GRACE_MS
-from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member, Rebalance
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
 
 STAMP_MS = 2.0
 """Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
@@ -45,15 +50,43 @@ def longest_ms(group: Group) -> int:
     return max((member.rebalance_ms for member in group.members.values()), default=-1)
 
 
+def is_deserted(group: Group) -> bool:
+    """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used."""
+    if not group.whole or group.pending or group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN):
+        return False
+    return all(member.overdue and member.deadline >= 0 for member in group.members.values())
+
+
+def watch_deserted(observer: Facts, group: Group, at: float) -> None:
+    """Look again a moment after the last member ended or was due: if anybody waits in a JoinGroup, it is answered now,
+    because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
+    if is_deserted(group):
+        group.deserted_at = max([at, *(member.deadline for member in group.members.values())])
+        observer.schedule(group, group.deserted_at + observer.settings.settle_ms, "deserted", str(group.generation))
+
+
+def join_deadline(group: Group) -> float:
+    """When the coordinator drops dynamic members that have not rejoined; NEVER outside of a join phase."""
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or current.started_at < 0 or longest_ms(group) <= 0:
+        return NEVER
+    return current.started_at + longest_ms(group)
+
+
+def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
+    """Look again when a JoinGroup in which an overdue member of a Stable group may wait would have been answered."""
+    if group.state == GroupState.STABLE and longest_ms(group) > 0:
+        due = member.deadline + longest_unseen_ms(group) + GRACE_MS
+        observer.schedule(group, due, "overdue", member.member_id)
+
+
+def longest_unseen_ms(group: Group) -> int:
+    """The same if ids that were handed out, or clients that were members before, wait in a JoinGroup unseen."""
+    return max(longest_ms(group), group.asked_ms, *(over.member.rebalance_ms for over in group.ended.values()), -1)
+
+
 def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
     """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
-    longest = longest_ms(group)
-    if current.started_at >= 0 and longest > 0:
-        observer.schedule(group, current.started_at + longest + GRACE_MS, "drop", str(current.generation_before))
-
-
-def watch_sync_timer(observer: Facts, group: Group) -> None:
-    """Look again when the time for SyncGroup is over."""
-    due = sync_deadline(group)
-    if due >= 0:
-        observer.schedule(group, due + GRACE_MS, "unsynced", str(group.generation))
+    if current.started_at >= 0 and longest_ms(group) > 0:
+        due = current.started_at + longest_unseen_ms(group) + GRACE_MS
+        observer.schedule(group, due, "drop", str(current.generation_before))

@@ -238,7 +238,7 @@ class _Batch:
 
     def _goes_on(self, quiet: _Quiet) -> bool:
         """Whether a member is well and no silence between these requests is worth a word."""
-        member, share = quiet.member, self._observer.settings.prediction_share
+        member, settings = quiet.member, self._observer.settings
         if member.unknown_since >= 0 or member.armed_at < 0:
             return False
         if max(member.session_prediction_at, member.poll_prediction_at, member.rebalance_prediction_at) >= 0:
@@ -248,7 +248,8 @@ class _Batch:
             return False
         times += [at for at, _, _ in quiet.commits]
         times.sort()
-        if member.session_ms >= 0 and _longest(member.armed_at, times) >= share * member.session_ms:
+        early = settings.prediction_early_share * member.session_ms
+        if member.session_ms >= 0 and _longest(member.armed_at, times) >= early:
             return False
         library = LIBRARIES[member.library]
         if library.poll_interval and member.rebalance_ms > 0 and member.polled_at >= 0:
@@ -257,7 +258,7 @@ class _Batch:
                 for stretch in quiet.fetches:
                     times += stretch.column(ARRIVED)
             times.sort()
-            if _longest(member.polled_at, times) >= share * member.rebalance_ms:
+            if _longest(member.polled_at, times) >= settings.prediction_share * member.rebalance_ms:
                 return False
         return True
 

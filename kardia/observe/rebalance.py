@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import lives
+from kardia.observe import deadlines, lives
 from kardia.observe.costs import forget_assignment, partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.ledger import emit, follows_from, remember
-from kardia.observe.phases import STAMP_MS, longest_ms, sync_deadline, unsynced, watch_join_timer, watch_sync_timer
+from kardia.observe.phases import (
+    STAMP_MS,
+    longest_ms,
+    sync_deadline,
+    unsynced,
+    watch_deserted,
+    watch_join_timer,
+)
 
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 """Causes of an end by LeaveGroup."""
@@ -39,6 +46,8 @@ def end_member(
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
         settle(observer, group, group.rebalance)
+        if group.rebalance is not None and group.rebalance.joined_at < 0:
+            return  # it left right after the join phase: said, and begun, when that was settled
     trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
     current = group.rebalance
@@ -48,8 +57,7 @@ def end_member(
         current.cause, current.started_at = (why, at) if near else (None, NEVER)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
         begin(observer, group, why, NEVER, len(group.members) + 1)
-    if not group.members and group.state == GroupState.PREPARING and group.whole and not group.pending:
-        becomes_empty(observer, group, at)
+    watch_deserted(observer, group, at)
 
 
 def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, members_before: int) -> None:
@@ -85,6 +93,9 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         return  # logged a little out of order: it belongs to the join phase that just ended
     if group.state == GroupState.COMPLETING and current is not None and not current.settled:
         settle(observer, group, current)
+        if group.rebalance is not current and group.rebalance is not None:
+            group.rebalance.told_at = at
+            return  # somebody left right after the join phase, and began this one
     silent = [
         other
         for other in group.members.values()
@@ -99,8 +110,7 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         group.unsynced_at = unsynced_at if unsynced_due else NEVER
         begin(observer, group, None, at, len(group.members))
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
-    elif silent:
-        first = min(silent, key=lambda other: (other.deadline, other.member_id))
+    elif silent and deadlines.surely_silent(group, first := _first(silent)):
         end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
     elif unsynced_due:
         for one in unsynced(group):
@@ -110,6 +120,10 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         begin(observer, group, Cause(unsynced_at, "sync_timeout", current.never_synced, certainty="inferred"), at, -1)
     else:
         begin(observer, group, None, at, len(group.members))
+
+
+def _first(silent: list[Member]) -> Member:
+    return min(silent, key=lambda other: (other.deadline, other.member_id))
 
 
 def note_never_synced(group: Group, old: Member) -> None:
@@ -143,6 +157,11 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
         lives.reinstate(observer, group, over, at)
 
 
+def _left_alone(group: Group, generation: int) -> bool:
+    """Whether the group had become Empty a moment before this join phase: a generation lies between."""
+    return group.deserted_at >= 0 and not group.members and generation == group.generation + 2
+
+
 def _ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
     """Whether the group became Empty unseen: one generation is missing, and every session ran out before this join."""
     if generation != group.generation + 2 or group.state != GroupState.PREPARING or not group.whole:
@@ -157,6 +176,7 @@ def _become_empty_unseen(observer: Facts, group: Group) -> None:
     group.pending.clear()
     for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
         end_member(observer, group, member, member.deadline, "session_expired", "", "exact")
+    becomes_empty(observer, group, group.deserted_at)
     for over in group.ended.values():
         lives.confirm(observer, group, over)
 
@@ -172,9 +192,13 @@ def on_join_phase_completed(
     if current is not None and current.joined_at >= 0 and not current.settled:
         settle(observer, group, current)
         current = group.rebalance  # whoever left right after the join phase has begun another one
-    if _ran_out(observer, group, generation, member_id, since):
+    if _left_alone(group, generation):
+        becomes_empty(observer, group, group.deserted_at)
+        current = group.rebalance
+    elif _ran_out(observer, group, generation, member_id, since):
         _become_empty_unseen(observer, group)
         current = group.rebalance
+    group.deserted_at = NEVER
     if generation <= group.generation:
         observer.move(group, at, GroupState.DEAD, "generation restarted", "inferred")
         group.generation = 0
@@ -194,6 +218,7 @@ def on_join_phase_completed(
     current.joined_at = at
     current.generation_after = generation
     group.generation = generation
+    group.asked_ms = -1
     for member in group.members.values():
         member.armed_before_join = member.armed_at
         if member.armed_at < at:
@@ -236,8 +261,6 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
     emit(observer, group, current)
-    if group.rebalance is current and current.assigned_at < 0:
-        watch_sync_timer(observer, group)
     for member_id, at, cause, reason, certainty in current.left_after:
         again = group.members.get(member_id)
         if again is not None:
@@ -309,6 +332,8 @@ def _choose_cause(
         chosen = _cause_by_line(group, candidates, line_at, 4 * tolerance)
     else:
         chosen = _cause_by_order(candidates, current, tolerance)
+        if chosen.certainty == "exact" and any(how == "unknown" for _, _, how, _ in dropped):
+            chosen.certainty = "provisional"  # that member may have gone first
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
     current.cause = chosen
@@ -334,7 +359,10 @@ def _cause_by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: f
         return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown")
     chosen = min(candidates, key=lambda item: item.at)
     if 0 <= told_at < chosen.at - tolerance_ms:
-        return Cause(told_at, "unknown", certainty="inferred")
+        return Cause(told_at, "unknown", certainty="unknown")
+    near = [one for one in candidates if one.trigger != chosen.trigger and one.at - chosen.at <= STAMP_MS]
+    if near and chosen.certainty in ("exact", "inferred"):
+        chosen.certainty = "provisional"  # which of them came first is lost in the stamps
     return chosen
 
 
@@ -434,6 +462,10 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
         end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
+    elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
+        ended_at = min(sync_deadline(group), at)
+        for one in unsynced(group):
+            end_member(observer, group, one, ended_at, "sync_timeout", "", "inferred")
     else:
         # Its LeaveGroup may stand right behind: both were handled in one instant.
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)

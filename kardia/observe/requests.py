@@ -14,6 +14,10 @@ from kardia.observe import costs, leaves, lives, polls, rebalance, refusals, tim
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
+from kardia.observe.phases import STAMP_MS
+
+MAX_LEFT_PENDING = 64
+"""Ids remembered per group that left before they were seen to join; the oldest goes first."""
 
 NONE, TOLD = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
 CLASSIC = "classic"
@@ -171,6 +175,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         deadline = at + int(detail.get("session_timeout_ms", 0))
         group.pending[handed_out] = [deadline, event.client_id, event.client_host, at]
         group.handed_out_at = max(group.handed_out_at, at)
+        group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error != NONE:
@@ -226,6 +231,9 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
             group.members[member_id] = member
     group.pending.pop(member_id, None)
+    left = group.left_pending.pop(member_id, None)
+    if left is not None:
+        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
     before = (member.session_ms, member.rebalance_ms)
     identify(member, event, str(detail.get("protocol_type", "")))
     member.session_ms = int(detail.get("session_timeout_ms", -1))
@@ -351,6 +359,8 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
     member = group.members.get(event.member_id)
     if error == NONE:
         if member is None:
+            if left_just_now(observer, group, event.member_id, at):
+                return
             member = notice(observer, group, event, at)
         leads = bool(event.detail and event.detail.get("assignments")) or event.member_id == group.leader
         if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
@@ -363,6 +373,9 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:
             renew(observer, group, member, at)
+        hardly_waited = at - event.handled_at_ms <= STAMP_MS
+        if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at + STAMP_MS):
+            member.doubtful_at = member.armed_at
         polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
     elif error == TOLD:
         if member is not None:
@@ -392,6 +405,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if group.pending.pop(member_id, None) is not None and member_id not in group.members:
+            _left_unseen(group, member_id, event, reason or "")
             if observer.coordinator is sessions.Coordinator.JAVA:
                 rebalance.on_pending_left(observer, group, member_id, event, at)
             continue
@@ -404,6 +418,14 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
         rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
+
+
+def _left_unseen(group: Group, member_id: str, event: Event, reason: str) -> None:
+    """An id left of which no JoinGroup was answered yet: it was pending, or is answered in this same instant."""
+    verdict = leaves.why(Member(member_id, event.handled_at_ms), event, member_id, reason)
+    while len(group.left_pending) >= MAX_LEFT_PENDING:
+        del group.left_pending[next(iter(group.left_pending))]
+    group.left_pending[member_id] = [event.handled_at_ms, verdict.cause, reason, verdict.certainty]
 
 
 def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:

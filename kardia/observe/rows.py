@@ -259,6 +259,8 @@ def _certainty(group: Group, member: Member, now: float) -> str:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
     if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.loaded_at:
         return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
+    if member.armed_at == member.doubtful_at and member.armed_at >= 0:
+        return "provisional"
     if member.instance_id:
         return "inferred" if now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
     return "exact"
@@ -283,7 +285,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         )
     reasons = []
     certainty = _certainty(group, member, now)
-    if member.session_prediction_at >= 0:
+    if member.imminent:
         silent = int(now - member.armed_at)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
     if member.poll_prediction_at >= 0:

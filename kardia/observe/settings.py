@@ -36,8 +36,14 @@ class ObserverSettings:
     straggler_ms: float = 500.0
     """A member that joined later than that after the start of a rebalance was waited for."""
 
+    prediction_early_share: float = 0.38
+    """A session timeout is predicted, provisionally, when this share of it has passed in silence ..."""
+
+    prediction_missed: float = 1.25
+    """... and the silence is that many times longer than the member's own habit: a heartbeat is missing."""
+
     prediction_share: float = 0.5
-    """A timeout is predicted when this share of it has passed in silence ..."""
+    """A timeout is imminent, and a prediction of it no longer provisional, when this share of it has passed ..."""
 
     prediction_habit: float = 1.6
     """... and the silence is that many times longer than the member's own habit."""

@@ -1,4 +1,4 @@
-"""What follows when a phase of a rebalance has lasted too long: who was dropped, who never synced, who was silent.
+"""What follows when a phase of a rebalance has lasted too long: who was dropped, who was silent, who is left.
 
 Called by timers and answers; `rebalance` carries out what is found. Sources: `onCompleteJoin`, `onExpirePendingSync`,
 `onExpireHeartbeat`.
@@ -7,12 +7,12 @@ Called by timers and answers; `rebalance` carries out what is found. Sources: `o
 from __future__ import annotations
 
 from kardia.model.states import GroupState
-from kardia.observe import lives
+from kardia.observe import lives, phases
 from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Member
 from kardia.observe.phases import STAMP_MS, unsynced, watch_join_timer
-from kardia.observe.rebalance import end_member
+from kardia.observe.rebalance import becomes_empty, end_member
 
 
 def conclude_silent(observer: Facts, group: Group, at: float) -> None:
@@ -40,8 +40,12 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
 
 def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     """The rebalance timeout is over and no JoinGroup was answered: nobody had rejoined. Dynamic members are dropped."""
-    current, at = group.rebalance, due - GRACE_MS
+    current = group.rebalance
     if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
+        return
+    at = current.started_at + phases.longest_ms(group)
+    if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
+        phases.watch_join_timer(observer, group, current)
         return
     if current.joined_at >= 0 or observer.silent_at(group.broker, at):
         return
@@ -50,16 +54,53 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
             end_member(observer, group, member, at, "rebalance_timeout", "", "inferred")
 
 
-def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
-    """The time for SyncGroup is over and the leader has sent none, else its group were Stable: it is removed."""
-    at = due - GRACE_MS
-    leader = group.members.get(group.leader)
-    current = group.rebalance
-    completing = group.state == GroupState.COMPLETING and key == str(group.generation)
-    if current is None or group.handed_out_at >= current.joined_at or group.instances:
-        return  # somebody may have joined since: that begins a rebalance, unseen, and ends this timer
-    if completing and leader is not None and not observer.silent_at(group.broker, at):
-        end_member(observer, group, leader, at, "sync_timeout", "", "inferred")
+def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> None:
+    """A member fell silent when nobody else was heard. Had it joined, it would have been let in by now: it is gone."""
+    member = group.members.get(member_id)
+    if member is None or not member.overdue or group.state != GroupState.STABLE or member.deadline < 0:
+        return
+    answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
+    if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
+        end_member(observer, group, member, member.deadline, "session_expired", "", "inferred")
+
+
+def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> None:
+    """Nobody was answered although nobody was left to wait for: all who were overdue are gone, the group is Empty.
+
+    Whoever waits in a JoinGroup is let in when the last one it waits for is gone, and is sent back from a SyncGroup
+    when the first one is; so silence after the last deadline shows that nobody waited. An unsynced member went earlier,
+    when the time for SyncGroup was over: had a join ended that phase before, who joined would be answered now.
+    """
+    at = group.deserted_at
+    if key != str(group.generation) or at < 0 or now < at + observer.settings.settle_ms:
+        return
+    if not phases.is_deserted(group):
+        return
+    group.deserted_at = NEVER
+    if observer.silent_at(group.broker, at):
+        return
+    ends = sorted(how_ended(group, member) for member in group.members.values())
+    if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
+        at = max(end_at for end_at, _, _ in ends)
+    for end_at, member_id, why in ends:
+        end_member(observer, group, group.members[member_id], end_at, why, "", "inferred")
+    group.deserted_at = NEVER
+    if group.state != GroupState.EMPTY:
+        becomes_empty(observer, group, at)
+
+
+def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
+    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that."""
+    if group.state in (GroupState.COMPLETING, GroupState.STABLE):
+        unsynced_since = member.synced_generation != group.generation and member.seen_joining
+        phase_at, why = phases.sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
+        if phase_at < group.steady_at:
+            phase_at = NEVER  # others were answered as in a Stable group after it
+    else:
+        phase_at, why = NEVER if member.instance_id else phases.join_deadline(group), "rebalance_timeout"
+    if 0 <= phase_at <= member.deadline:
+        return phase_at, member.member_id, why
+    return member.deadline, member.member_id, "session_expired"
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:

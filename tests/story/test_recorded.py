@@ -86,7 +86,7 @@ def test_a_kill_is_an_expired_session_that_began_a_rebalance(tables: Path) -> No
     found = sentences(tables, "c01", "g01")
     (ended,) = [one for one in of_kind(found, "ended") if "c01-b" in one["text"]]
     assert "was evicted: its session expired" in ended["text"]
-    assert "5 s ahead, right to the millisecond" in ended["text"]
+    assert "6.2 s ahead, right to the millisecond" in ended["text"]
     assert ended["certainty"] == "exact"
     (began,) = near(of_kind(found, "rebalance_began"), ended["at_ms"])
     assert "the session of c01-b expired" in began["text"]

@@ -64,6 +64,9 @@ def _precise(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -
     if before is None:
         return
     half_ms = row["deadline_at_ms"] - before.session_timeout_ms / 2
+    if row["outcome"] == "averted" and row["outcome_at_ms"] < half_ms:
+        result.count("predictions taken back before half")
+        return
     member = truth.member_at(member_id, half_ms)
     sure = "" if row["certainty_when_made"] == "inferred" else " (provisional)"
     result.count(f"predictions at half{sure}")

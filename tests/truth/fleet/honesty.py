@@ -51,7 +51,7 @@ def _near(truth: Truth, member_id: str, at_ms: int) -> MemberView | None:
 
 def _ended(truth: Truth, member_id: str, at_ms: int, cause: str) -> str:
     for life in _lives(truth, member_id):
-        same = cause in (life.cause, "unknown")
+        same = cause in (life.cause, "unknown") or (cause, life.cause) == ("fenced", "static_replaced")
         if life.ended_at_ms >= 0 and same and abs(life.ended_at_ms - at_ms) <= NEAR_MS:
             return ""
     return f"said to end at {at_ms - START_MS:,.0f} by {cause}; {_lives(truth, member_id)}"

@@ -11,6 +11,8 @@ from tests.truth.fleet.run import play
 from tests.truth.fleet.score import Score, score
 from tests.truth.fleet.seen import observe
 
+LEAD = "lead, share of the timeout in %"
+
 PROBLEMS_SHOWN = 20
 
 NEVER_WRONG = ("invented member", "invented end", "missed end", "missed rebalance", "wrong cause", "not foretold")
@@ -77,6 +79,7 @@ def missed(report: Report) -> list[str]:
         ("predictions right at half", report.share("predictions at half: right", "predictions at half"), 0.99),
         ("exact rows true", 1 - report.untrue("exact"), 0.9995),
         ("inferred rows true", 1 - report.untrue("inferred"), 0.995),
+        ("lead of the timeout", statistics.median(report.score.errors.get(LEAD, [100])) / 100, 0.6),
     )
     found += [f"{name}: {value:.2%}, goal {goal:.2%}" for name, value, goal in goals if value < goal]
     return found

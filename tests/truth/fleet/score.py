@@ -51,12 +51,12 @@ class Score:
         self.counts[f"problem: {kind}"] += 1
         self.problems.append(f"{kind}: {group_id} at {at_ms - START_MS:,.0f}: {text}")
 
-    def add(self, other: Score) -> None:
-        """Take over what another run gave."""
+    def add(self, other: Score, run: str) -> None:
+        """Take over what another run gave; `run` says which, before its problems."""
         self.counts += other.counts
         for name, errors in other.errors.items():
             self.errors.setdefault(name, []).extend(errors)
-        self.problems += other.problems
+        self.problems += [f"{run}: {text}" for text in other.problems]
 
 
 def score(run: Run, seen: Seen) -> Score:

@@ -29,8 +29,9 @@ class Seen:
     divergences: int
 
 
-def observe(lines: list[tuple[float, bytes]], to_ms: float, step_ms: float = STEP_MS) -> Seen:
-    """Read the lines of one broker up to `to_ms`, in the order in which they reached the file."""
+def observe(lines: list[tuple[float, bytes]], to_ms: float, step_ms: float = STEP_MS, *, repeats: bool = False) -> Seen:
+    """Read the lines of one broker up to `to_ms`, in the order in which they reached the file. With `repeats` each step
+    is sent once more before the next one, as after a producer that did not hear of its success."""
     events, source = _parsed(b"".join(line for _, line in lines))
     ends, position = [], 0
     for written_at_ms, line in lines:
@@ -39,6 +40,7 @@ def observe(lines: list[tuple[float, bytes]], to_ms: float, step_ms: float = STE
     observer = Observer(ObserverSettings("truth"))
     rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
     place = line_place = begin = 0
+    before: list[Event] = []
     now = START_MS
     while now < to_ms:
         now += step_ms
@@ -52,7 +54,8 @@ def observe(lines: list[tuple[float, bytes]], to_ms: float, step_ms: float = STE
             place += 1
         step.append(tick(source, begin, end, now, len(step), len(step), {}, now, {"last_line_at_ms": now}))
         begin = end
-        _add(rows, observer.step(step))
+        _add(rows, observer.step([*before, *step]))
+        before = step if repeats else []
     _add(rows, observer.finish())
     divergences = sum(row[-2] for row in rows["progress"])
     return Seen(rows, len(events), divergences)

@@ -1,0 +1,96 @@
+"""Who may wait in a JoinGroup that is not answered yet, and what its answer, or the lack of one, proves."""
+
+from __future__ import annotations
+
+from kardia.tables import Row
+from tests.observe.test_scenes import stable
+from tests.support.scene import Known, Scene
+from tests.support.stories import named
+
+
+def certainties(known: Known, table: str, **wanted: object) -> list[str]:
+    """Certainty of each row of a table that has these values, in the order in which they were said."""
+    rows: list[Row] = known.rows[table]
+    return [row["certainty"] for row in named(table, rows) if all(row[name] == one for name, one in wanted.items())]
+
+
+def test_a_leader_that_rejoined_while_the_other_was_silent_was_never_evicted() -> None:
+    """Nobody was heard after its JoinGroup, so nothing told that the group was preparing: no eviction is said."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 7_000, "a", "b")
+    scene.commit(7_500, "b", 10)  # accepted while the group prepares: shows nothing about its state
+    scene.joined(17_500, 2, {"a": 6_010})
+    scene.synced(17_510, "a")
+    scene.heartbeat(20_500, "a")
+    scene.tick(22_000)
+    known = scene.known()
+    assert set(known.ended()) == {"b"}
+    assert certainties(known, "members", member_id="a", end_cause="session_expired") == []
+    assert known.rebalances()[-1]["trigger_member_id"] == "a"
+
+
+def test_a_member_whose_group_went_on_without_it_is_evicted_at_its_deadline() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 7_000, "a", "b")
+    scene.heartbeats(9_000, 30_000, "a")
+    scene.tick(16_500)
+    assert scene.known().ended()["b"][:2] == (16_000, "session_expired")
+
+
+def test_all_fell_silent_at_once_and_no_answer_shows_that_nobody_waited() -> None:
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeat(6_500, "b")
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["a"][:2] == (16_000, "session_expired")
+    assert known.ended()["b"][:2] == (16_500, "session_expired")
+    assert known.states()[-1] == (16_500, "Empty")
+
+
+def test_the_last_one_leaves_and_a_join_that_waited_is_answered_so_the_group_was_never_empty() -> None:
+    scene = stable("a")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeat(9_000, "a", error=27)
+    scene.leave(11_000, "a")
+    scene.joined(11_000, 2, {"n": 7_000}, first=("n",))
+    scene.synced(11_010, "n")
+    scene.tick(13_000)
+    known = scene.known()
+    assert "Empty" not in [state for _, state in known.states()]
+    assert [row["trigger"] for row in known.rebalances()] == ["member_joined", "member_joined"]
+
+
+def test_a_new_member_that_leaves_in_the_instant_in_which_it_is_let_in_was_a_member_and_left() -> None:
+    scene = Scene()
+    scene.member_id_required(0.0, "a")
+    scene.leave(2_999, "a")
+    scene.joined(3_000, 1, {"a": 10.0})
+    scene.tick(20_000)
+    known = scene.known()
+    assert known.ended()["a"][:2] == (3_000, "left")
+    assert known.states()[-1] == (3_000, "Empty")
+
+
+def test_a_timeout_is_foretold_when_a_heartbeat_is_missing_and_again_when_half_of_it_is_over() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 16_000, "a", "b")
+    scene.heartbeats(18_000, 40_000, "a")
+    scene.tick(26_000)
+    rows = named("predictions", scene.known().rows["predictions"])
+    made = [row for row in rows if row["outcome"] == "open" and row["kind"] == "session"]
+    assert [row["certainty"] for row in made] == ["provisional", "inferred"]
+    assert {row["deadline_at_ms"] - row["predicted_at_ms"] for row in made} == {6_200}
+
+
+def test_a_heartbeat_before_half_of_the_timeout_takes_back_what_was_foretold() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 16_000, "a", "b")
+    scene.heartbeats(18_000, 30_000, "a")
+    scene.heartbeat(19_500, "b")
+    scene.heartbeats(22_000, 30_000, "b")
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended() == {}
+    assert known.predictions() == [("b", "session", "averted")]
+    assert certainties(known, "predictions", outcome="open") == ["provisional"]
