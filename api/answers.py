@@ -19,6 +19,9 @@ from kardia.tables import STATUSES, TABLES
 
 API = "/api/v1"
 
+LINKS = ("members", "rebalances", "history", "evictions", "diff", "incident")
+"""What is below a group, and needs no parameter."""
+
 BADNESS = {status: rank for rank, status in enumerate(("ended", "ok", "unknown", "late", "imminent", "overdue"))}
 """Order of the statuses, the worst last."""
 
@@ -191,7 +194,9 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "next_session_deadline": _next(present, "session_deadline_at_ms", deadlines.session_timeout_ms, freshness),
         "next_poll_deadline": _next(present, "poll_deadline_at_ms", deadlines.poll_interval_ms, freshness),
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
-        "links": {name: f"{href}/{name}" for name in ("members", "rebalances", "history", "evictions")},
+        "links": {
+            name: f"{href}/{name}" for name in ("members", "rebalances", "history", "evictions", "diff", "incident")
+        },
     }
 
 

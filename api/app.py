@@ -21,18 +21,49 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from api.asking import Desk
 from api.cursor import Cursors
+from api.desk import Desk
 from api.errors import ApiError
 from api.guard import OPEN_PREFIX, Guard, on_error
 from api.metrics import RequestMetrics, TableMetrics
-from api.routes import clusters, evictions, groups, health, history, members, predictions, rebalances, service
+from api.routes import (
+    burrow,
+    clusters,
+    dangers,
+    diff,
+    evictions,
+    groups,
+    health,
+    history,
+    incident,
+    members,
+    predictions,
+    rebalances,
+    service,
+)
 from api.settings import ApiSettings
 from api.store import Store
 from api.tokens import Tokens
 from kardia import __version__
 
 log = logging.getLogger("kardia.api.app")
+
+ROUTES = (
+    clusters,
+    dangers,
+    groups,
+    members,
+    rebalances,
+    history,
+    evictions,
+    predictions,
+    health,
+    diff,
+    incident,
+    burrow,
+    service,
+)
+"""Nouns in the order of the description."""
 
 PAGE = Path(__file__).parent / "page"
 
@@ -78,7 +109,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         return FileResponse(PAGE / "index.html")
 
     app.mount(OPEN_PREFIX.rstrip("/"), StaticFiles(directory=PAGE), name="page")
-    for routes in (clusters, groups, members, rebalances, history, evictions, predictions, health, service):
+    for routes in ROUTES:
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)

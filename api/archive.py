@@ -22,6 +22,24 @@ from api.standing import Standing
 from kardia.tables import TABLES
 
 
+class Knowledge(NamedTuple):
+    """Which rows count: those of batches up to one, and with `known_at_ms` only those settled by that instant."""
+
+    batch_id: int
+    known_at_ms: int | None = None
+
+    def of(self, cluster_id: str, group_id: str) -> tuple[ds.Expression, list[Bound]]:
+        """Rows of a group that count; and the same of files."""
+        where = (
+            (ds.field("cluster_id") == cluster_id)
+            & (ds.field("group_id") == group_id)
+            & (ds.field("batch_id") <= self.batch_id)
+        )
+        if self.known_at_ms is None:
+            return where, []
+        return where & (ds.field("known_at_ms") <= self.known_at_ms), [Bound("known_at_ms", "<=", self.known_at_ms)]
+
+
 class Window(NamedTuple):
     """Which part of a history: from (inclusive) to (exclusive), how many rows, in which order, from where on."""
 
@@ -31,6 +49,8 @@ class Window(NamedTuple):
     newest_first: bool
     place: Place
     """`batch_id` bounds what is seen; `after` is empty for the first page."""
+    known_at_ms: int | None = None
+    """Only rows settled by then count; None: all do."""
 
 
 class Page(NamedTuple):
@@ -42,7 +62,7 @@ class Page(NamedTuple):
 
 def transitions(reader: TableReader, cluster_id: str, group_id: str, window: Window, entity: str | None) -> Page:
     """State history of a group by `seq`, optionally of the group or of its members alone."""
-    where, files = _within(_of(cluster_id, group_id, window), window, "at_ms", "at_ms")
+    where, files = _within(cluster_id, group_id, window, "at_ms", "at_ms")
     if entity is not None:
         where &= ds.field("entity") == entity
     if window.place.after:
@@ -62,7 +82,7 @@ def transitions(reader: TableReader, cluster_id: str, group_id: str, window: Win
 
 def rebalances(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
     """Rebalances of a group by the instant they began."""
-    where, files = _within(_of(cluster_id, group_id, window), window, "started_at_ms", "started_at_ms")
+    where, files = _within(cluster_id, group_id, window, "started_at_ms", "started_at_ms")
     rows = _standing(reader, where, files, max_rows)
     return _page(rows, window, lambda row: (row.started_at_ms, row.generation_before))
 
@@ -75,7 +95,7 @@ def evictions(
     A row that says so is known no earlier than the end, and a life that ended in the window began before its end: both
     are bounds on the rows to read, and neither separates a row from the one that corrects it.
     """
-    where, files = _within(_of(cluster_id, group_id, window), window, "known_at_ms", "joined_at_ms")
+    where, files = _within(cluster_id, group_id, window, "known_at_ms", "joined_at_ms")
     rows = [
         row
         for row in _standing(reader, where, files, max_rows)
@@ -89,23 +109,24 @@ def evictions(
 
 def predictions(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
     """Predictions about members of a group by the instant they were first said, with what became of them."""
-    where, files = _within(_of(cluster_id, group_id, window), window, "predicted_at_ms", "predicted_at_ms")
+    where, files = _within(cluster_id, group_id, window, "predicted_at_ms", "predicted_at_ms")
     rows = _standing(reader, where, files, max_rows)
     return _page(rows, window, lambda row: (row.predicted_at_ms, short(row.member_id), row.kind))
 
 
 def health_at(
-    reader: TableReader, cluster_id: str, group_id: str, batch_id: int, at_ms: int, lookback_ms: int, max_rows: int
+    reader: TableReader,
+    cluster_id: str,
+    group_id: str,
+    knowledge: Knowledge,
+    at_ms: int,
+    lookback_ms: int,
+    max_rows: int,
 ) -> list[Any]:
     """Of each member its latest health row at or before an instant, and not older than `lookback_ms`."""
-    where = (
-        (ds.field("cluster_id") == cluster_id)
-        & (ds.field("group_id") == group_id)
-        & (ds.field("batch_id") <= batch_id)
-        & (ds.field("at_ms") <= at_ms)
-        & (ds.field("at_ms") >= at_ms - lookback_ms)
-    )
-    files = [Bound("at_ms", "<=", at_ms), Bound("at_ms", ">=", at_ms - lookback_ms)]
+    where, files = knowledge.of(cluster_id, group_id)
+    where &= (ds.field("at_ms") <= at_ms) & (ds.field("at_ms") >= at_ms - lookback_ms)
+    files += [Bound("at_ms", "<=", at_ms), Bound("at_ms", ">=", at_ms - lookback_ms)]
 
     def take(pieces: Iterator[pa.Table]) -> list[Any]:
         latest: dict[str, Any] = {}
@@ -118,6 +139,29 @@ def health_at(
                 if before is None or (before.at_ms, before.batch_id) <= (row.at_ms, row.batch_id):
                     latest[row.member_id] = row
         return list(latest.values())
+
+    return reader.scan(where, files, take)
+
+
+def health_between(
+    reader: TableReader,
+    cluster_id: str,
+    group_id: str,
+    knowledge: Knowledge,
+    times: tuple[int, int],
+    max_rows: int,
+) -> list[Any]:
+    """All health rows of a group from an instant to before another."""
+    where, files = knowledge.of(cluster_id, group_id)
+    where &= (ds.field("at_ms") >= times[0]) & (ds.field("at_ms") < times[1])
+    files += [Bound("at_ms", ">=", times[0]), Bound("at_ms", "<", times[1])]
+
+    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+        found: list[Any] = []
+        for piece in pieces:
+            _bounded(len(found) + piece.num_rows, max_rows, reader.name)
+            found += reader.rows(piece)
+        return found
 
     return reader.scan(where, files, take)
 
@@ -156,22 +200,26 @@ def lives(
     return sorted(_standing(reader, where, [], max_rows), key=lambda row: row.joined_at_ms, reverse=True)
 
 
+def lives_until(
+    reader: TableReader, cluster_id: str, group_id: str, knowledge: Knowledge, at_ms: int, max_rows: int
+) -> list[Any]:
+    """Standing rows of all lives of a group that began at or before an instant."""
+    where, files = knowledge.of(cluster_id, group_id)
+    where &= ds.field("joined_at_ms") <= at_ms
+    return _standing(reader, where, [*files, Bound("joined_at_ms", "<=", at_ms)], max_rows)
+
+
 def short(member_id: str) -> str:
     """A member id in a sort key: ids may be 32 KiB long, a cursor may not."""
     return blake2b(member_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _of(cluster_id: str, group_id: str, window: Window) -> ds.Expression:
-    return (
-        (ds.field("cluster_id") == cluster_id)
-        & (ds.field("group_id") == group_id)
-        & (ds.field("batch_id") <= window.place.batch_id)
-    )
-
-
-def _within(where: ds.Expression, window: Window, lower: str, upper: str) -> tuple[ds.Expression, list[Bound]]:
-    """Rows whose column `lower` is not before the window and whose `upper` is before its end; and the same of files."""
-    files: list[Bound] = []
+def _within(
+    cluster_id: str, group_id: str, window: Window, lower: str, upper: str
+) -> tuple[ds.Expression, list[Bound]]:
+    """Rows of a group whose column `lower` is not before the window and whose `upper` is before its end; and the same
+    of files."""
+    where, files = Knowledge(window.place.batch_id, window.known_at_ms).of(cluster_id, group_id)
     if window.from_ms is not None:
         where &= ds.field(lower) >= window.from_ms
         files.append(Bound(lower, ">=", window.from_ms))

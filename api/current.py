@@ -7,13 +7,16 @@ file, a clock, or HTTP. What is closed is forgotten in the end (`Standing`), so 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
+from api.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.freshness import Reach
 from api.settings import ApiSettings
 from api.standing import IS_CLOSED, Standing
-from kardia.tables import TABLES
+from kardia.tables import PREDICTION_KINDS, TABLES
+
+Found = TypeVar("Found")
 
 EVICTION_CAUSES = (
     "session_expired",
@@ -45,13 +48,15 @@ class GroupView:
     """One group as it stands."""
 
     __slots__ = (
-        "_statuses",
+        "_remembered",
         "ahead",
         "cluster_id",
         "evictions",
+        "fenced",
         "group_id",
         "health",
         "lives",
+        "member_seconds_lost",
         "predictions",
         "rebalance",
         "rebalances",
@@ -78,7 +83,11 @@ class GroupView:
         """The latest rebalance, running or not."""
         self.rebalances: Counter[str] = Counter()
         self.evictions: Counter[str] = Counter()
-        self._statuses: Counter[str] | None = None
+        self.fenced = 0
+        """Static members that went on sending after another process had taken their instance id."""
+        self.member_seconds_lost = 0
+        """Sum over completed rebalances."""
+        self._remembered: dict[str, Any] = {}
 
     @property
     def state_now(self) -> StateNow | None:
@@ -94,20 +103,46 @@ class GroupView:
         now = self.state_now
         return "Unknown" if now is None else now.name
 
+    @property
+    def rebalancing_since_ms(self) -> int | None:
+        """Since when it rebalances; None if it does not. The state shows it before the ledger does: a rebalance gets
+        its row when its first JoinGroup is answered."""
+        latest, now = self.rebalance, self.state_now
+        if latest is not None and latest.completed_at_ms is None:
+            return int(latest.started_at_ms)
+        if now is not None and now.name in ("PreparingRebalance", "CompletingRebalance"):
+            return now.since_at_ms
+        return None
+
+    @property
+    def pending_members(self) -> int:
+        """Ids handed out to clients that did not come back, as the latest health row of the group says."""
+        latest = max(self.health.values(), key=lambda row: (row.at_ms, row.batch_id), default=None)
+        return 0 if latest is None else latest.pending_members or 0
+
     def status_of(self, member_id: str) -> str:
         """Status of a present member; unknown until its first health row."""
         row = self.health.get(member_id)
         return "unknown" if row is None else str(row.status)
 
     def statuses(self) -> Counter[str]:
-        """Present members by status; counted once per change, because every list and scrape asks for it."""
-        if self._statuses is None:
-            self._statuses = Counter(self.status_of(member_id) for member_id in self.lives)
-        return self._statuses
+        """Present members by status."""
+        return self.remembered("statuses", _statuses)
+
+    def remembered(self, name: str, count: Callable[[GroupView], Found]) -> Found:
+        """What follows from the members of the group, found once per change: every list and scrape asks for it."""
+        if name not in self._remembered:
+            self._remembered[name] = count(self)
+        found: Found = self._remembered[name]
+        return found
 
     def changed(self) -> None:
-        """Members or their health are not what they were."""
-        self._statuses = None
+        """Members, their health or predictions are not what they were."""
+        self._remembered.clear()
+
+
+def _statuses(view: GroupView) -> Counter[str]:
+    return Counter(view.status_of(member_id) for member_id in view.lives)
 
 
 class ClusterView:
@@ -121,6 +156,9 @@ class ClusterView:
         self.evictions: Counter[str] = Counter()
         self.predictions: Counter[tuple[str, str]] = Counter()
         """(kind, outcome) -> predictions that reached it."""
+        self.rebalance_ms = Distribution(REBALANCE_BOUNDS_MS)
+        self.eviction_known_after_ms = Distribution(KNOWN_AFTER_BOUNDS_MS)
+        self.lead_ms = {kind: Distribution(LEAD_BOUNDS_MS) for kind in PREDICTION_KINDS}
 
     def group(self, row: Any) -> GroupView:
         """The group a row is about, made when it is first heard of."""
@@ -162,6 +200,8 @@ class Current:
 
     def _on_transition(self, cluster: ClusterView, row: Any) -> None:
         group = cluster.group(row)
+        if row.entity == "member" and row.cause == "fenced":
+            group.fenced += 1
         if row.entity == "group" and (group.state is None or row.seq >= group.state.seq):
             group.state = row
             group.ahead = None
@@ -182,6 +222,7 @@ class Current:
         if _closes(before, row, "ended_at_ms") and row.end_cause in EVICTION_CAUSES:
             cluster.evictions[row.end_cause] += 1
             group.evictions[row.end_cause] += 1
+            cluster.eviction_known_after_ms.add(row.known_at_ms - row.ended_at_ms)
 
     def _on_rebalance(self, cluster: ClusterView, row: Any) -> None:
         stands, before = self._standing["rebalances"].fold(row)
@@ -197,12 +238,15 @@ class Current:
         if _closes(before, row, "completed_at_ms"):
             cluster.rebalances[row.trigger] += 1
             group.rebalances[row.trigger] += 1
+            cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms)
+            group.member_seconds_lost += row.member_seconds_lost or 0
 
     def _on_prediction(self, cluster: ClusterView, row: Any) -> None:
         stands, before = self._standing["predictions"].fold(row)
         if not stands:
             return
         group, place = cluster.group(row), (row.member_id, row.kind)
+        group.changed()
         present = group.predictions.get(place)
         if row.outcome == "open":
             if present is None or present.predicted_at_ms <= row.predicted_at_ms:
@@ -212,6 +256,8 @@ class Current:
             del group.predictions[place]
         if before is None or before.outcome == "open":
             cluster.predictions[row.kind, row.outcome] += 1
+            if row.lead_ms is not None:
+                cluster.lead_ms[row.kind].add(row.lead_ms)
 
     def _on_health(self, cluster: ClusterView, row: Any) -> None:
         group = cluster.group(row)

@@ -6,8 +6,11 @@ health is written every few seconds only, and the silence between two rows is ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from api.current import GroupView
 
 
 def headroom(deadline_at_ms: int | None, timeout_ms: int | None, at_ms: int) -> float | None:
@@ -44,3 +47,19 @@ def poll_interval_ms(health: Any) -> int | None:
 def least(found: Iterable[float | None]) -> float | None:
     """The least of those that are known."""
     return min((ratio for ratio in found if ratio is not None), default=None)
+
+
+HEADROOM_OF: dict[str, Callable[[Any], float | None]] = {"session": session_headroom, "poll": poll_headroom}
+"""Kind of a timeout that every health row tells of -> its headroom."""
+
+
+def zombies(view: GroupView) -> list[Any]:
+    """Health rows of members whose heartbeats go on while they do no work: the group prepares a rebalance, and half of
+    its rebalance timeout has passed without their JoinGroup; or their poll deadline is behind them and they are still
+    there, which a Java client would not be. Nothing is said of a member whose session has run out or is unknown."""
+    return [
+        health
+        for member_id, health in view.health.items()
+        if (session_headroom(health) or 0) > 0
+        and ((member_id, "rebalance") in view.predictions or poll_headroom(health) == 0)
+    ]

@@ -82,6 +82,15 @@ class Reach:
             least[source] = min(at_ms, least.get(source, at_ms))
         return least
 
+    def live_sources(self) -> dict[str, int]:
+        """`sources` without those that are so far behind that they count as retired."""
+        newest_ms = self.newest_ms
+        return {
+            source: at_ms
+            for source, at_ms in self.sources().items()
+            if newest_ms is not None and at_ms >= newest_ms - self._retired_ms
+        }
+
 
 LEDGER = ("events", "duplicates", "late", "lines", "ignored", "rejected", "gaps", "divergences", "not_modelled")
 """Columns of `progress` that count; their sums are the ledger of the pipeline."""

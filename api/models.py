@@ -6,56 +6,11 @@ request. A test reads every route's answer through its model, so neither can dri
 
 from __future__ import annotations
 
-from types import GenericAlias
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field
 
-from kardia.tables import STRAGGLER_FIELDS, TABLES, Column
-
-_TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}
-
-
-class Answer(BaseModel):
-    """Base of all shapes: nothing that is not described."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def _shape(name: str, base: type[BaseModel], fields: dict[str, Any], meaning: str | None = None) -> Any:
-    """A model whose fields come from data. `Any` for the type checker, which cannot read data."""
-    return create_model(name, __base__=base, __doc__=meaning, **fields)
-
-
-def _many(kind: Any) -> Any:
-    return GenericAlias(list, (kind,)), ...
-
-
-Straggler = _shape(
-    "Straggler",
-    Answer,
-    {name: (_TYPES[kind] | None, ...) for name, kind in STRAGGLER_FIELDS},
-    "A member that was waited for.",
-)
-
-
-def _field(column: Column) -> dict[str, Any]:
-    if column.type == "stragglers":
-        return {column.name: (_many(Straggler)[0], Field(description=column.meaning))}
-    kind = _TYPES[column.type]
-    fields = {column.name: (kind | None if column.nullable else kind, Field(description=column.meaning))}
-    if column.name.endswith("at_ms"):
-        text = f"{column.meaning}; RFC 3339"
-        fields[column.name.removesuffix("_ms")] = (str | None, Field(description=text))
-    return fields
-
-
-def _columns(table: str, names: tuple[str, ...] | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for column in TABLES[table].columns:
-        if names is None or column.name in names:
-            found |= _field(column)
-    return found
+from api.shapes import Answer, columns, many, shape
 
 
 class Freshness(Answer):
@@ -107,10 +62,10 @@ class _Remaining(Answer):
     remaining_ms: int | None
 
 
-Prediction = _shape(
+Prediction = shape(
     "Prediction",
     _Remaining,
-    _columns("predictions", ("kind", "predicted_at_ms", "deadline_at_ms", "outcome", "certainty")),
+    columns("predictions", ("kind", "predicted_at_ms", "deadline_at_ms", "outcome", "certainty")),
 )
 
 
@@ -124,11 +79,11 @@ class _Member(_Href):
     poll: PollDeadline | None
 
 
-Member = _shape("Member", _Member, _columns("members") | {"predictions": _many(Prediction)})
+Member = shape("Member", _Member, columns("members") | {"predictions": many(Prediction)})
 
 
-PastPrediction = _shape("PastPrediction", _Href, _columns("predictions") | {"remaining_ms": (int | None, ...)})
-Health = _shape("Health", _Href, _columns("health"))
+PastPrediction = shape("PastPrediction", _Href, columns("predictions") | {"remaining_ms": (int | None, ...)})
+Health = shape("Health", _Href, columns("health"))
 
 
 class _Rebalance(_Href):
@@ -138,19 +93,19 @@ class _Rebalance(_Href):
     sync_ms: int | None = Field(description="from the new generation to the leader's assignment")
 
 
-Rebalance = _shape("Rebalance", _Rebalance, _columns("rebalances"))
-Event = _shape("Event", Answer, _columns("events"), "An event of the archive: a line, and what was read from it.")
+Rebalance = shape("Rebalance", _Rebalance, columns("rebalances"))
+Event = shape("Event", Answer, columns("events"), "An event of the archive: a line, and what was read from it.")
 
 
 _ARCHIVED = Field(None, description="with events=true: what `evidence` points to, if it is archived")
-Transition = _shape("Transition", _Href, _columns("transitions") | {"event": (Event | None, _ARCHIVED)})
+Transition = shape("Transition", _Href, columns("transitions") | {"event": (Event | None, _ARCHIVED)})
 
 
 class _Eviction(_Href):
     lived_ms: int
 
 
-Eviction = _shape("Eviction", _Eviction, _columns("members"))
+Eviction = shape("Eviction", _Eviction, columns("members"))
 
 
 class NextDeadline(Answer):
@@ -196,7 +151,7 @@ class _Group(_Href):
     links: dict[str, str]
 
 
-Group = _shape("Group", _Group, {"last_rebalance": (Rebalance | None, ...)}, "A group as it stands.")
+Group = shape("Group", _Group, {"last_rebalance": (Rebalance | None, ...)}, "A group as it stands.")
 
 
 class Source(Answer):
@@ -219,65 +174,75 @@ class Cluster(_Href):
     links: dict[str, str]
 
 
-class _Fresh(Answer):
+class Fresh(Answer):
+    """Base of answers with data: how far the tables reach."""
+
     freshness: Freshness
 
 
-class _Paged(_Fresh):
+class _Paged(Fresh):
     next_cursor: str | None = Field(description="give it as `cursor` to go on; null on the last page")
 
 
-class Clusters(_Fresh):
+_INSTANTS: dict[str, Any] = {
+    "at_ms": (int | None, Field(description="the instant asked about; null for the present")),
+    "at": (str | None, ...),
+    "known_at_ms": (int | None, Field(description="only what was known then; null for all that is known")),
+    "known_at": (str | None, ...),
+}
+
+
+class Clusters(Fresh):
     """All clusters."""
 
     clusters: list[Cluster]
 
 
-class ClusterAnswer(_Fresh):
+class ClusterAnswer(Fresh):
     """One cluster."""
 
     cluster: Cluster
 
 
-Groups = _shape("Groups", _Paged, {"groups": _many(Group)}, "Groups of a cluster.")
+Groups = shape("Groups", _Paged, {"groups": many(Group)}, "Groups of a cluster.")
 
 
-GroupAnswer = _shape("GroupAnswer", _Fresh, {"group": (Group, ...)}, "One group.")
+GroupAnswer = shape("GroupAnswer", Fresh, {"group": (Group, ...)} | _INSTANTS, "One group.")
 
 
-Members = _shape("Members", _Paged, {"members": _many(Member)}, "Present members of a group.")
+Members = shape("Members", _Paged, {"members": many(Member)} | _INSTANTS, "Present members of a group.")
 
 
-MemberAnswer = _shape(
+MemberAnswer = shape(
     "MemberAnswer",
-    _Fresh,
-    {"member": (Member, ...), "lives": _many(Member)},
+    Fresh,
+    {"member": (Member, ...), "lives": many(Member)},
     "One member: its latest life, and all lives that its id had.",
 )
 
 
-Rebalances = _shape("Rebalances", _Paged, {"rebalances": _many(Rebalance)}, "Rebalances of a group.")
+Rebalances = shape("Rebalances", _Paged, {"rebalances": many(Rebalance)}, "Rebalances of a group.")
 
 
-Predictions = _shape(
-    "Predictions", _Paged, {"predictions": _many(PastPrediction)}, "Predictions about members of a group."
+Predictions = shape(
+    "Predictions", _Paged, {"predictions": many(PastPrediction)}, "Predictions about members of a group."
 )
 
 
-HealthAt = _shape(
+HealthAt = shape(
     "HealthAt",
-    _Fresh,
-    {"health": _many(Health), "at_ms": (int, ...), "at": (str | None, ...), "left_off": (int, ...)},
+    Fresh,
+    {"health": many(Health), "at_ms": (int, ...), "at": (str | None, ...), "left_off": (int, ...)},
     "Of each member the latest health row at or before an instant, the worst status first.",
 )
 
 
-History = _shape(
-    "History", _Paged, {"transitions": _many(Transition)}, "Changes of state of a group and of its memberships."
+History = shape(
+    "History", _Paged, {"transitions": many(Transition)}, "Changes of state of a group and of its memberships."
 )
 
 
-Evictions = _shape("Evictions", _Paged, {"evictions": _many(Eviction)}, "Memberships of a group that were taken away.")
+Evictions = shape("Evictions", _Paged, {"evictions": many(Eviction)}, "Memberships of a group that were taken away.")
 
 
 class Readiness(Answer):

@@ -31,7 +31,7 @@ class ApiSettings(BaseSettings):
     serve_everyone_without_a_token: bool = Field(default=False, description="listen beyond loopback without a token")
     allowed_hosts: tuple[str, ...] = Field(default=(), description="Host names answered to; empty: any beyond loopback")
 
-    refresh_ms: int = Field(default=30, ge=10, le=60_000, description="pause between two looks at the tables")
+    refresh_ms: int = Field(default=15, ge=10, le=60_000, description="pause between two looks at the tables")
     stale_after_ms: int = Field(
         default=10_000, ge=100, description="age of complete_as_of from which answers are stale"
     )
@@ -64,7 +64,10 @@ class ApiSettings(BaseSettings):
     connections_max: int = Field(default=512, ge=1, description="open connections; Prometheus: 512")
     url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
     metrics_groups_max: int = Field(
-        default=300, ge=0, description="groups of a cluster with series of their own: 49 each"
+        default=300, ge=0, description="groups of a cluster with series of their own: 66 each"
+    )
+    metrics_members_max: int = Field(
+        default=0, ge=0, le=10_000, description="members of a cluster with series of their own, by static id or client"
     )
     metrics_label_chars_max: int = Field(
         default=200, ge=20, description="longest group label; longer ones end in a digest"

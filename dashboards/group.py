@@ -50,12 +50,10 @@ def build() -> Dashboard:
         .link(DashboardLink("All groups").type(DashboardLinkType.LINK).url("/d/kardia-groups").keep_time(True))
         .link(DashboardLink("Page of this group").type(DashboardLinkType.LINK).url(PAGE_OF_GROUP).target_blank(True))
         .annotation(
-            _marks("Evictions", PURPLE, f"sum by (cause) (increase(kardia_group_evictions_total{{{GROUP}}}[30s])) > 0")
+            _marks("Evictions", PURPLE, f"sum by (cause) (increase(kardia_evictions_total{{{GROUP}}}[30s])) > 0")
         )
         .annotation(
-            _marks(
-                "Rebalances", ORANGE, f"sum by (trigger) (increase(kardia_group_rebalances_total{{{GROUP}}}[30s])) > 0"
-            )
+            _marks("Rebalances", ORANGE, f"sum by (trigger) (increase(kardia_rebalances_total{{{GROUP}}}[30s])) > 0")
         )
         .with_panel(number("Members", "Members that are present.", f"sum(kardia_group_members{{{GROUP}}})"))
         .with_panel(
@@ -98,14 +96,14 @@ def build() -> Dashboard:
             number(
                 "Rebalances in the last hour",
                 "Completed rebalances, whatever the cause.",
-                f"sum(increase(kardia_group_rebalances_total{{{GROUP}}}[1h]))",
+                f"sum(increase(kardia_rebalances_total{{{GROUP}}}[1h]))",
             )
         )
         .with_panel(
             number(
                 "Evictions in the last hour",
                 "Memberships that were taken away.",
-                f"sum(increase(kardia_group_evictions_total{{{GROUP}}}[1h]))",
+                f"sum(increase(kardia_evictions_total{{{GROUP}}}[1h]))",
                 alarm_from=1,
             )
         )
@@ -121,7 +119,7 @@ def build() -> Dashboard:
                 lines(
                     "Members by status",
                     "Present members. Anything but ok deserves a look.",
-                    (f"sum by (status) (kardia_group_members{{{GROUP}}})", "{{status}}"),
+                    (f"sum by (state) (kardia_group_members{{{GROUP}}})", "{{state}}"),
                 )
             )
         )
@@ -140,7 +138,7 @@ def build() -> Dashboard:
                 lines(
                     "What started rebalances",
                     "Completed rebalances per five minutes, by the event that started them.",
-                    (f"sum by (trigger) (increase(kardia_group_rebalances_total{{{GROUP}}}[5m])) > 0", "{{trigger}}"),
+                    (f"sum by (trigger) (increase(kardia_rebalances_total{{{GROUP}}}[5m])) > 0", "{{trigger}}"),
                 )
             )
         )
@@ -149,7 +147,7 @@ def build() -> Dashboard:
                 lines(
                     "Why members were evicted",
                     "Evictions per five minutes, by cause.",
-                    (f"sum by (cause) (increase(kardia_group_evictions_total{{{GROUP}}}[5m])) > 0", "{{cause}}"),
+                    (f"sum by (cause) (increase(kardia_evictions_total{{{GROUP}}}[5m])) > 0", "{{cause}}"),
                 )
             )
         )

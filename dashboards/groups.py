@@ -74,14 +74,14 @@ def build() -> Dashboard:
             number(
                 "Rebalances in the last hour",
                 "Completed rebalances, whatever the cause.",
-                f"sum(increase(kardia_rebalances_total{{{CLUSTER}}}[1h]))",
+                f"sum(increase(kardia_cluster_rebalances_total{{{CLUSTER}}}[1h]))",
             )
         )
         .with_panel(
             number(
                 "Evictions in the last hour",
                 "Memberships that were taken away.",
-                f"sum(increase(kardia_evictions_total{{{CLUSTER}}}[1h]))",
+                f"sum(increase(kardia_cluster_evictions_total{{{CLUSTER}}}[1h]))",
                 alarm_from=1,
             )
         )
@@ -116,7 +116,7 @@ def build() -> Dashboard:
                 lines(
                     "Members by status",
                     "Present members. Anything but ok deserves a look.",
-                    (f"sum by (status) (kardia_members{{{CLUSTER}}})", "{{status}}"),
+                    (f"sum by (state) (kardia_members{{{CLUSTER}}})", "{{state}}"),
                 )
             )
         )
@@ -125,7 +125,10 @@ def build() -> Dashboard:
                 lines(
                     "What started rebalances",
                     "Completed rebalances per five minutes, by the event that started them.",
-                    (f"sum by (trigger) (increase(kardia_rebalances_total{{{CLUSTER}}}[5m])) > 0", "{{trigger}}"),
+                    (
+                        f"sum by (trigger) (increase(kardia_cluster_rebalances_total{{{CLUSTER}}}[5m])) > 0",
+                        "{{trigger}}",
+                    ),
                 )
             )
         )
@@ -134,7 +137,7 @@ def build() -> Dashboard:
                 lines(
                     "Why members were evicted",
                     "Evictions per five minutes, by cause.",
-                    (f"sum by (cause) (increase(kardia_evictions_total{{{CLUSTER}}}[5m])) > 0", "{{cause}}"),
+                    (f"sum by (cause) (increase(kardia_cluster_evictions_total{{{CLUSTER}}}[5m])) > 0", "{{cause}}"),
                 )
             )
         )
@@ -174,8 +177,8 @@ def _table() -> table.Panel:
         ("C", "poll headroom", f"min by (group) (kardia_group_poll_headroom_min_ratio{{{CLUSTER}}})"),
         ("D", "session imminent", f"sum by (group) (kardia_group_session_timeout_imminent_members{{{CLUSTER}}})"),
         ("E", "poll imminent", f"sum by (group) (kardia_group_poll_timeout_imminent_members{{{CLUSTER}}})"),
-        ("F", "rebalances 1 h", f"sum by (group) (increase(kardia_group_rebalances_total{{{CLUSTER}}}[1h]))"),
-        ("G", "evictions 1 h", f"sum by (group) (increase(kardia_group_evictions_total{{{CLUSTER}}}[1h]))"),
+        ("F", "rebalances 1 h", f"sum by (group) (increase(kardia_rebalances_total{{{CLUSTER}}}[1h]))"),
+        ("G", "evictions 1 h", f"sum by (group) (increase(kardia_evictions_total{{{CLUSTER}}}[1h]))"),
     )
     panel = table.Panel().title("Groups").description("Click a group for its own dashboard.").datasource(SOURCE)
     for ref, _, expr in columns:

@@ -1,8 +1,9 @@
 """Prometheus rules: what somebody should be told before it happens, and when Kardia itself cannot be trusted.
 
-Member alerts are held back while the feed is stale: then silence is ours and not the members'. A member counts as
-imminent while a prediction of its timeout is open; when that is so is the observer's rule, not one of Prometheus.
-A scrape is too slow for the last seconds of a short session: these alerts warn, they do not replace the API.
+Alerts about groups are held back while the feed is stale: then silence is ours and not the members'. A member counts as
+imminent while a prediction of its timeout is open; when that is so is the observer's rule, not one of Prometheus. A
+scrape is too slow for the last seconds of a short session: `kardia notify` tells of the same conditions, under the same
+names and labels, straight from the tables, so that Alertmanager takes both for one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ RUNBOOKS = "docs/runbooks"
 """Where runbooks stand, in the repository; put the address of your copy in front (`--runbooks`)."""
 
 DASHBOARD = "/d/kardia-group?var-cluster={{ $labels.cluster | urlquery }}&var-group={{ $labels.group | urlquery }}"
+INCIDENT = (
+    "/api/v1/clusters/~/groups/~/incident?cluster={{ $labels.cluster | urlquery }}&group={{ $labels.group | urlquery }}"
+)
+"""Incident report of the group at `kardia serve`; put its address in front (`--kardia`)."""
+
 FRESH = "unless on (cluster) kardia_feed_stale == 1"
+OF_GROUP = "{{ $labels.group }} in {{ $labels.cluster }}"
 
 
 class Alert(NamedTuple):
@@ -27,7 +34,8 @@ class Alert(NamedTuple):
     runbook: str
     hold: str = "0s"
     linger: str = "0s"
-    dashboard: str = ""
+    of_group: bool = True
+    """Whether it is about one group, and so has its dashboard and its incident report."""
 
 
 ALERTS = (
@@ -36,22 +44,108 @@ ALERTS = (
         f"kardia_group_session_timeout_imminent_members > 0 {FRESH}",
         "critical",
         "A consumer group member is about to be evicted for silence.",
-        "{{ $value }} member(s) of group {{ $labels.group }} in {{ $labels.cluster }} have been silent for long. "
+        f"{{{{ $value }}}} member(s) of group {OF_GROUP} have been silent for long. "
         "The coordinator evicts them when their session timeout has passed, and the group rebalances.",
         "session-timeout-imminent.md",
         linger="30s",
-        dashboard=DASHBOARD,
     ),
     Alert(
         "KafkaGroupPollTimeoutImminent",
         f"kardia_group_poll_timeout_imminent_members > 0 {FRESH}",
         "warning",
         "A consumer group member has not polled for most of its poll interval.",
-        "{{ $value }} member(s) of group {{ $labels.group }} in {{ $labels.cluster }} send heartbeats, yet no poll. "
+        f"{{{{ $value }}}} member(s) of group {OF_GROUP} send heartbeats, yet no poll. "
         "When max.poll.interval.ms has passed the client leaves, and the group rebalances.",
         "poll-timeout-imminent.md",
         linger="30s",
-        dashboard=DASHBOARD,
+    ),
+    Alert(
+        "KafkaGroupZombieMember",
+        f"kardia_group_zombie_members > 0 {FRESH}",
+        "warning",
+        "A consumer group member heartbeats and does no work.",
+        f"{{{{ $value }}}} member(s) of group {OF_GROUP} are alive by their heartbeats, but hold a rebalance up or are "
+        "past their poll deadline. Nobody works on their partitions.",
+        "zombie-member.md",
+        linger="30s",
+    ),
+    Alert(
+        "KafkaGroupRebalanceStuck",
+        f"kardia_group_rebalance_running_seconds > 20 {FRESH}",
+        "critical",
+        "A consumer group rebalances and does not get done.",
+        f"Group {OF_GROUP} has been rebalancing for {{{{ $value | humanizeDuration }}}}. "
+        "It waits for members that have not rejoined, at most for its rebalance timeout.",
+        "rebalance-stuck.md",
+    ),
+    Alert(
+        "KafkaGroupPendingMemberBlocks",
+        'kardia_group_pending_members > 0 and on (cluster, group) kardia_group_state{state="PreparingRebalance"} == 1 '
+        f"{FRESH}",
+        "warning",
+        "A rebalance waits for a member id that nobody has joined with.",
+        f"The coordinator handed {{{{ $value }}}} member id(s) of group {OF_GROUP} out, and no JoinGroup came back. "
+        "The rebalance waits for them until one session timeout has passed.",
+        "pending-member-blocks.md",
+        hold="3s",
+    ),
+    Alert(
+        "KafkaGroupRebalanceStorm",
+        f"sum by (cluster, group) (increase(kardia_rebalances_total[5m])) >= 4 {FRESH}",
+        "warning",
+        "A consumer group rebalances again and again.",
+        f"Group {OF_GROUP} has rebalanced about {{{{ $value | printf `%.0f` }}}} times in five minutes.",
+        "rebalance-storm.md",
+    ),
+    Alert(
+        "KafkaGroupStaticMemberFenced",
+        "sum by (cluster, group) (increase(kardia_static_members_fenced_total[5m])) > 0",
+        "warning",
+        "A static member was fenced: two processes use one group.instance.id.",
+        f"In the last five minutes a member of group {OF_GROUP} was told FENCED_INSTANCE_ID, because another process "
+        "joined with its group.instance.id.",
+        "static-member-fenced.md",
+    ),
+    Alert(
+        "KafkaGroupEvictions",
+        "sum by (cluster, group) (increase(kardia_evictions_total[10m])) >= 2",
+        "warning",
+        "A consumer group keeps losing members that did not ask to go.",
+        f"About {{{{ $value | printf `%.0f` }}}} members of group {OF_GROUP} were evicted in ten minutes.",
+        "evictions.md",
+    ),
+    Alert(
+        "KardiaSourceStalled",
+        "kardia_source_age_seconds > 15",
+        "warning",
+        "One of the logs that Kardia reads has stalled.",
+        "{{ $labels.source }} of {{ $labels.cluster }} has been read up to {{ $value | humanizeDuration }} ago only. "
+        "Groups whose coordinator writes it are not seen.",
+        "source-stalled.md",
+        hold="5s",
+        of_group=False,
+    ),
+    Alert(
+        "KardiaLogGap",
+        'increase(kardia_ledger_total{what="gaps"}[5m]) > 0',
+        "warning",
+        "A part of a log was lost; verdicts about that time are unknown.",
+        "In the last five minutes a part of the logs of {{ $labels.cluster }} could not be read. "
+        "What happened in it is unknown, and Kardia does not guess.",
+        "log-gap.md",
+        of_group=False,
+    ),
+    Alert(
+        "KardiaPredictionsUnreliable",
+        'sum by (cluster, kind) (increase(kardia_predictions_total{outcome="averted"}[6h])) '
+        '/ sum by (cluster, kind) (increase(kardia_predictions_total{outcome=~"averted|came_true"}[6h])) > 0.5 '
+        'and sum by (cluster, kind) (increase(kardia_predictions_total{outcome=~"averted|came_true"}[6h])) >= 4',
+        "info",
+        "Most predicted timeouts do not happen.",
+        "{{ $value | humanizePercentage }} of the predicted {{ $labels.kind }} timeouts in {{ $labels.cluster }} were "
+        "averted in six hours: members are often late and come back.",
+        "predictions-unreliable.md",
+        of_group=False,
     ),
     Alert(
         "KardiaFeedStale",
@@ -63,6 +157,7 @@ ALERTS = (
         "Evictions in this time are not seen yet.",
         "feed-stale.md",
         hold="15s",
+        of_group=False,
     ),
     Alert(
         "KardiaTableUnavailable",
@@ -72,23 +167,25 @@ ALERTS = (
         "The table {{ $labels.table }} does not exist or cannot be read. Answers that need it are refused with 503.",
         "feed-stale.md",
         hold="1m",
+        of_group=False,
     ),
 )
 
 
-def build(runbooks: str = RUNBOOKS) -> dict[str, Any]:
-    """The rule file."""
-    return {"groups": [{"name": "kardia", "interval": "5s", "rules": [_rule(alert, runbooks) for alert in ALERTS]}]}
+def build(runbooks: str = RUNBOOKS, kardia: str = "") -> dict[str, Any]:
+    """The rule file; `runbooks` and `kardia` are the addresses in front of the links."""
+    rules = [_rule(alert, runbooks, kardia) for alert in ALERTS]
+    return {"groups": [{"name": "kardia", "interval": "5s", "rules": rules}]}
 
 
-def _rule(alert: Alert, runbooks: str) -> dict[str, Any]:
+def _rule(alert: Alert, runbooks: str, kardia: str) -> dict[str, Any]:
     annotations = {
         "summary": alert.summary,
         "description": alert.description,
         "runbook_url": f"{runbooks}/{alert.runbook}",
     }
-    if alert.dashboard:
-        annotations["dashboard_url"] = alert.dashboard
+    if alert.of_group:
+        annotations |= {"incident_url": kardia + INCIDENT, "dashboard_url": DASHBOARD}
     rule: dict[str, Any] = {"alert": alert.name, "expr": alert.expr}
     if alert.hold != "0s":
         rule["for"] = alert.hold

@@ -215,6 +215,10 @@ HEALTH = Table(
         _l("poll_deadline_at_ms", "the client gives up its membership then, if the application does not poll"),
         _s("status", "ok, late, imminent, overdue, unknown or ended", nullable=False),
         Column("reasons", "strings", "why the status is not ok"),
+        _l(
+            "pending_members",
+            "ids that the coordinator handed out to clients that did not come back; a rebalance waits for them",
+        ),
         _l("awaited_since_at_ms", "a rebalance under way waits for it since then; null where it may be waiting itself"),
         _l("awaited_until_at_ms", "the rebalance goes on without it then, at the latest; null if that is not known"),
         _s(

@@ -7,9 +7,11 @@ from typing import Any
 from starlette.responses import Response
 
 from api import answers, models
-from api.asking import ClusterId, DeskOf, answer, router_of
+from api.asking import answer, router_of
 from api.current import ClusterView
+from api.desk import DeskOf
 from api.instants import to_rfc3339
+from api.names import ClusterId
 from api.store import Store
 
 router = router_of("clusters")
@@ -28,7 +30,11 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
             for source, at_ms in sorted(view.reach.sources().items())
         ],
         "ledger": dict(view.reach.ledger),
-        "links": {"groups": f"{href}/groups"},
+        "links": {
+            "groups": f"{href}/groups",
+            "next_evictions": f"{href}/next-evictions",
+            "open_rebalances": f"{href}/open-rebalances",
+        },
     }
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
 from starlette.responses import Response
 
 from api import answers, models
-from api.asking import ClusterId, CursorText, DeskOf, GroupId, Limit, answer, router_of
+from api.asking import CursorText, Limit, answer, router_of
 from api.current import GroupView
 from api.cursor import Place
+from api.desk import DeskOf
 from api.errors import ParameterRefused
+from api.names import ClusterId, GroupId
+from api.past import asked, freshness_at, group_at
+from api.times import AskedInstant
 
 router = router_of("groups")
 
@@ -77,9 +82,18 @@ async def groups(
 
 
 @router.get("/clusters/{cluster}/groups/{group}", response_model=models.GroupAnswer, summary="One group")
-async def group(at: DeskOf, cluster_id: ClusterId, group_id: GroupId) -> Response:
-    """One group as it stands."""
+async def group(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, then: AskedInstant) -> Response:
+    """One group as it stands; with `at` as it stood then, with `known_at` as far as that was known by then.
+
+    About the past, what is left of a deadline counts from the instant asked about, and what ended later is shown as not
+    yet ended.
+    """
     store = at.store
     store.require(*NEEDS)
     freshness = store.freshness(store.cluster(cluster_id))
-    return answer(freshness, group=answers.group(store.group(cluster_id, group_id), freshness))
+    view = store.group(cluster_id, group_id)
+    told = freshness
+    if then is not None:
+        question = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
+        view, told = await at.read(question), freshness_at(freshness, then)
+    return answer(freshness, **asked(then), group=answers.group(view, told))

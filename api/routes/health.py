@@ -8,8 +8,11 @@ from typing import Any
 from starlette.responses import Response
 
 from api import answers, archive, models
-from api.asking import AtInstant, ClusterId, DeskOf, GroupId, Limit, answer, router_of
+from api.asking import Limit, answer, router_of
+from api.desk import DeskOf
 from api.instants import to_rfc3339
+from api.names import ClusterId, GroupId
+from api.times import AtInstant, KnownAtInstant
 
 router = router_of("history")
 
@@ -24,7 +27,14 @@ def _worst_first(row: Any) -> tuple[int, float, str]:
     response_model=models.HealthAt,
     summary="Health of a group's members at an instant",
 )
-async def health(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, at_ms: AtInstant, limit: Limit) -> Response:
+async def health(
+    at: DeskOf,
+    cluster_id: ClusterId,
+    group_id: GroupId,
+    at_ms: AtInstant,
+    known_at_ms: KnownAtInstant,
+    limit: Limit,
+) -> Response:
     """Of each member the latest row at or before `at`, not older than the server's look back; worst status first."""
     store = at.store
     store.require("health")
@@ -39,7 +49,7 @@ async def health(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, at_ms: At
             store.readers["health"],
             cluster_id,
             group_id,
-            store.current.batch_id,
+            archive.Knowledge(store.current.batch_id, known_at_ms),
             at_ms,
             store.settings.health_lookback_ms,
             store.settings.rows_read_max,

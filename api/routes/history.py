@@ -9,8 +9,10 @@ from fastapi import Query
 from starlette.responses import Response
 
 from api import answers, archive, models
-from api.asking import ClusterId, DeskOf, GroupId, History, answer, router_of
+from api.asking import History, answer, router_of
+from api.desk import DeskOf
 from api.errors import ParameterRefused, TablesMissing
+from api.names import ClusterId, GroupId
 from api.reader import TableReader
 
 router = router_of("history")

@@ -7,9 +7,13 @@ from functools import partial
 from starlette.responses import Response
 
 from api import answers, archive, models
-from api.asking import ClusterId, CursorText, DeskOf, GroupId, Limit, MemberId, answer, router_of
+from api.asking import CursorText, Limit, answer, router_of
 from api.cursor import Place
+from api.desk import DeskOf
 from api.errors import NotFound
+from api.names import ClusterId, GroupId, MemberId
+from api.past import asked, freshness_at, group_at
+from api.times import AskedInstant
 
 router = router_of("members")
 
@@ -19,23 +23,34 @@ NEEDS = ("members", "health", "predictions")
 @router.get(
     "/clusters/{cluster}/groups/{group}/members", response_model=models.Members, summary="Present members of a group"
 )
-async def members(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, limit: Limit, cursor: CursorText) -> Response:
-    """Present members by member id. Those that ended are in `history`, `evictions`, and under their own href."""
+async def members(
+    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, then: AskedInstant, limit: Limit, cursor: CursorText
+) -> Response:
+    """Present members by member id; with `at` those that were present then, with `known_at` as far as that was known.
+
+    Those that ended are in `history`, `evictions`, and under their own href.
+    """
     store = at.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
     freshness = store.freshness(store.cluster(cluster_id))
-    question = ["members", cluster_id, group_id]
+    told = freshness
+    question = ["members", cluster_id, group_id, then and (then.at_ms, then.known_at_ms)]
     # A member id may be 32 KiB long and a cursor may not: members are paged by the short form of their ids.
-    after = at.cursors.read(question, cursor).after[0] if cursor is not None else ""
+    place = Place(freshness.batch_id, ("",)) if cursor is None else at.cursors.read(question, cursor)
+    if then is not None:
+        then = then._replace(batch_id=place.batch_id)
+        past = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
+        view, told = await at.read(past), freshness_at(freshness, then)
     keyed = sorted((archive.short(member_id), row) for member_id, row in view.lives.items())
-    rest = [(key, row) for key, row in keyed if key > after]
+    rest = [(key, row) for key, row in keyed if key > place.after[0]]
     page = rest[:limit]
     more = len(rest) > limit
     return answer(
         freshness,
-        members=[answers.member(view, row, freshness) for _, row in page],
-        next_cursor=at.cursors.write(question, Place(freshness.batch_id, (page[-1][0],))) if more else None,
+        **asked(then),
+        members=[answers.member(view, row, told) for _, row in page],
+        next_cursor=at.cursors.write(question, Place(place.batch_id, (page[-1][0],))) if more else None,
     )
 
 

@@ -7,7 +7,9 @@ from functools import partial
 from starlette.responses import Response
 
 from api import answers, archive, models
-from api.asking import ClusterId, DeskOf, GroupId, History, answer, router_of
+from api.asking import History, answer, router_of
+from api.desk import DeskOf
+from api.names import ClusterId, GroupId
 
 router = router_of("history")
 

@@ -7,7 +7,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import PlainTextResponse, Response
 
 from api import models
-from api.asking import DeskOf, answer, router_of
+from api.asking import answer, router_of
+from api.desk import DeskOf
 from kardia import __version__
 from kardia.tables import TABLES
 

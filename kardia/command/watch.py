@@ -36,13 +36,15 @@ def watch(
         from rich.live import Live
 
         console = Console(markup=False, highlight=False, emoji=False)
-        until = None if for_s is None else time.monotonic() + for_s
         view = _view(questions, group, console)  # an error in the first look ends the verb with its sentence
+        until = None if for_s is None else time.monotonic() + for_s  # of looking on: the first look is always shown
         try:
             with Live(view, console=console, auto_refresh=False, transient=not console.is_terminal) as live:
-                while until is None or time.monotonic() < until:
+                while True:
                     if not console.is_terminal:
                         console.print(view, soft_wrap=True)
+                    if until is not None and time.monotonic() >= until:
+                        break
                     time.sleep(REFRESH_S)
                     view = _looked(questions, group, console)
                     live.update(view, refresh=True)

@@ -74,6 +74,8 @@ class Member:
     poll_prediction_deadline: float = NEVER
     rebalance_prediction_at: float = NEVER
     rebalance_prediction_deadline: float = NEVER
+    fenced: bool = False
+    """Whether it was told, after its life, that another process has its instance id."""
     health_at: float = NEVER
     row_known: int = -1
 
@@ -185,7 +187,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
-    """Ids handed out and not used yet: [deadline, client id, client host]."""
+    """Ids handed out and not used yet: [deadline, client id, client host, handed out at]."""
     handed_out_at: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     held: dict[str, int] = field(default_factory=dict)

@@ -122,8 +122,18 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
         rebalance.on_gone(observer, group, event.member_id, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         rebalance.on_fenced(observer, group, event.member_id, at)
+        tell_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
         observer.moved(group, at)
+
+
+def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """A replaced static member that still sends is a second process with the same instance id, not a restart of the
+    first. Said once per life."""
+    over = group.ended.get(member_id)
+    if over is not None and over.cause == "static_replaced" and not over.member.fenced:
+        over.member.fenced = True
+        observer.emit_transition(group, at, member_id, "Absent", "Absent", "fenced", "exact")
 
 
 def on_commit(observer: Facts, event: Event, at: float) -> None:
@@ -159,7 +169,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     if error == ErrorCode.MEMBER_ID_REQUIRED:
         handed_out = str(detail.get("assigned_member_id", ""))
         deadline = at + int(detail.get("session_timeout_ms", 0))
-        group.pending[handed_out] = [deadline, event.client_id, event.client_host]
+        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at]
         group.handed_out_at = max(group.handed_out_at, at)
         observer.schedule(group, deadline, "pending", handed_out)
         return

@@ -190,10 +190,22 @@ def health_row(
         instant(member.polled_at + interval) if polled and interval else None,
         status,
         reasons,
+        abandoned(group),
         known(since),
         known(until),
         polling,
     )
+
+
+USED_WITHIN_MS = 1_000
+"""A client joins with the id it was handed in its next request, milliseconds later."""
+
+
+def abandoned(group: Group) -> int:
+    """Ids that were handed out and that nobody joins with. Whoever joins makes a Stable group prepare a rebalance at
+    once, so the id is abandoned if the group was still steady a while later. An id handed out in a rebalance
+    may belong to a JoinGroup that waits unseen, and is not counted."""
+    return sum(group.steady_at > entry[3] + USED_WITHIN_MS for entry in group.pending.values())
 
 
 def prediction_row(

@@ -19,7 +19,7 @@ from api.app import create_app
 from api.settings import ApiSettings
 from tests.api.written import NOW_MS, Tables
 
-WAIT_S = 20.0
+WAIT_S = 90.0
 URL_AND_HEADERS_BYTES = 110_000
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from api.app import create_app
-from api.asking import Desk
 from api.cursor import Cursors
+from api.desk import Desk
 from api.errors import Overloaded, ReadTimedOut
 from api.settings import ApiSettings
 from api.store import Store

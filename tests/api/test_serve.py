@@ -37,7 +37,7 @@ def served(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def refused(*words: str) -> str:
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 2, done
     assert "Traceback" not in done.stderr
     return done.stderr

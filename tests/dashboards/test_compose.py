@@ -178,7 +178,7 @@ def test_every_command_line_of_a_verb_is_understood_and_the_verb_starts(name: st
         [sys.executable, "-m", "kardia.command.main", verb, "--help"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

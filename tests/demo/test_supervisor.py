@@ -14,7 +14,7 @@ from demo import process, supervisor
 from demo.process import ProcessError
 from demo.supervisor import Role, Supervisor
 
-WAIT_S = 20.0
+WAIT_S = 90.0
 
 
 def _role(tmp_path: Path, name: str, program: str) -> Role:

@@ -142,7 +142,7 @@ def test_positions_are_readable_by_their_owner_only(store: Store) -> None:
 def test_a_second_collector_is_told_who_holds_them(tmp_path: Path) -> None:
     held = Store(tmp_path / "p")
     program = f"from ingest.positions import Store; from pathlib import Path; Store(Path({str(tmp_path / 'p')!r}))"
-    second = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    second = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=240)
     assert second.returncode != 0
     assert f"process {os.getpid()}" in second.stderr
     with pytest.raises(PositionsLockedError):

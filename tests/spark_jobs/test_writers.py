@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ STEPS = [
     *(f"{name}:{moment}" for name in batch(FAULT_BATCH) for moment in ("before", "written")),
     "batch:written",
 ]
+AT_ONCE = 2
+"""Steps at a time: each is two processes, one after the other, that mostly start."""
+
 SOME_STEPS = ["batch:before", "members:written", "progress:before", "progress:written"]
 
 
@@ -57,7 +61,8 @@ def expected(directory: Path) -> dict[str, list[dict[str, Any]]]:
 def sweep(kind: str, steps: list[str], tmp_path: Path) -> None:
     """Kill at one step after the other, each on tables of its own; then repeat and compare."""
     wanted = expected(tmp_path / "straight")
-    for step in steps:
+
+    def kill_and_repeat(step: str) -> None:
         directory = tmp_path / step.replace(":", "-")
         assert run(kind, directory, f"{step}@{FAULT_BATCH}") == -signal.SIGKILL, step
         half = all_rows(directory)
@@ -68,6 +73,9 @@ def sweep(kind: str, steps: list[str], tmp_path: Path) -> None:
             assert [row for row in half[name] if row["batch_id"] <= trusted] == before, (step, name)
         assert run(kind, directory) == 0, step
         assert all_rows(directory) == wanted, step
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(kill_and_repeat, steps))
 
 
 def test_every_kind_of_step_is_swept() -> None:

@@ -1,0 +1,52 @@
+"""Burrow's words for what Kardia knows, for scripts that ask Burrow today. Pure: dicts of its HTTP API, version 3.
+
+Burrow judges a group by its committed offsets, Kardia by the liveness of its members; so OK, WARN and ERR mean another
+thing here, and the message of each answer says it. Lag is null, not 0: Kardia does not read offsets, and a 0 would be
+believed. `complete` is the share of members about whom enough is known, where Burrow counts partitions.
+
+Shapes: github.com/linkedin/Burrow, core/internal/httpserver/structs.go and core/protocol/evaluator.go at ced55ba90f.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api.current import GroupView
+from api.dangers import REBALANCING
+
+MEANING = "consumer status returned: liveness of its members by Kardia; offsets and lag are not known here"
+
+NOT_HERE = (
+    "not known to Kardia, which tells liveness and not offsets or lag; expected /v3/kafka, "
+    "/v3/kafka/CLUSTER/consumer or /v3/kafka/CLUSTER/consumer/GROUP/status; ask Burrow for the rest"
+)
+
+
+def answer(path: str, message: str, *, error: bool = False, **members: Any) -> dict[str, Any]:
+    """Every answer of Burrow: whether it is an error, a message, its own members, and what was asked."""
+    return {"error": error, "message": message, **members, "request": {"url": path, "host": "kardia"}}
+
+
+def status(cluster_id: str, group_id: str, view: GroupView | None) -> dict[str, Any]:
+    """Burrow's status object of a group; NOTFOUND for one that was never seen."""
+    total = 0 if view is None else len(view.lives)
+    known = 0 if view is None else total - view.statuses()["unknown"]
+    return {
+        "cluster": cluster_id,
+        "group": group_id,
+        "status": "NOTFOUND" if view is None else _word(view),
+        "complete": round(known / total, 4) if total else 0.0,
+        "partitions": [],
+        "partition_count": 0,
+        "maxlag": None,
+        "totallag": None,
+    }
+
+
+def _word(view: GroupView) -> str:
+    """ERR: a deadline passed; WARN: one comes near, a rebalance is under way, or not everything is known; else OK."""
+    statuses = view.statuses()
+    if statuses["overdue"]:
+        return "ERR"
+    unsure = statuses["imminent"] or statuses["unknown"] or view.state_name in (*REBALANCING, "Unknown")
+    return "WARN" if unsure else "OK"

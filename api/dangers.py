@@ -1,0 +1,134 @@
+"""Who is next, across all groups of a cluster: deadlines that come first, and rebalances that are under way.
+
+Pure: reads the current view, says what is so; nothing is predicted here. A member whose status is unknown is counted
+and not listed: its deadline is older than the gap that made it unknown. Poll deadlines are the client's own timer, seen
+from outside, so none of them is `exact`.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import islice
+from typing import Any, NamedTuple
+
+from api import answers
+from api.current import ClusterView, GroupView
+from api.freshness import Freshness
+from api.instants import to_rfc3339
+
+REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+
+
+class Next(NamedTuple):
+    """A deadline of a present member."""
+
+    deadline_at_ms: int
+    group_id: str
+    member_id: str
+    kind: str
+    health: Any
+
+
+def deadlines_of(view: GroupView) -> list[Next]:
+    """Deadlines of the members of a group, the first first; one of each kind per member."""
+    found = [
+        Next(deadline_ms, view.group_id, row.member_id, kind, row)
+        for row in view.health.values()
+        if row.status not in ("unknown", "ended")
+        for kind, deadline_ms in (("session", row.session_deadline_at_ms), ("poll", row.poll_deadline_at_ms))
+        if deadline_ms is not None
+    ]
+    found += [
+        Next(row.deadline_at_ms, view.group_id, member_id, kind, view.health[member_id])
+        for (member_id, kind), row in view.predictions.items()
+        if kind == "rebalance" and row.deadline_at_ms is not None and member_id in view.health
+    ]
+    found.sort(key=lambda one: one[:4])
+    return found
+
+
+def next_evictions(cluster: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:
+    """The deadlines of a cluster that come first."""
+    sorted_ones = (view.remembered("deadlines", deadlines_of) for view in cluster.groups.values())
+    first = islice(merge(*(ones for ones in sorted_ones if ones), key=lambda one: one[:4]), limit)
+    return {
+        "next_evictions": [_eviction(cluster, one, freshness) for one in first],
+        "unknown_members": sum(view.statuses()["unknown"] for view in cluster.groups.values()),
+    }
+
+
+def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str, Any]:
+    row = one.health
+    sure = row.certainty if one.kind == "session" else min(row.certainty, "inferred", key=_SURE.index)
+    return {
+        "href": answers.member_href(cluster.cluster_id, one.group_id, one.member_id),
+        "group_id": one.group_id,
+        "member_id": one.member_id,
+        "group_instance_id": row.group_instance_id,
+        "client_id": row.client_id,
+        "kind": one.kind,
+        "deadline_at_ms": one.deadline_at_ms,
+        "deadline_at": to_rfc3339(one.deadline_at_ms),
+        "remaining_ms": None if freshness.stale else one.deadline_at_ms - freshness.now_ms,
+        "status": row.status,
+        "certainty": sure,
+        "health_at_ms": row.at_ms,
+        "health_at": to_rfc3339(row.at_ms),
+        "predicted": (one.member_id, one.kind) in cluster.groups[one.group_id].predictions,
+    }
+
+
+_SURE = ("unknown", "provisional", "inferred", "exact")
+
+
+def open_rebalances(cluster: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:
+    """Groups that rebalance, the longest first: since when, whom they wait for, until when at the latest."""
+    views = [view for view in cluster.groups.values() if view.state_name in REBALANCING]
+    found = sorted((_rebalance(view, freshness) for view in views), key=lambda one: (one["since_at_ms"], one["href"]))
+    return {"open_rebalances": found[:limit], "left_off": max(0, len(found) - limit)}
+
+
+def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
+    """What is known of a rebalance while it lasts.
+
+    Waiting JoinGroups are logged when they are answered, so whom it waits for is known of those only who heartbeat and
+    were told to rejoin long ago, or of a row that the observer has written meanwhile.
+    """
+    state = view.state_now
+    assert state is not None, "a group in a state has a state"  # noqa: S101 - a broken promise of ours
+    row = view.rebalance
+    running = row if row is not None and row.completed_at_ms is None else None
+    waits_for = {
+        entry["member_id"]: (entry["client_id"], "straggler")
+        for entry in (running.stragglers or () if running is not None else ())
+        if not entry["joined"]
+    }
+    for (member_id, kind), prediction in view.predictions.items():
+        if kind == "rebalance":
+            waits_for.setdefault(member_id, (prediction.client_id, "heartbeats without rejoining"))
+    longest_ms = [life.rebalance_timeout_ms for life in view.lives.values()]
+    known = bool(longest_ms) and None not in longest_ms
+    since_ms = state.since_at_ms if running is None else min(state.since_at_ms, running.started_at_ms)
+    # Each phase lasts at most the longest rebalance timeout of its members; this phase began at `since` or before it.
+    latest_ms = state.since_at_ms + max(longest_ms) if known else None
+    return {
+        "href": answers.group_href(view.cluster_id, view.group_id),
+        "group_id": view.group_id,
+        "state": state.name,
+        "since_at_ms": since_ms,
+        "since_at": to_rfc3339(since_ms),
+        "lasting_ms": None if freshness.stale else max(0, freshness.now_ms - since_ms),
+        "trigger": None if running is None else running.trigger,
+        "certainty": state.certainty,
+        "waits_for": [
+            {
+                "href": answers.member_href(view.cluster_id, view.group_id, member_id),
+                "member_id": member_id,
+                "client_id": client_id,
+                "shown_by": shown_by,
+            }
+            for member_id, (client_id, shown_by) in sorted(waits_for.items())
+        ],
+        "ends_at_latest_at_ms": latest_ms,
+        "ends_at_latest_at": to_rfc3339(latest_ms),
+    }

@@ -1,0 +1,151 @@
+"""The cluster as a whole: all its groups are counted here, with or without series of their own.
+
+Scores of predictions are over everything the view has counted: precision is the part of the predictions with a clear
+outcome that came true, recall the part of the timeouts that struck which had been predicted. A score that has nothing
+to score has no sample. `unknown` outcomes count for neither: the evidence went missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
+from api.deadlines import HEADROOM_OF
+from api.distribution import Distribution
+from kardia.tables import OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
+
+PRESENT_STATUSES = tuple(status for status in STATUSES if status != "ended")
+
+THRESHOLDS = (0.5, 0.25, 0.1)
+"""Parts of a timeout below which members are counted; a member at a quarter counts for a half as well."""
+
+STRIKES = {"session": "session_expired", "poll": "poll_timeout", "rebalance": "rebalance_timeout"}
+"""Kind of a prediction -> the end cause that it foretells."""
+
+OF_CLUSTER = ("cluster",)
+
+
+def state_label(view: GroupView) -> str:
+    """State of a group as a label of the closed list."""
+    return view.state_name if view.state_name in STATES else "Unknown"
+
+
+def below(view: GroupView) -> Counter[tuple[str, float]]:
+    """(kind of timeout, threshold) -> present members with less than that part of it left."""
+    found: Counter[tuple[str, float]] = Counter()
+    for health in view.health.values():
+        for kind, headroom in HEADROOM_OF.items():
+            left = headroom(health)
+            if left is not None:
+                found.update((kind, threshold) for threshold in THRESHOLDS if left < threshold)
+    return found
+
+
+def families(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
+    """Series of clusters; `shown` says how many groups of each have series of their own."""
+    yield from _present(clusters, shown)
+    yield from _counted(clusters)
+    yield from _scores(clusters)
+
+
+def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
+    groups = GaugeMetricFamily("kardia_groups", "Groups by state.", labels=("cluster", "state"))
+    members = GaugeMetricFamily("kardia_members", "Present members by state of health.", labels=("cluster", "state"))
+    low = GaugeMetricFamily(
+        "kardia_members_below_headroom",
+        "Members with less than this part of a timeout left when they were last written.",
+        labels=("cluster", "kind", "threshold"),
+    )
+    imminent = GaugeMetricFamily(
+        "kardia_timeout_imminent_members", "Members with an open prediction.", labels=("cluster", "kind")
+    )
+    without = GaugeMetricFamily(
+        "kardia_groups_without_series", "Groups beyond the cap on group labels.", labels=OF_CLUSTER
+    )
+    for cluster in clusters:
+        name, views = cluster.cluster_id, cluster.groups.values()
+        states = Counter(state_label(view) for view in views)
+        statuses: Counter[str] = Counter()
+        lows: Counter[tuple[str, float]] = Counter()
+        for view in views:
+            statuses.update(view.statuses())
+            lows.update(below(view))
+        kinds = Counter(kind for view in views for _, kind in view.predictions)
+        for state in STATES:
+            groups.add_metric((name, state), states[state])
+        for status in PRESENT_STATUSES:
+            members.add_metric((name, status), statuses[status])
+        for kind in HEADROOM_OF:
+            for threshold in THRESHOLDS:
+                low.add_metric((name, kind, str(threshold)), lows[kind, threshold])
+        for kind in PREDICTION_KINDS:
+            imminent.add_metric((name, kind), kinds[kind])
+        without.add_metric((name,), len(cluster.groups) - shown[name])
+    yield from (groups, members, low, imminent, without)
+
+
+def _counted(clusters: list[ClusterView]) -> Iterator[Metric]:
+    rebalances = CounterMetricFamily(
+        "kardia_cluster_rebalances", "Completed rebalances of all groups.", labels=("cluster", "trigger")
+    )
+    evictions = CounterMetricFamily(
+        "kardia_cluster_evictions", "Memberships of all groups taken away.", labels=("cluster", "cause")
+    )
+    lasted = HistogramMetricFamily(
+        "kardia_rebalance_duration_seconds",
+        "From the start of a rebalance to its assignment; empty ones at once.",
+        labels=OF_CLUSTER,
+    )
+    known_after = HistogramMetricFamily(
+        "kardia_eviction_known_after_seconds",
+        "From an eviction to the evidence that settled it, on the broker's clock.",
+        labels=OF_CLUSTER,
+    )
+    for cluster in clusters:
+        labels = (cluster.cluster_id,)
+        for trigger in TRIGGERS:
+            rebalances.add_metric((*labels, trigger), cluster.rebalances[trigger])
+        for cause in EVICTION_CAUSES:
+            evictions.add_metric((*labels, cause), cluster.evictions[cause])
+        _add(lasted, labels, cluster.rebalance_ms)
+        _add(known_after, labels, cluster.eviction_known_after_ms)
+    yield from (rebalances, evictions, lasted, known_after)
+
+
+def _scores(clusters: list[ClusterView]) -> Iterator[Metric]:
+    of_kind = ("cluster", "kind")
+    outcomes = CounterMetricFamily(
+        "kardia_predictions", "Predicted timeouts whose outcome is known.", labels=(*of_kind, "outcome")
+    )
+    precision = GaugeMetricFamily(
+        "kardia_prediction_precision_ratio", "Part of the predictions that came true.", labels=of_kind
+    )
+    recall = GaugeMetricFamily(
+        "kardia_prediction_recall_ratio", "Part of the timeouts that struck and had been predicted.", labels=of_kind
+    )
+    lead = HistogramMetricFamily(
+        "kardia_prediction_lead_seconds", "From a prediction that came true to its timeout.", labels=of_kind
+    )
+    for cluster in clusters:
+        for kind in PREDICTION_KINDS:
+            labels = (cluster.cluster_id, kind)
+            for outcome in OUTCOMES:
+                if outcome != "open":
+                    outcomes.add_metric((*labels, outcome), cluster.predictions[kind, outcome])
+            came_true, averted = cluster.predictions[kind, "came_true"], cluster.predictions[kind, "averted"]
+            if came_true + averted:
+                precision.add_metric(labels, came_true / (came_true + averted))
+            # Both are counted from rows of their own: an eviction may be in the tables a batch before its prediction.
+            struck = max(cluster.evictions[STRIKES[kind]], came_true)
+            if struck:
+                recall.add_metric(labels, came_true / struck)
+            _add(lead, labels, cluster.lead_ms[kind])
+    yield from (outcomes, precision, recall, lead)
+
+
+def _add(family: HistogramMetricFamily, labels: tuple[str, ...], found: Distribution) -> None:
+    family.add_metric(labels, found.buckets(), found.sum_ms / 1000)

@@ -1,0 +1,40 @@
+"""What a scrape gets: chooses the groups that have series of their own and puts the families together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from api import answers
+from api.current import ClusterView, GroupView
+from api.metrics import clusters, groups, members, service
+from api.store import Store
+
+
+class TableMetrics(Collector):
+    """Everything the tables say, as series."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._member_series_dropped: dict[str, int] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """All families; called by each scrape, between two folds."""
+        views = [view for _, view in sorted(self._store.current.clusters.items())]
+        shown = {view.cluster_id: self._shown(view) for view in views}
+        yield from service.families(self._store, views)
+        yield from clusters.families(views, {view.cluster_id: len(shown[view.cluster_id]) for view in views})
+        yield from groups.families(self._store, views, shown)
+        if self._store.settings.metrics_members_max:
+            yield from members.families(self._store.settings, views, self._member_series_dropped)
+
+    def _shown(self, cluster: ClusterView) -> list[GroupView]:
+        """Groups that get series of their own: those in trouble first, then by name, up to the cap."""
+        limit = self._store.settings.metrics_groups_max
+        ranked = sorted(
+            cluster.groups.values(),
+            key=lambda view: (-answers.BADNESS.get(answers.worst(view.statuses()) or "ended", 0), view.group_id),
+        )
+        return sorted(ranked[:limit], key=lambda view: view.group_id)

@@ -1,0 +1,157 @@
+"""Each group: its state, the least headroom of its members, what runs and what was counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from api import answers, deadlines
+from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
+from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
+from api.settings import ApiSettings
+from api.store import Store
+from kardia.tables import PREDICTION_KINDS, TRIGGERS
+
+OF_GROUP = ("cluster", "group")
+
+
+class Shown(NamedTuple):
+    """A group that has series, and its labels."""
+
+    view: GroupView
+    labels: tuple[str, str]
+
+
+def label(settings: ApiSettings, value: str) -> str:
+    """A name that a stranger chose as a label: as it is, unless it is too long."""
+    longest = settings.metrics_label_chars_max
+    if len(value) <= longest:
+        return value
+    digest = blake2b(value.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{value[: longest - 13]}~{digest}"
+
+
+def families(store: Store, clusters: list[ClusterView], shown: dict[str, list[GroupView]]) -> Iterator[Metric]:
+    """Series of groups."""
+    found = [
+        Shown(view, (cluster.cluster_id, label(store.settings, view.group_id)))
+        for cluster in clusters
+        for view in shown[cluster.cluster_id]
+    ]
+    yield from _present(found)
+    yield from _deadlines(found)
+    yield from _running(store, clusters, shown)
+    yield from _counted(found)
+
+
+def _present(found: list[Shown]) -> Iterator[Metric]:
+    members = GaugeMetricFamily(
+        "kardia_group_members", "Present members of a group by state of health.", labels=(*OF_GROUP, "state")
+    )
+    zombies = GaugeMetricFamily(
+        "kardia_group_zombie_members",
+        "Members whose heartbeats go on although they hold a rebalance up or are past their poll deadline.",
+        labels=OF_GROUP,
+    )
+    pending = GaugeMetricFamily(
+        "kardia_group_pending_members",
+        "Ids handed out to clients that did not come back: a rebalance waits for them.",
+        labels=OF_GROUP,
+    )
+    state = GaugeMetricFamily("kardia_group_state", "1 for the state a group is in.", labels=(*OF_GROUP, "state"))
+    generation = GaugeMetricFamily("kardia_group_generation", "Generation of a group.", labels=OF_GROUP)
+    for view, labels in found:
+        statuses = view.statuses()
+        for status in PRESENT_STATUSES:
+            members.add_metric((*labels, status), statuses[status])
+        zombies.add_metric(labels, len(deadlines.zombies(view)))
+        pending.add_metric(labels, view.pending_members)
+        for name in STATES:
+            state.add_metric((*labels, name), name == state_label(view))
+        if (generation_id := answers.generation(view)) is not None:
+            generation.add_metric(labels, generation_id)
+    yield from (members, zombies, pending, state, generation)
+
+
+def _deadlines(found: list[Shown]) -> Iterator[Metric]:
+    headroom = {
+        kind: GaugeMetricFamily(
+            f"kardia_group_{kind}_headroom_min_ratio",
+            f"Least part of a {kind} timeout that was left when a member was last written.",
+            labels=OF_GROUP,
+        )
+        for kind in deadlines.HEADROOM_OF
+    }
+    low = GaugeMetricFamily(
+        "kardia_group_members_below_headroom",
+        "Members with less than this part of a timeout left when they were last written.",
+        labels=(*OF_GROUP, "kind", "threshold"),
+    )
+    imminent = {
+        kind: GaugeMetricFamily(
+            f"kardia_group_{kind}_timeout_imminent_members",
+            f"Members of a group with an open prediction of a {kind} timeout.",
+            labels=OF_GROUP,
+        )
+        for kind in PREDICTION_KINDS
+    }
+    for view, labels in found:
+        lows = below(view)
+        for kind, left in deadlines.HEADROOM_OF.items():
+            least = deadlines.least(map(left, view.health.values()))
+            if least is not None:
+                headroom[kind].add_metric(labels, least)
+            for threshold in THRESHOLDS:
+                low.add_metric((*labels, kind, str(threshold)), lows[kind, threshold])
+        kinds = Counter(kind for _, kind in view.predictions)
+        for kind, family in imminent.items():
+            family.add_metric(labels, kinds[kind])
+    yield from (*headroom.values(), low, *imminent.values())
+
+
+def _running(store: Store, clusters: list[ClusterView], shown: dict[str, list[GroupView]]) -> Iterator[Metric]:
+    running = GaugeMetricFamily(
+        "kardia_group_rebalance_running_seconds", "Age of a running rebalance, 0 if there is none.", labels=OF_GROUP
+    )
+    for cluster in clusters:
+        freshness = store.freshness(cluster)
+        for view in shown[cluster.cluster_id]:
+            since_ms = None if freshness.stale else view.rebalancing_since_ms
+            running.add_metric(
+                (cluster.cluster_id, label(store.settings, view.group_id)),
+                0 if since_ms is None else max(0, freshness.now_ms - since_ms) / 1000,
+            )
+    yield running
+
+
+def _counted(found: list[Shown]) -> Iterator[Metric]:
+    rebalances = CounterMetricFamily(
+        "kardia_rebalances", "Completed rebalances of a group.", labels=(*OF_GROUP, "trigger")
+    )
+    evictions = CounterMetricFamily(
+        "kardia_evictions", "Memberships of a group taken away.", labels=(*OF_GROUP, "cause")
+    )
+    fenced = CounterMetricFamily(
+        "kardia_static_members_fenced",
+        "Static members that went on sending after another process had taken their group.instance.id.",
+        labels=OF_GROUP,
+    )
+    lost = CounterMetricFamily(
+        "kardia_rebalance_member_lost_seconds",
+        "Time without an assignment in completed rebalances, summed over members.",
+        labels=OF_GROUP,
+    )
+    for view, labels in found:
+        # From zero on: a counter that appears with its first event has no increase for it.
+        for trigger in TRIGGERS:
+            rebalances.add_metric((*labels, trigger), view.rebalances[trigger])
+        for cause in EVICTION_CAUSES:
+            evictions.add_metric((*labels, cause), view.evictions[cause])
+        fenced.add_metric(labels, view.fenced)
+        lost.add_metric(labels, view.member_seconds_lost)
+    yield from (rebalances, evictions, fenced, lost)

@@ -1,0 +1,58 @@
+"""The service and its feed: what runs, which tables can be read, how far each source has been read, and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from api.current import ClusterView
+from api.freshness import LEDGER
+from api.store import Store
+from kardia import __version__
+
+
+def families(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
+    """Series without a group."""
+    build = GaugeMetricFamily("kardia_build_info", "What is running.", labels=("version",))
+    build.add_metric((__version__,), 1)
+    yield build
+    waiting = GaugeMetricFamily("kardia_table_available", "1 if the table can be read.", labels=("table",))
+    for name in store.readers:
+        waiting.add_metric((name,), 0 if store.troubles(name) else 1)
+    yield waiting
+    batch = GaugeMetricFamily("kardia_batch_id", "The batch that answers rest on; -1 before the first.")
+    batch.add_metric((), store.current.batch_id)
+    yield batch
+    yield from _feed(store, clusters)
+
+
+def _feed(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
+    of_cluster = ("cluster",)
+    reached = GaugeMetricFamily(
+        "kardia_complete_as_of_seconds", "Instant up to which everything is in the tables.", labels=of_cluster
+    )
+    age = GaugeMetricFamily(
+        "kardia_feed_age_seconds", "Wall clock minus kardia_complete_as_of_seconds.", labels=of_cluster
+    )
+    stale = GaugeMetricFamily("kardia_feed_stale", "1 if the age is beyond the bound.", labels=of_cluster)
+    source_age = GaugeMetricFamily(
+        "kardia_source_age_seconds",
+        "Wall clock minus the instant up to which a source has been read; retired sources have none.",
+        labels=("cluster", "source"),
+    )
+    ledger = CounterMetricFamily(
+        "kardia_ledger", "What was counted on the way into the tables.", labels=("cluster", "what")
+    )
+    for cluster in clusters:
+        freshness, labels = store.freshness(cluster), (cluster.cluster_id,)
+        if freshness.complete_as_of_ms is not None and freshness.age_ms is not None:
+            reached.add_metric(labels, freshness.complete_as_of_ms / 1000)
+            age.add_metric(labels, freshness.age_ms / 1000)
+        stale.add_metric(labels, freshness.stale)
+        for source, at_ms in sorted(cluster.reach.live_sources().items()):
+            source_age.add_metric((*labels, source), max(0, freshness.now_ms - at_ms) / 1000)
+        for what in LEDGER:
+            ledger.add_metric((*labels, what), cluster.reach.ledger[what])
+    yield from (reached, age, stale, source_age, ledger)

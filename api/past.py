@@ -1,0 +1,124 @@
+"""A group as it was at an instant, as far as it was known at another: rows of the files, folded by the current view.
+
+Time has two faces. `at_ms` is when it was so on the broker; `known_at_ms` is how late evidence may be that counts.
+Without it everything that is known today counts, so the past is told as it was. With it only rows that had been settled
+by then count, so it is told as Kardia would have told it then. What ended after the instant is shown as it was: not yet
+ended.
+
+Reads files through `api.archive`; knows no HTTP. The rules about what a row does to a view stay in `api.current`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from api import archive
+from api.current import Current, GroupView
+from api.cursor import Place
+from api.freshness import Freshness
+from api.instants import to_rfc3339
+from api.reader import TableReader
+from api.settings import ApiSettings
+
+NEVER_MS = 1 << 62
+
+
+class Then(NamedTuple):
+    """The instant asked about; `known_at_ms` None lets all evidence count; `batch_id` bounds what is seen."""
+
+    at_ms: int
+    known_at_ms: int | None
+    batch_id: int
+
+    @property
+    def knowledge(self) -> archive.Knowledge:
+        """The bounds on rows that hold for this question."""
+        return archive.Knowledge(self.batch_id, self.known_at_ms)
+
+
+def group_at(
+    readers: Mapping[str, TableReader], settings: ApiSettings, cluster_id: str, group_id: str, shard: int, then: Then
+) -> GroupView:
+    """The group as it stood at the instant; a group without rows by then is Unknown and has no members."""
+    about, rows_max, at_ms = (cluster_id, group_id), settings.rows_read_max, then.at_ms
+    latest = archive.Window(None, at_ms + 1, 1, True, Place(then.batch_id, ()), then.known_at_ms)
+    began = archive.rebalances(readers["rebalances"], *about, latest, rows_max).rows
+    said = archive.Window(None, at_ms + 1, rows_max, True, Place(then.batch_id, ()), then.known_at_ms)
+    predicted = archive.predictions(readers["predictions"], *about, said, rows_max).rows
+    found: dict[str, list[Any]] = {
+        "transitions": archive.transitions(readers["transitions"], *about, latest, "group").rows,
+        "members": [
+            as_of(row, at_ms)
+            for row in archive.lives_until(readers["members"], *about, then.knowledge, at_ms, rows_max)
+            if row.ended_at_ms is None or row.ended_at_ms > at_ms
+        ],
+        "rebalances": [as_of(row, at_ms) for row in began],
+        "predictions": [
+            as_of(row, at_ms) for row in predicted if row.outcome == "open" or (row.outcome_at_ms or 0) > at_ms
+        ],
+    }
+    joined_at_ms = {row.member_id: row.joined_at_ms for row in found["members"]}
+    sampled = archive.health_at(readers["health"], *about, then.knowledge, at_ms, settings.health_lookback_ms, rows_max)
+    # One member id may have had several lives; a row from before this one began is about another.
+    found["health"] = [row for row in sampled if row.at_ms >= joined_at_ms.get(row.member_id, NEVER_MS)]
+    view = Current(settings)
+    view.fold(found, then.batch_id)
+    cluster = view.clusters.get(cluster_id)
+    group = cluster.groups.get(group_id) if cluster is not None else None
+    return GroupView(cluster_id, group_id, shard) if group is None else group
+
+
+def as_of(row: Any, at_ms: int) -> Any:
+    """A row of `members`, `rebalances` or `predictions` without what came after the instant."""
+    later: dict[str, Any] = {}
+    if hasattr(row, "ended_at_ms"):
+        if row.ended_at_ms is not None and row.ended_at_ms > at_ms:
+            later = {"ended_at_ms": None, "end_cause": None, "end_reason": None}
+    elif hasattr(row, "stragglers"):
+        later = _rebalance_as_of(row, at_ms)
+    elif row.outcome != "open" and (row.outcome_at_ms or 0) > at_ms:
+        later = {"outcome": "open", "outcome_at_ms": None, "lead_ms": None, "error_ms": None}
+    return row._replace(**later) if later else row
+
+
+def _rebalance_as_of(row: Any, at_ms: int) -> dict[str, Any]:
+    later: dict[str, Any] = {}
+    if row.completed_at_ms is not None and row.completed_at_ms > at_ms:
+        lasted_ms = at_ms - row.started_at_ms
+        later |= {"completed_at_ms": None, "member_seconds_lost": None}
+        later["stragglers"] = [_straggler_as_of(entry, lasted_ms) for entry in row.stragglers or ()]
+    if row.joined_at_ms is not None and row.joined_at_ms > at_ms:
+        later |= {"joined_at_ms": None, "generation_after": None, "members_after": None}
+        later |= {"leader_member_id": None, "protocol_name": None}
+    return later
+
+
+def _straggler_as_of(entry: dict[str, Any], lasted_ms: int) -> dict[str, Any]:
+    waited_ms = entry["waited_ms"]
+    if waited_ms is None or waited_ms <= lasted_ms:
+        return entry
+    return {**entry, "waited_ms": lasted_ms, "joined": False}
+
+
+def freshness_at(now: Freshness, then: Then) -> Freshness:
+    """Freshness by which countdowns of an answer about the past are told: its present is the instant asked about.
+
+    An instant that the tables cover is never stale, however long ago it is. What Kardia knew at `known_at_ms` covered
+    no more than that instant.
+    """
+    reached_ms = now.complete_as_of_ms
+    if reached_ms is not None and then.known_at_ms is not None:
+        reached_ms = min(reached_ms, then.known_at_ms)
+    return Freshness(reached_ms, then.at_ms, now.stale_after_ms, then.batch_id)
+
+
+def asked(then: Then | None) -> dict[str, Any]:
+    """The instants of a question as its answer repeats them; null where the present was asked about."""
+    at_ms, known_at_ms = (None, None) if then is None else (then.at_ms, then.known_at_ms)
+    return {
+        "at_ms": at_ms,
+        "at": to_rfc3339(at_ms),
+        "known_at_ms": known_at_ms,
+        "known_at": to_rfc3339(known_at_ms),
+    }

@@ -1,0 +1,248 @@
+"""Shapes of answers that are put together from several tables: differences, dangers, incident reports.
+
+As in `api.models`: for OpenAPI and the tests, not in the way of a request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from api.incident import SETTINGS
+from api.models import Eviction, Fresh, Health, Member, PastPrediction, Rebalance
+from api.shapes import Answer, columns, many, shape
+from kardia.lint import RULES
+
+
+class Changed(Answer):
+    """A value that is another one now."""
+
+    name: str
+    before: str | int | None
+    after: str | int | None
+
+
+class GroupDifference(Answer):
+    """What differs about the group itself."""
+
+    href: str
+    cluster_id: str
+    group_id: str
+    changed: list[Changed]
+    members_before: int
+    members_after: int
+
+
+class MemberDifference(Answer):
+    """What differs about a member that was there at both instants."""
+
+    href: str
+    member_id: str
+    changed: list[Changed]
+
+
+_ENDS: dict[str, Any] = {
+    "from_ms": (int, ...),
+    "from": (str | None, ...),
+    "to_ms": (int, ...),
+    "to": (str | None, ...),
+}
+
+Difference = shape(
+    "Difference",
+    Fresh,
+    _ENDS
+    | {
+        "known_at_ms": (int | None, ...),
+        "known_at": (str | None, ...),
+        "group": (GroupDifference, ...),
+        "came": many(Member),
+        "went": many(Eviction),
+        "came_and_went": many(Eviction),
+        "changed": many(MemberDifference),
+        "rebalances": many(Rebalance),
+        "left_off": (dict[str, int], Field(description="entries beyond `limit`, per list")),
+    },
+    "What differs between a group at two instants, and what happened in between.",
+)
+
+
+class NextEviction(Answer):
+    """A deadline of a present member."""
+
+    href: str
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    kind: str = Field(description="session, poll or rebalance: which timeout it is")
+    deadline_at_ms: int
+    deadline_at: str | None
+    remaining_ms: int | None = Field(description="null while the feed is stale; below 0 the outcome is not known yet")
+    status: str
+    certainty: str
+    health_at_ms: int
+    health_at: str | None
+    predicted: bool = Field(description="whether an eviction is predicted, or this is just the next deadline")
+
+
+class NextEvictions(Fresh):
+    """Deadlines of a cluster that come first; most of them will be renewed in time."""
+
+    next_evictions: list[NextEviction]
+    unknown_members: int = Field(description="present members whose deadlines are not known, so they are not listed")
+
+
+class WaitedFor(Answer):
+    """A member that a rebalance waits for, as far as that can be seen."""
+
+    href: str
+    member_id: str
+    client_id: str | None
+    shown_by: str
+
+
+class OpenRebalance(Answer):
+    """A rebalance that is under way."""
+
+    href: str
+    group_id: str
+    state: str
+    since_at_ms: int
+    since_at: str | None
+    lasting_ms: int | None
+    trigger: str | None = Field(description="null while it cannot be known: its JoinGroup is not answered yet")
+    certainty: str
+    waits_for: list[WaitedFor] = Field(description="those that can be seen; there may be others")
+    ends_at_latest_at_ms: int | None = Field(description="of this phase; null if a timeout is not known")
+    ends_at_latest_at: str | None
+
+
+class OpenRebalances(Fresh):
+    """Groups of a cluster that rebalance, the longest first."""
+
+    open_rebalances: list[OpenRebalance]
+    left_off: int
+
+
+class GroupOf(Answer):
+    """Which group a report is about."""
+
+    href: str
+    cluster_id: str
+    group_id: str
+
+
+class Evidence(Answer):
+    """What a sentence rests on."""
+
+    table: str
+    seq: int | None
+    shown_by: str
+    source: str | None
+    start: int | None
+    end: int | None
+    event: str | None
+    client_id: str | None
+    logged_at_ms: float | None
+
+
+class Sentence(Answer):
+    """One thing that happened, in words; ids in it are quoted and escaped where they are not plain."""
+
+    at_ms: int
+    at: str
+    kind: str
+    text: str
+    certainty: str
+    member_ids: list[str]
+    evidence: list[Evidence]
+
+
+class Causes(Answer):
+    """How often each trigger and each cause of an end occurred, the most frequent first."""
+
+    triggers: dict[str, int]
+    ends: dict[str, int]
+
+
+class Finding(Answer):
+    """Something about the settings that is worth changing."""
+
+    rule: str = Field(json_schema_extra={"enum": [rule.name for rule in RULES]})
+    severity: str
+    text: str
+    advice: str
+    certainty: str
+    member_ids: list[str]
+
+
+Settings = shape("Settings", Answer, columns("members", SETTINGS), "Who a member was, and its timeouts in force.")
+
+Incident = shape(
+    "Incident",
+    Fresh,
+    _ENDS
+    | {
+        "known_at_ms": (int | None, ...),
+        "known_at": (str | None, ...),
+        "group": (GroupOf, ...),
+        "timeline": many(Sentence),
+        "causes": (Causes, ...),
+        "evictions": many(Eviction),
+        "rebalances": many(Rebalance),
+        "predictions": many(PastPrediction),
+        "deadlines": many(Health),
+        "settings": many(Settings),
+        "lint": many(Finding),
+        "left_off": (dict[str, int], Field(description="earlier entries beyond `limit`, per list")),
+    },
+    "What happened to a group in a stretch of time, and what is odd about its settings.",
+)
+
+
+class BurrowRequest(Answer):
+    """What was asked, as Burrow repeats it."""
+
+    url: str
+    host: str
+
+
+class BurrowAnswer(Answer):
+    """What all answers of Burrow have."""
+
+    error: bool
+    message: str
+    request: BurrowRequest
+
+
+class BurrowClusters(BurrowAnswer):
+    """Burrow's list of clusters."""
+
+    clusters: list[str]
+
+
+class BurrowConsumers(BurrowAnswer):
+    """Burrow's list of groups."""
+
+    consumers: list[str]
+
+
+class BurrowGroup(Answer):
+    """Burrow's status of a group, filled with what Kardia knows."""
+
+    cluster: str
+    group: str
+    status: str = Field(json_schema_extra={"enum": ["NOTFOUND", "OK", "WARN", "ERR"]})
+    complete: float = Field(description="share of the members about whom enough is known")
+    partitions: list[str] = Field(description="always empty")
+    partition_count: int = Field(description="always 0")
+    maxlag: None = Field(description="always null: offsets are not read")
+    totallag: None = Field(description="always null: offsets are not read")
+
+
+class BurrowStatus(BurrowAnswer):
+    """Burrow's answer about a group."""
+
+    status: BurrowGroup

@@ -1,0 +1,86 @@
+"""What Burrow's HTTP API has and Kardia can answer, read-only, under its paths; all else says that it is not here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Path, Request
+from starlette.responses import Response
+
+from api import burrow, report_models
+from api.asking import router_of
+from api.desk import DeskOf
+from api.errors import ApiError, NotFound, ParameterRefused
+from api.ids import from_segment
+from api.names import ClusterId
+
+router = router_of("burrow", prefix="/v3/kafka")
+
+NEEDS = ("transitions", "members", "health")
+
+
+def _reply(request: Request, message: str, code: int = 200, **members: Any) -> Response:
+    body = burrow.answer(request.url.path, message, error=code not in (200, 404) or not members, **members)
+    return Response(orjson.dumps(body), code, media_type="application/json")
+
+
+def _refused(request: Request, error: ApiError) -> Response:
+    reply = _reply(request, error.detail, error.status)
+    reply.headers.update(error.headers)
+    return reply
+
+
+@router.get("", response_model=report_models.BurrowClusters, summary="Burrow: clusters")
+async def clusters(request: Request, at: DeskOf) -> Response:
+    """Names of all clusters."""
+    try:
+        at.store.require(*NEEDS)
+    except ApiError as error:
+        return _refused(request, error)
+    return _reply(request, "cluster list returned", clusters=sorted(at.store.current.clusters))
+
+
+@router.get("/{cluster}/consumer", response_model=report_models.BurrowConsumers, summary="Burrow: groups of a cluster")
+async def consumers(request: Request, at: DeskOf, cluster_id: ClusterId) -> Response:
+    """Names of all groups of a cluster; Burrow does not page, so there is no bound but the number of groups."""
+    try:
+        at.store.require(*NEEDS)
+        found = sorted(at.store.cluster(cluster_id).groups)
+    except NotFound:
+        return _reply(request, "cluster not found", 404)
+    except ApiError as error:
+        return _refused(request, error)
+    return _reply(request, "consumer list returned", consumers=found)
+
+
+@router.get(
+    "/{cluster}/consumer/{consumer}/status", response_model=report_models.BurrowStatus, summary="Burrow: a group"
+)
+async def status(
+    request: Request,
+    at: DeskOf,
+    cluster_id: ClusterId,
+    consumer: Annotated[str, Path(description="group, as it is or as ~base64url")],
+) -> Response:
+    """Liveness of a group in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
+    under way, or the evidence is missing; OK. Lag is null."""
+    try:
+        group_id = from_segment(consumer)
+    except ValueError as error:
+        raise ParameterRefused("consumer", f"an id that can be read; this one {error}", consumer) from None
+    try:
+        at.store.require(*NEEDS)
+        view = at.store.group(cluster_id, group_id)
+    except NotFound:
+        found = burrow.status(cluster_id, group_id, None)
+        return _reply(request, burrow.MEANING, 404, status=found)
+    except ApiError as error:
+        return _refused(request, error)
+    return _reply(request, burrow.MEANING, status=burrow.status(cluster_id, group_id, view))
+
+
+@router.get("/{rest:path}", include_in_schema=False)
+async def not_here(request: Request) -> Response:
+    """Offsets, lag, topics and configuration: Burrow's, not Kardia's."""
+    return _reply(request, burrow.NOT_HERE, 501)

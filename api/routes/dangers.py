@@ -1,0 +1,44 @@
+"""Across all groups of a cluster: who is next to be evicted, and which rebalances are under way."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from api import dangers, report_models
+from api.asking import Limit, answer, router_of
+from api.desk import DeskOf
+from api.names import ClusterId
+
+router = router_of("dangers")
+
+NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
+
+
+@router.get(
+    "/clusters/{cluster}/next-evictions",
+    response_model=report_models.NextEvictions,
+    summary="Who is next to be evicted, across all groups",
+)
+async def next_evictions(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
+    """The deadlines that come first: session, poll, and rebalance where a member was told to rejoin and has not.
+
+    Most are renewed in time; `predicted` tells those that Kardia does not expect to be. Members whose status is unknown
+    are counted, not listed.
+    """
+    at.store.require(*NEEDS)
+    view = at.store.cluster(cluster_id)
+    freshness = at.store.freshness(view)
+    return answer(freshness, **dangers.next_evictions(view, freshness, limit))
+
+
+@router.get(
+    "/clusters/{cluster}/open-rebalances",
+    response_model=report_models.OpenRebalances,
+    summary="Rebalances under way, across all groups",
+)
+async def open_rebalances(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
+    """Groups that rebalance, the longest first: since when, whom they wait for, until when at the latest."""
+    at.store.require(*NEEDS)
+    view = at.store.cluster(cluster_id)
+    freshness = at.store.freshness(view)
+    return answer(freshness, **dangers.open_rebalances(view, freshness, limit))

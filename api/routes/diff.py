@@ -1,0 +1,73 @@
+"""What differs between a group at two instants, and what happened to it in between."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from starlette.responses import Response
+
+from api import answers, archive, difference, report_models
+from api.asking import Limit, answer, router_of
+from api.cursor import Place
+from api.desk import DeskOf
+from api.instants import to_rfc3339
+from api.names import ClusterId, GroupId
+from api.past import Then, freshness_at, group_at
+from api.times import BothEnds, KnownAtInstant
+
+router = router_of("history")
+
+NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
+
+
+@router.get(
+    "/clusters/{cluster}/groups/{group}/diff",
+    response_model=report_models.Difference,
+    summary="What differs between two instants",
+)
+async def diff(
+    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: BothEnds, known_at_ms: KnownAtInstant, limit: Limit
+) -> Response:
+    """The group at `from` against the group at `to`: state, members that came, went or changed, rebalances between.
+
+    A member that came after `from` and went by `to` is in `came_and_went`. Rebalances are those that began after `from`
+    and by `to`. Each list has at most `limit` entries; `left_off` counts the others.
+    """
+    store = at.store
+    store.require(*NEEDS)
+    view = store.group(cluster_id, group_id)
+    freshness = store.freshness(store.cluster(cluster_id))
+    ends = [Then(at_ms, known_at_ms, store.current.batch_id) for at_ms in times]
+    told = freshness_at(freshness, ends[0]), freshness_at(freshness, ends[1])
+
+    def read() -> tuple[dict[str, Any], list[Any]]:
+        before, after = (
+            group_at(store.readers, store.settings, cluster_id, group_id, view.shard, then) for then in ends
+        )
+        lives = archive.lives_until(
+            store.readers["members"],
+            cluster_id,
+            group_id,
+            ends[1].knowledge,
+            ends[1].at_ms,
+            store.settings.rows_read_max,
+        )
+        rows_max = store.settings.rows_read_max
+        window = archive.Window(times[0] + 1, times[1] + 1, rows_max, False, Place(freshness.batch_id, ()), known_at_ms)
+        begun = archive.rebalances(store.readers["rebalances"], cluster_id, group_id, window, rows_max)
+        return difference.between(before, after, told, lives, limit), begun.rows
+
+    found, begun = await at.read(partial(read))
+    found["rebalances"] = [answers.rebalance(row, told[1]) for row in begun[:limit]]
+    found["left_off"]["rebalances"] = max(0, len(begun) - limit)
+    return answer(
+        freshness,
+        from_ms=times[0],
+        **{"from": to_rfc3339(times[0])},
+        to_ms=times[1],
+        to=to_rfc3339(times[1]),
+        known_at_ms=known_at_ms,
+        known_at=to_rfc3339(known_at_ms),
+        **found,
+    )

@@ -1,0 +1,56 @@
+"""What shapes are made of: a base that allows nothing undescribed, and fields rendered from `kardia.tables`."""
+
+from __future__ import annotations
+
+from types import GenericAlias
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from kardia.tables import STRAGGLER_FIELDS, TABLES, Column
+
+_TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}
+
+
+class Answer(BaseModel):
+    """Base of all shapes: nothing that is not described."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def shape(name: str, base: type[BaseModel], fields: dict[str, Any], meaning: str | None = None) -> Any:
+    """A model whose fields come from data. `Any` for the type checker, which cannot read data."""
+    return create_model(name, __base__=base, __doc__=meaning, **fields)
+
+
+def many(kind: Any) -> Any:
+    """A field that is a list."""
+    return GenericAlias(list, (kind,)), ...
+
+
+Straggler = shape(
+    "Straggler",
+    Answer,
+    {name: (_TYPES[kind] | None, ...) for name, kind in STRAGGLER_FIELDS},
+    "A member that was waited for.",
+)
+
+
+def _field(column: Column) -> dict[str, Any]:
+    if column.type == "stragglers":
+        return {column.name: (many(Straggler)[0], Field(description=column.meaning))}
+    kind = _TYPES[column.type]
+    fields = {column.name: (kind | None if column.nullable else kind, Field(description=column.meaning))}
+    if column.name.endswith("at_ms"):
+        text = f"{column.meaning}; RFC 3339"
+        fields[column.name.removesuffix("_ms")] = (str | None, Field(description=text))
+    return fields
+
+
+def columns(table: str, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Fields for columns of a table, all unless named."""
+    found: dict[str, Any] = {}
+    for column in TABLES[table].columns:
+        if names is None or column.name in names:
+            found |= _field(column)
+    return found

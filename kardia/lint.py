@@ -1,0 +1,223 @@
+"""Settings of a group that invite evictions and needless rebalances: rules as data, rows in, findings out.
+
+Pure; knows what the tables know. `heartbeat.interval.ms` and the list of assignors never leave the client, so the rules
+about them rest on what was seen, and say so by their certainty. A rule that has too little to go by finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kardia.story import words
+
+Row = Mapping[str, Any]
+
+SESSION_MIN_MS = 6_000
+SESSION_MAX_MS = 1_800_000
+"""Kafka's defaults of group.min.session.timeout.ms and group.max.session.timeout.ms (since 2.3 and 3.0)."""
+
+HEARTBEAT_SHARE = 3
+"""Kafka's own advice: heartbeat.interval.ms at most a third of session.timeout.ms, so that two may be lost."""
+
+SAMPLES_MIN = 3
+"""Samples of a member with so long a silence before it is taken for its habit; one may be a slow network."""
+
+
+class Finding(NamedTuple):
+    """Something about the settings that is worth changing, and whose it is."""
+
+    rule: str
+    severity: str
+    """warning: it leads to evictions or endless rebalances; advice: it makes them likelier or harder to understand."""
+    text: str
+    advice: str
+    certainty: str
+    member_ids: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return self._asdict() | {"member_ids": list(self.member_ids)}
+
+
+class Seen(NamedTuple):
+    """What the rules look at: rows of one group and one stretch of time."""
+
+    lives: Sequence[Row]
+    rebalances: Sequence[Row]
+    health: Sequence[Row]
+
+
+Found = tuple[str, tuple[str, ...]]
+"""Sentence and member ids."""
+
+
+class Rule(NamedTuple):
+    """One rule."""
+
+    name: str
+    severity: str
+    certainty: str
+    advice: str
+    look: Callable[[Seen], Iterable[Found]]
+
+
+def lint(lives: Sequence[Row], rebalances: Sequence[Row], health: Sequence[Row]) -> list[Finding]:
+    """Findings about a group, in the order of the rules.
+
+    `lives` and `rebalances` are the standing rows of the stretch looked at, `health` its samples.
+    """
+    seen = Seen(lives, rebalances, health)
+    return [
+        Finding(rule.name, rule.severity, text, rule.advice, rule.certainty, member_ids)
+        for rule in RULES
+        for text, member_ids in rule.look(seen)
+    ]
+
+
+def _heartbeats(seen: Seen) -> Iterable[Found]:
+    # A sample tells how long a member had been silent at an instant; of one silence only the longest counts.
+    silences: dict[str, dict[int, int]] = defaultdict(dict)
+    timeouts: dict[str, int] = {}
+    for row in seen.health:
+        heard_ms, timeout_ms = row["last_heard_at_ms"], row["session_timeout_ms"]
+        if row["status"] != "ok" or row["group_state"] != "Stable" or heard_ms is None or not timeout_ms:
+            continue
+        of_member = silences[row["member_id"]]
+        of_member[heard_ms] = max(of_member.get(heard_ms, 0), row["at_ms"] - heard_ms)
+        timeouts[row["member_id"]] = timeout_ms
+    for member_id, of_member in sorted(silences.items()):
+        third_ms = timeouts[member_id] / HEARTBEAT_SHARE
+        long = [silent_ms for silent_ms in of_member.values() if silent_ms > third_ms]
+        if len(long) >= SAMPLES_MIN and 2 * len(long) >= len(of_member):
+            yield (
+                f"{words.name(member_id)} was silent for up to {words.span(max(long))} while all was well; a third of "
+                f"its session timeout is {words.span(third_ms)}.",
+                (member_id,),
+            )
+
+
+def _assignors(seen: Seen) -> Iterable[Found]:
+    chosen = Counter(row["protocol_name"] for row in seen.rebalances if row["protocol_name"])
+    if len(chosen) > 1:
+        names = words.listing([f"{words.name(name)} ({words.count(times, 'time')})" for name, times in chosen.items()])
+        yield f"Rebalances chose different assignors: {names}.", ()
+
+
+def _bounds(seen: Seen) -> Iterable[Found]:
+    outside = [
+        life
+        for life in seen.lives
+        if life["session_timeout_ms"] is not None and not SESSION_MIN_MS <= life["session_timeout_ms"] <= SESSION_MAX_MS
+    ]
+    for timeout_ms in sorted({life["session_timeout_ms"] for life in outside}):
+        who = _ids(life for life in outside if life["session_timeout_ms"] == timeout_ms)
+        yield (
+            f"A session timeout of {words.span(timeout_ms)} is outside the default bounds of a broker, "
+            f"{words.span(SESSION_MIN_MS)} to {words.span(SESSION_MAX_MS)}: {_who(who)}.",
+            who,
+        )
+
+
+def _different(column: str, noun: str) -> Callable[[Seen], Iterable[Found]]:
+    def look(seen: Seen) -> Iterable[Found]:
+        by_value: dict[int, list[Row]] = defaultdict(list)
+        for life in seen.lives:
+            if life[column] is not None and life["protocol"] == "classic":
+                by_value[life[column]].append(life)
+        if len(by_value) > 1:
+            parts = [f"{words.span(value)} ({_who(_ids(lives))})" for value, lives in sorted(by_value.items())]
+            yield f"Members have different {noun}s: {words.listing(parts)}.", _ids(seen.lives)
+
+    return look
+
+
+def _static_ids(seen: Seen) -> Iterable[Found]:
+    by_static: dict[str, list[Row]] = defaultdict(list)
+    for life in seen.lives:
+        if life["group_instance_id"]:
+            by_static[life["group_instance_id"]].append(life)
+    for static_id, lives in sorted(by_static.items()):
+        fenced = [life for life in lives if life["end_cause"] == "fenced"]
+        taken = [life for life in lives if life["end_cause"] == "static_replaced"]
+        hosts = {life["client_host"] for life in lives if life["client_host"]}
+        # Taken over once is a restart; twice within one stretch, from two hosts, is two that fight for it.
+        if fenced or (len(taken) > 1 and len(hosts) > 1):
+            times = words.count(len(fenced) + len(taken), "time")
+            yield f"The static id {words.name(static_id)} was taken over {times}: {_who(_ids(lives))}.", _ids(lives)
+
+
+def _poll_below_session(seen: Seen) -> Iterable[Found]:
+    short = _ids(
+        life
+        for life in seen.lives
+        if life["session_timeout_ms"] is not None
+        and life["rebalance_timeout_ms"] is not None
+        and life["rebalance_timeout_ms"] < life["session_timeout_ms"]
+    )
+    if short:
+        yield f"The poll interval is shorter than the session timeout: {_who(short)}.", short
+
+
+def _ids(lives: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(life["member_id"] for life in lives))
+
+
+def _who(member_ids: Sequence[str]) -> str:
+    return words.listing([words.name(member_id) for member_id in member_ids], 5)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "duplicate_static_id",
+        "warning",
+        "inferred",
+        "Give every process a group.instance.id of its own; two with one id throw each other out.",
+        _static_ids,
+    ),
+    Rule(
+        "heartbeat_above_third",
+        "warning",
+        "inferred",
+        "Set heartbeat.interval.ms to at most a third of session.timeout.ms, so that two heartbeats may be lost.",
+        _heartbeats,
+    ),
+    Rule(
+        "session_outside_bounds",
+        "warning",
+        "exact",
+        "Choose a session timeout inside group.min.session.timeout.ms and group.max.session.timeout.ms; this one works "
+        "only while the brokers' own bounds differ from the defaults.",
+        _bounds,
+    ),
+    Rule(
+        "mixed_assignors",
+        "warning",
+        "inferred",
+        "Give all members the same partition.assignment.strategy; finish a rolling change of it.",
+        _assignors,
+    ),
+    Rule(
+        "different_session_timeouts",
+        "advice",
+        "exact",
+        "Give all members of a group the same session.timeout.ms, or evictions come at different speeds.",
+        _different("session_timeout_ms", "session timeout"),
+    ),
+    Rule(
+        "different_rebalance_timeouts",
+        "advice",
+        "exact",
+        "Give all members of a group the same max.poll.interval.ms: a rebalance waits as long as the longest allows.",
+        _different("rebalance_timeout_ms", "rebalance timeout"),
+    ),
+    Rule(
+        "poll_below_session",
+        "advice",
+        "exact",
+        "Raise max.poll.interval.ms above session.timeout.ms: as it is, slow work is punished before a crash is seen.",
+        _poll_below_session,
+    ),
+)
+"""All rules, the gravest first."""

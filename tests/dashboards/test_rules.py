@@ -1,0 +1,218 @@
+"""Every alert on series of replayed histories: when it fires, and that it does not fire before, after, or for others.
+
+The series are what `/metrics` gave while a history was replayed into tables second by second (`tests.support.served`);
+nothing of them is invented. Where no recorded story has the fault, a golden trace has it, with which Kafka's own
+classes agree. The instants are those of the truth beside each history (`expect.json`, the trace), not of what Kardia
+said. Bounds to the second and names that need quoting: `dashboards/prometheus/kardia.rules.test.yml`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from dashboards import rules
+from dashboards.generate import HERE
+from kardia.trace.clients import GROUP
+from tests.golden.log import START_AT_MS
+from tests.support.served import Batch, as_promtool, recorded, story_batches, trace_batches
+from tests.support.stories import Story
+
+NAMES = frozenset(name for alert in rules.ALERTS for name in re.findall(r"\bkardia_\w+", alert.expr))
+
+TRACE_GROUP = GROUP
+
+
+class Case(NamedTuple):
+    """A history, and of one alert the instants at which it must fire and must not, in ms on the broker's clock."""
+
+    alert: str
+    history: str
+    labels: dict[str, str]
+    firing_at_ms: tuple[int, ...]
+    silent_at_ms: tuple[int, ...]
+    blind: tuple[int, int] | None = None
+    gap_at: int | None = None
+
+
+def eviction(story: str, place: int = 0) -> int:
+    """Instant of an eviction in the broker's own words."""
+    return int(Story(story).expect["evictions"][place]["t"])
+
+
+def leave(story: str, place: int = 0) -> int:
+    """Instant of a leave in the broker's own words."""
+    return int(Story(story).expect["leaves"][place]["t"])
+
+
+def trace_ms(*seconds: float) -> tuple[int, ...]:
+    """Instants of a trace."""
+    return tuple(START_AT_MS + int(second * 1_000) for second in seconds)
+
+
+def start_of(story: str) -> int:
+    """Instant of the first rebalance of a story."""
+    return int(Story(story).expect["start_ms"])
+
+
+KILL, STOPPED, SLOW_POLL, SLOW_JOIN = "c01_kill-4.1.2", "c02_sigstop-3.9.2", "c04_mpi-3.9.2", "c10_slow-3.9.2"
+STATIC = "c06_static-3.9.2"
+G01, G02, G04, G04S, G06, G10 = ({"group": name} for name in ("g01", "g02", "g04", "g04s", "g06", "g10"))
+TRACED = {"group": TRACE_GROUP}
+
+
+CASES = (
+    Case(
+        "KafkaGroupSessionTimeoutImminent",
+        KILL,
+        G01,
+        (eviction(KILL) - 2_000, eviction(KILL) + 2_000, eviction(KILL, 1) - 1_000),
+        (eviction(KILL) - 9_000,),
+    ),
+    Case(
+        "KafkaGroupSessionTimeoutImminent",
+        STOPPED,
+        G02,
+        (eviction(STOPPED) - 1_000, eviction(STOPPED, 1) - 1_000),
+        (start_of(STOPPED) + 9_000,),
+    ),
+    Case(
+        "KafkaGroupPollTimeoutImminent",
+        SLOW_POLL,
+        G04,
+        (leave(SLOW_POLL) - 2_000,),
+        (start_of(SLOW_POLL) + 6_000,),
+    ),
+    Case(
+        "KafkaGroupZombieMember",
+        SLOW_POLL,
+        G04S,
+        (eviction(SLOW_POLL) - 2_000, eviction(SLOW_POLL) + 2_000),
+        (eviction(SLOW_POLL) - 10_000,),
+    ),
+    Case(
+        "KafkaGroupZombieMember",
+        "kip62-rebalance-timeout",
+        TRACED,
+        trace_ms(30, 39),
+        trace_ms(9, 20),
+    ),
+    Case("KafkaGroupRebalanceStuck", "kip62-rebalance-timeout", TRACED, trace_ms(35, 39), trace_ms(11, 20, 42)),
+    Case("KafkaGroupPendingMemberBlocks", "rule-05-ids-that-are-never-used", TRACED, trace_ms(17), trace_ms(9, 11, 20)),
+    Case(
+        "KafkaGroupRebalanceStorm",
+        SLOW_POLL,
+        G04,
+        (leave(SLOW_POLL, 1) + 8_000,),
+        (leave(SLOW_POLL) - 2_000, leave(SLOW_POLL) + 3_000),
+    ),
+    Case("KafkaGroupStaticMemberFenced", "static-3-fenced", TRACED, trace_ms(14, 20), trace_ms(9, 10)),
+    Case(
+        "KafkaGroupEvictions",
+        STOPPED,
+        G02,
+        (eviction(STOPPED, 1) + 6_000,),
+        (eviction(STOPPED) + 3_000, eviction(STOPPED, 1) - 2_000),
+    ),
+    Case(
+        "KardiaPredictionsUnreliable",
+        SLOW_POLL,
+        {"kind": "poll"},
+        (leave(SLOW_POLL, 1) - 1_000,),
+        (leave(SLOW_POLL) - 2_000,),
+    ),
+    Case(
+        "KardiaLogGap",
+        KILL,
+        {},
+        (start_of(KILL) + 20_000,),
+        (start_of(KILL) + 3_000,),
+        gap_at=40,
+    ),
+)
+"""Of each alert at least one history, with instants at which it fires and at which it does not."""
+
+BLIND = Case("KardiaSourceStalled", KILL, {}, (), (), blind=(36, 70))
+"""The collector reads nothing for the last half of the story, and a member is killed meanwhile."""
+
+QUIET = ("KafkaGroupPendingMemberBlocks", "KafkaGroupStaticMemberFenced", "KardiaLogGap", "KardiaSourceStalled")
+"""What must not fire in any of the recorded stories: nothing of the kind was done in them."""
+
+
+def batches(case: Case) -> Iterator[Batch]:
+    """The history of a case."""
+    if case.history.endswith((".1", ".2", ".0")):
+        return story_batches(case.history, case.blind, case.gap_at)
+    return trace_batches(case.history)
+
+
+def played(case: Case, root: Path) -> tuple[int, int, list[dict[str, str]]]:
+    """(first instant, number of steps, series) of the history of a case."""
+    begin_ms, series = recorded(batches(case), root / "tables", NAMES)
+    return begin_ms, max(map(len, series.values())), as_promtool(series)
+
+
+def alerts(name: str, labels: dict[str, str], at_s: int, firing: bool) -> dict[str, object]:
+    """A test of promtool: whether an alert fires for these labels at an instant."""
+    wanted = {"alertname": name, "alertstate": "firing", "cluster": "test"} | labels
+    selector = ",".join(f'{label}="{value}"' for label, value in wanted.items())
+    return {
+        "expr": f"count(ALERTS{{{selector}}})",
+        "eval_time": f"{at_s}s",
+        "exp_samples": [{"labels": "{}", "value": 1}] if firing else [],
+    }
+
+
+def check(tmp_path: Path, series: list[dict[str, str]], expected: list[dict[str, object]]) -> None:
+    """Have promtool play the rules over series."""
+    program = shutil.which("promtool")
+    assert program is not None
+    test = {"interval": "1s", "input_series": series, "promql_expr_test": expected}
+    content = {
+        "rule_files": [str(HERE / "prometheus" / "kardia.rules.yml")],
+        "evaluation_interval": "1s",
+        "tests": [test],
+    }
+    path = tmp_path / "played.test.yml"
+    path.write_text(yaml.safe_dump(content, allow_unicode=True))
+    done = subprocess.run([program, "test", "rules", path], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.needs_promtool
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.alert}-{case.history}")
+def test_an_alert_fires_when_its_fault_is_there_and_only_then(case: Case, tmp_path: Path) -> None:
+    begin_ms, steps, series = played(case, tmp_path)
+    expected = []
+    for firing, instants in ((True, case.firing_at_ms), (False, case.silent_at_ms)):
+        for at_ms in instants:
+            at_s = -(-(at_ms - begin_ms) // 1_000)
+            assert 0 <= at_s < steps, f"{at_s} s is outside the history of {steps} s"
+            expected.append(alerts(case.alert, case.labels, at_s, firing))
+    if case.history in (KILL, STOPPED, SLOW_POLL) and case.gap_at is None:
+        expected += [alerts(name, {}, steps - 1, False) for name in QUIET]
+    check(tmp_path, series, expected)
+
+
+@pytest.mark.needs_promtool
+def test_while_the_collector_stands_still_the_feed_is_accused_and_not_the_members(tmp_path: Path) -> None:
+    _, steps, series = played(BLIND, tmp_path)
+    expected = [alerts("KafkaGroupSessionTimeoutImminent", {}, at_s, False) for at_s in range(46, steps - 2)]
+    sources = [one for one in series if one["series"].startswith("kardia_source_age_seconds")]
+    at_s = 36 + 15 + 6
+    expected += [alerts("KardiaSourceStalled", {}, 36 + 14, False)]
+    stalled = alerts("KardiaSourceStalled", {}, at_s, True)
+    stalled["exp_samples"] = [{"labels": "{}", "value": len(sources)}]
+    check(tmp_path, series, [*expected, stalled])
+
+
+def test_every_alert_about_groups_and_logs_has_a_history() -> None:
+    told = {case.alert for case in (*CASES, BLIND)}
+    assert {alert.name for alert in rules.ALERTS} - told == {"KardiaFeedStale", "KardiaTableUnavailable"}
