@@ -221,6 +221,11 @@ HEALTH = Table(
         ),
         _l("awaited_since_at_ms", "a rebalance under way waits for it since then; null where it may be waiting itself"),
         _l("awaited_until_at_ms", "the rebalance goes on without it then, at the latest; null if that is not known"),
+        _s(
+            "polling",
+            "polls, stalled (its heartbeats go on and what it should take is not taken) or unknown: what its library "
+            "and its topics do not show",
+        ),
     ),
 )
 

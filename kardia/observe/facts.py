@@ -107,6 +107,10 @@ class Facts:
             if not found:
                 del self.clients[key]
 
+    def is_alone(self, group: Group, member: Member) -> bool:
+        """Whether no other member has its client.id and address: then what they fetch is told apart."""
+        return len(self.clients.get((group.shard, member.client_id, member.client_host), ())) <= 1
+
     # --- timers
 
     def schedule(self, group: Group, due: float, kind: str, key: str) -> None:

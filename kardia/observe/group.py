@@ -55,6 +55,8 @@ class Member:
     polled_at: float = NEVER
     poll_evidence: str = "none"
     poll_error_ms: float = 0.0
+    last_commit_at: float = NEVER
+    """Arrival of its last commit, also of one that brought nothing new."""
     committed_at: float = NEVER
     commit_mark: int = -1
     """Sum of the last committed offsets: changed means advanced."""

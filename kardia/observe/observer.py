@@ -16,7 +16,7 @@ from typing import Any
 from kardia.events import Event, Kind
 from kardia.model.sessions import Coordinator
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, expiry, phases, quiet, rebalance, records, requests, rows, timeouts
+from kardia.observe import application, deadlines, expiry, phases, quiet, rebalance, records, requests, rows, timeouts
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.intake import COUNTS, Intake, Stream, effect_at
@@ -290,7 +290,10 @@ class Observer(Intake):
                     status, certainty, reasons = rows.status_of(group, member, clock)
                     member.health_at = clock
                     known_at = rows.instant(max(clock, group.known_at))
-                    health.append(rows.health_row(cluster, group, member, clock, known_at, certainty, status, reasons))
+                    polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
+                    health.append(
+                        rows.health_row(cluster, group, member, clock, known_at, certainty, status, reasons, polls)
+                    )
 
     def _tell_progress(self) -> None:
         late, divergences, not_modelled = self.late, self.divergences, self.not_modelled

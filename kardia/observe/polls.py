@@ -62,6 +62,7 @@ def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> No
         mark = sum(entry[2] for entry in detail.get("offsets", ()) if entry[2] > 0)
     advanced = mark != member.commit_mark
     arrived_at = event.arrived_at_ms
+    member.last_commit_at = max(member.last_commit_at, arrived_at)
     if "commit" in library.polled_by:
         polled(observer, group, member, "commit", arrived_at, 0.0)
     elif library.consumed_by_commit and advanced:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
+from kardia.observe.application import UNKNOWN
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.waiting import awaited
 from kardia.tables import Row
@@ -160,6 +161,7 @@ def health_row(
     certainty: str,
     status: str,
     reasons: list[str],
+    polling: str = UNKNOWN,
 ) -> Row:
     """Row of `health`."""
     interval = poll_interval(member)
@@ -191,6 +193,7 @@ def health_row(
         abandoned(group),
         known(since),
         known(until),
+        polling,
     )
 
 

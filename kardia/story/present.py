@@ -171,6 +171,8 @@ def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
             f"is over at {words.clock(row['poll_deadline_at_ms'], base_ms)} unless it polls "
             f"({_left(row['poll_deadline_at_ms'] - base_ms)}{interval})"
         )
+    if row.get("polling") == "stalled":
+        parts.append("its heartbeats go on, but its application takes nothing: it does not poll")
     known = "; ".join(parts) or "no deadline is known"
     reasons = [words.quoted(reason) for reason in row["reasons"] or ()]
     status = "" if row["status"] == "ok" else f" Status {words.name(row['status'])}: {words.listing(reasons)}."

@@ -178,3 +178,35 @@ def test_no_poll_is_claimed_while_the_application_stalls(name: str) -> None:
             if library != "confluent-kafka-python":
                 assert abs(row["last_poll_at_ms"] - stall["last_poll_end"]) <= 1_000, row
                 assert row["poll_evidence"] == "fetch"
+
+
+@pytest.mark.parametrize("name", [name for name in FIRST_LIGHT if Story(name).expect["poll_stalls"]])
+def test_a_zombie_is_called_stalled_only_while_it_stalls(name: str) -> None:
+    """Nobody is called stalled who polls, and nobody is said to poll long into a stall."""
+    rows = [row for row in named("health", live(name)["health"]) if row["group_id"] not in NOISE_GROUPS]
+    stalls = Story(name).expect["poll_stalls"]
+    for row in rows:
+        mine = [stall for stall in stalls if stall["client_id"] == row["client_id"]]
+        inside = [stall for stall in mine if stall["t"] <= row["at_ms"] <= stall["until"] + 1_000]
+        if row["polling"] == "stalled":
+            assert inside, row
+        during = inside and row["at_ms"] < inside[0]["until"] and row["client_id"] != "c18-sa"
+        if row["polling"] == "polls" and during:
+            # A commit trails by up to 5 s, and that the next one fails to come is seen 5 s later.
+            assert row["at_ms"] - inside[0]["t"] <= 2 * 5_500, row
+
+
+def test_zombies_are_found_where_their_library_shows_it() -> None:
+    """Java by its fetches and commits that stop, librdkafka by the commit that fails to come. c03-b is Java without
+    commits of its own: it may work off what it fetched, or have paused."""
+    rows = named("health", live("c03_zombie-3.9.2")["health"])
+    assert {row["client_id"] for row in rows if row["polling"] == "stalled"} == {"c03-a", "c03-c"}
+    (stall,) = (stall for stall in Story("c03_zombie-3.9.2").expect["poll_stalls"] if stall["client_id"] == "c03-b")
+    during = [row for row in rows if row["client_id"] == "c03-b" and stall["t"] + 6_000 < row["at_ms"] < stall["until"]]
+    assert {row["polling"] for row in during} == {"unknown"}
+
+
+def test_the_zombies_of_other_libraries_are_found_where_data_is_left_untaken() -> None:
+    rows = named("health", live("c18_libs-4.1.2")["health"])
+    stalled = {row["client_id"] for row in rows if row["polling"] == "stalled"}
+    assert stalled == {"c18-kp", "c18-ak", "c18-fr"}

@@ -226,3 +226,14 @@ def test_a_rebalance_under_way_says_whom_it_waits_for_and_until_when_at_the_late
     assert "The rebalance waited for b since " in told
     assert f"until {words.clock(T + 70_000, T)} at the latest" in told
     assert "The rebalance waited" not in present.state(known, T + 22_000).text
+
+
+def test_a_zombie_is_called_one_only_where_that_is_known() -> None:
+    for polling, said in (("stalled", True), ("polls", False), ("unknown", False)):
+        known = material(
+            transitions=[transition(1, 0, "Stable")],
+            lives=[life("a", 0)],
+            health=[health("a", 20_000, polling=polling)],
+        )
+        told = present.present(known, T + 20_000, None, live=False)
+        assert any("does not poll" in sentence.text for sentence in told) == said
