@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -163,7 +164,7 @@ MODULES = sorted(name for name, service in SERVICES.items() if "entrypoint" in s
 
 
 def test_all_roles_are_there() -> None:
-    assert [SERVICES[name]["command"][0] for name in VERBS] == VERBS == ["collect", "serve", "stream"]
+    assert [SERVICES[name]["command"][0] for name in VERBS] == VERBS == ["collect", "notify", "serve", "stream"]
     assert MODULES == ["consumer-1", "consumer-2", "consumer-static", "traffic"]
 
 
@@ -207,3 +208,21 @@ def test_prometheus_and_grafana_are_told_what_is_mounted() -> None:
     assert (ROOT / "dashboards" / "json" / Path(home).name).is_file()
     source = yaml.safe_load((ROOT / "compose" / "grafana" / "datasources" / "prometheus.yaml").read_text())
     assert source["datasources"][0]["url"] == "http://prometheus:9090"
+
+
+def test_prometheus_and_the_notifier_tell_the_same_alertmanager() -> None:
+    prometheus = yaml.safe_load((ROOT / "compose" / "prometheus" / "prometheus.yml").read_text())
+    [target] = prometheus["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"]
+    assert target.split(":")[0] in SERVICES
+    assert f"--alertmanager=http://{target}" in SERVICES["notify"]["command"]
+    mount = SERVICES["alertmanager"]["volumes"][0].split(":")[1]
+    assert f"--config.file={mount}" in SERVICES["alertmanager"]["command"]
+
+
+@pytest.mark.needs_alertmanager
+def test_alertmanager_accepts_its_configuration() -> None:
+    program = shutil.which("amtool")
+    assert program
+    checked = ROOT / "compose" / "alertmanager" / "alertmanager.yml"
+    done = subprocess.run([program, "check-config", checked], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
