@@ -21,12 +21,16 @@ def headroom(deadline_at_ms: int | None, timeout_ms: int | None, at_ms: int) -> 
 
 
 def session_headroom(health: Any) -> float | None:
-    """Headroom of the session timeout."""
+    """Headroom of the session timeout; None of a member of whom nothing is known since a gap."""
+    if health.status == "unknown":
+        return None
     return headroom(health.session_deadline_at_ms, health.session_timeout_ms, health.at_ms)
 
 
 def poll_headroom(health: Any) -> float | None:
-    """Headroom of the poll timeout."""
+    """Headroom of the poll timeout; None of a member of whom nothing is known since a gap."""
+    if health.status == "unknown":
+        return None
     return headroom(health.poll_deadline_at_ms, poll_interval_ms(health), health.at_ms)
 
 
@@ -63,3 +67,8 @@ def zombies(view: GroupView) -> list[Any]:
         if (session_headroom(health) or 0) > 0
         and ((member_id, "rebalance") in view.predictions or poll_headroom(health) == 0)
     ]
+
+
+def endangered(view: GroupView) -> list[Any]:
+    """Open predictions that are worth an alert: one that is provisional yet may be a heartbeat that is only late."""
+    return [row for row in view.predictions.values() if row.certainty != "provisional"]

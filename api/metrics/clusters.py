@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 
 from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
-from api.deadlines import HEADROOM_OF
+from api.deadlines import HEADROOM_OF, endangered
 from api.distribution import Distribution
 from kardia.tables import OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
 
@@ -61,7 +61,9 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
         labels=("cluster", "kind", "threshold"),
     )
     imminent = GaugeMetricFamily(
-        "kardia_timeout_imminent_members", "Members with an open prediction.", labels=("cluster", "kind")
+        "kardia_timeout_imminent_members",
+        "Members with an open prediction that is not provisional.",
+        labels=("cluster", "kind"),
     )
     without = GaugeMetricFamily(
         "kardia_groups_without_series", "Groups beyond the cap on group labels.", labels=OF_CLUSTER
@@ -74,7 +76,7 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
         for view in views:
             statuses.update(view.statuses())
             lows.update(below(view))
-        kinds = Counter(kind for view in views for _, kind in view.predictions)
+        kinds = Counter(row.kind for view in views for row in endangered(view))
         for state in STATES:
             groups.add_metric((name, state), states[state])
         for status in PRESENT_STATUSES:

@@ -95,7 +95,7 @@ def _deadlines(found: list[Shown]) -> Iterator[Metric]:
     imminent = {
         kind: GaugeMetricFamily(
             f"kardia_group_{kind}_timeout_imminent_members",
-            f"Members of a group with an open prediction of a {kind} timeout.",
+            f"Members of a group with an open prediction of a {kind} timeout that is not provisional.",
             labels=OF_GROUP,
         )
         for kind in PREDICTION_KINDS
@@ -108,7 +108,7 @@ def _deadlines(found: list[Shown]) -> Iterator[Metric]:
                 headroom[kind].add_metric(labels, least)
             for threshold in THRESHOLDS:
                 low.add_metric((*labels, kind, str(threshold)), lows[kind, threshold])
-        kinds = Counter(kind for _, kind in view.predictions)
+        kinds = Counter(row.kind for row in deadlines.endangered(view))
         for kind, family in imminent.items():
             family.add_metric(labels, kinds[kind])
     yield from (*headroom.values(), low, *imminent.values())

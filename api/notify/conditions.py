@@ -150,13 +150,11 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
         return Finding(alert, view.cluster_id, view.group_id, "", f"Group {view.group_id}: {text}", who)
 
     for kind, alert in (("session", "KafkaGroupSessionTimeoutImminent"), ("poll", "KafkaGroupPollTimeoutImminent")):
-        endangered = sorted(
-            (row.deadline_at_ms, member_id) for (member_id, of), row in view.predictions.items() if of == kind
-        )
-        if endangered:
-            left_ms = endangered[0][0] - now_ms
-            text = f"the {kind} timeout of {len(endangered)} member(s) is near, the first in {left_ms / 1_000:.1f} s."
-            yield found(alert, text, [member_id for _, member_id in endangered])
+        near = sorted((row.deadline_at_ms, row.member_id) for row in deadlines.endangered(view) if row.kind == kind)
+        if near:
+            left_ms = near[0][0] - now_ms
+            text = f"the {kind} timeout of {len(near)} member(s) is near, the first in {left_ms / 1_000:.1f} s."
+            yield found(alert, text, [member_id for _, member_id in near])
     zombies = [row.member_id for row in deadlines.zombies(view)]
     if zombies:
         yield found("KafkaGroupZombieMember", f"{len(zombies)} member(s) heartbeat and do no work.", zombies)

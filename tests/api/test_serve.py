@@ -50,9 +50,9 @@ def test_it_answers_on_a_free_port_and_ends_in_order(tables: Tables, told: signa
     tables.batch(0, transition("orders", 1, "Stable"), member("orders", "a"), progress(NOW_MS))
     with served("--tables", str(tables.root), "--port", "0") as (process, url):
         until = time.monotonic() + WAIT_S
-        while httpx.get(f"{url}/readyz", trust_env=False).status_code != 200:
+        while httpx.get(f"{url}/readyz", trust_env=False, timeout=60).status_code != 200:
             assert time.monotonic() < until
-        groups = httpx.get(f"{url}/api/v1/clusters/demo/groups", trust_env=False).json()
+        groups = httpx.get(f"{url}/api/v1/clusters/demo/groups", trust_env=False, timeout=60).json()
         assert [group["group_id"] for group in groups["groups"]] == ["orders"]
         assert groups["freshness"]["stale"], "the story is years old"
         process.send_signal(told)
@@ -106,11 +106,11 @@ def test_with_a_certificate_it_speaks_tls_alone(tables: Tables) -> None:
     with served(*words) as (_, url):
         assert url.startswith("https://")
         trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
-        assert httpx.get(f"{url}/livez", verify=trusting, trust_env=False).text == "ok\n"
+        assert httpx.get(f"{url}/livez", verify=trusting, trust_env=False, timeout=60).text == "ok\n"
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-            httpx.get(f"{url}/livez", verify=ssl.create_default_context(), trust_env=False)
+            httpx.get(f"{url}/livez", verify=ssl.create_default_context(), trust_env=False, timeout=60)
         with pytest.raises(httpx.HTTPError):
-            httpx.get(f"{url.replace('https', 'http')}/livez", trust_env=False)
+            httpx.get(f"{url.replace('https', 'http')}/livez", trust_env=False, timeout=60)
 
 
 def test_a_certificate_that_cannot_be_used_is_refused(tables: Tables, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen
     assert running.poll() is None, text
     url = re.search(r"API and page: (http://\S+)/", text)
     assert url is not None
-    groups = httpx.get(f"{url[1]}/api/v1/clusters/demo/groups")
+    groups = httpx.get(f"{url[1]}/api/v1/clusters/demo/groups", timeout=60)
     assert groups.status_code == 200
     assert "checkout" in groups.text
     family = _family(running.pid)

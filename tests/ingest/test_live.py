@@ -189,7 +189,7 @@ def test_groups_of_a_real_cluster_and_its_capture(kafka: Broker, name: str, tmp_
         wait_until(lambda: any(event.kind == Kind.TICK for event in topic.read()), "a tick of the offsets topic")
         members = [member for event in seen() for member in (event.detail or {}).get("members", ())]
         assert {(member[2], member[3]) for member in members} == {("c-1", "127.0.0.1")}
-        text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
         assert 'kardia_collector_events_total{kind="group_record"}' in text
         consumer.close()
         wait_until(lambda: (seen()[-1].detail or {}).get("members") == [], "the empty group")

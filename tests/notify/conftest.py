@@ -91,7 +91,7 @@ def until(reached: Callable[[], Any], what: str) -> Any:
         try:
             if found := reached():
                 return found
-        except httpx.HTTPError:
+        except (httpx.HTTPError, ValueError):  # not up yet, or up and not ready
             pass
         time.sleep(0.02)
     raise AssertionError(f"{what} never came")
@@ -128,7 +128,7 @@ def alertmanager(received: Received, tmp_path: Path) -> Iterator[str]:
     words += [f"--web.listen-address=127.0.0.1:{port}", "--cluster.listen-address="]
     url = f"http://127.0.0.1:{port}"
     with process(words, tmp_path / "alertmanager.log"):
-        until(lambda: httpx.get(f"{url}/-/ready", trust_env=False).is_success, "Alertmanager")
+        until(lambda: httpx.get(f"{url}/-/ready", trust_env=False, timeout=60).is_success, "Alertmanager")
         yield url
 
 
