@@ -60,7 +60,7 @@ def test_the_stand_in_drops_the_one_option_and_keeps_all_others(tmp_path: Path) 
 def test_the_lock_holds_the_measured_sets_and_no_address() -> None:
     sets = lock.sets()
     assert {name: len(artifacts) for name, artifacts in sets.items()} == {
-        "spark": 10,
+        "spark": 11,
         "broker-4.4.0": 44,
         "broker-3.9.2": 57,
         "coordinator-4.1.2": 21,
@@ -96,7 +96,7 @@ def test_offline_the_files_must_be_the_locked_ones(tmp_path: Path, monkeypatch: 
     changed = tmp_path / here[0].name
     changed.unlink()
     changed.write_bytes(here[0].read_bytes()[:-1] + b"!")
-    with pytest.raises(JvmError, match=rf"lacks 1 of 10 jars of 'spark'.*{here[0].name}"):
+    with pytest.raises(JvmError, match=rf"lacks 1 of 11 jars of 'spark'.*{here[0].name}"):
         jars.ensure("spark")
 
 
@@ -123,7 +123,7 @@ def test_a_repository_that_does_not_answer_gives_the_sentence(
     monkeypatch.setenv(ivy.MIRROR_VARIABLE, f"http://127.0.0.1:{free_ports(1)[0]}/maven")
     with pytest.raises(JvmError, match=rf"could not be fetched; .*{ivy.MIRROR_VARIABLE}.*{jars.OFFLINE_VARIABLE}"):
         jars.ensure("spark", tmp_path)
-    assert "Fetching 10 jars (spark)" in capfd.readouterr().err
+    assert "Fetching 11 jars (spark)" in capfd.readouterr().err
 
 
 @pytest.mark.slow
