@@ -70,5 +70,6 @@ def zombies(view: GroupView) -> list[Any]:
 
 
 def endangered(view: GroupView) -> list[Any]:
-    """Open predictions that are worth an alert: one that is provisional yet may be a heartbeat that is only late."""
-    return [row for row in view.predictions.values() if row.certainty != "provisional"]
+    """Open predictions that are worth an alert. One of a session timeout that is provisional yet is not: a heartbeat
+    may only be late. Of polls, provisional is as much as the requests of some libraries allow."""
+    return [row for row in view.predictions.values() if row.kind != "session" or row.certainty != "provisional"]

@@ -62,7 +62,7 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
     )
     imminent = GaugeMetricFamily(
         "kardia_timeout_imminent_members",
-        "Members with an open prediction that is not provisional.",
+        "Members with an open prediction.",
         labels=("cluster", "kind"),
     )
     without = GaugeMetricFamily(

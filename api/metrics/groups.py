@@ -95,7 +95,7 @@ def _deadlines(found: list[Shown]) -> Iterator[Metric]:
     imminent = {
         kind: GaugeMetricFamily(
             f"kardia_group_{kind}_timeout_imminent_members",
-            f"Members of a group with an open prediction of a {kind} timeout that is not provisional.",
+            f"Members of a group with an open prediction of a {kind} timeout.",
             labels=OF_GROUP,
         )
         for kind in PREDICTION_KINDS
