@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -260,7 +261,11 @@ def test_a_token_is_asked_for_and_taken(tables: Path, tmp_path: Path) -> None:
 
 def test_watch_shows_and_ends_cleanly_with_ctrl_c(tables: Path) -> None:
     words = [sys.executable, "-m", "kardia.command.main", "watch", "--tables", str(tables), "--cluster", "c04"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+    # Tests that a shell runs in the background ignore Ctrl-C, and what they start would inherit that.
+    heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds
+    ) as watching:
         assert watching.stdout is not None
         assert watching.stderr is not None
         first = watching.stdout.readline()
