@@ -18,18 +18,25 @@ from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
 
+WITHIN_MS = 10
+"""Both logs have whole milliseconds, and a timer may fire a few late."""
+
 
 @dataclass(frozen=True)
 class Tolerance:
     """How far an instant may be from the broker's log. A starved machine, whose timers fire late, may need more."""
 
-    instant_ms: int = 10
-    """Both logs have whole milliseconds, and a timer may fire a few late."""
+    instant_ms: int = WITHIN_MS
 
     @property
     def median_ms(self) -> float:
         """For the median of all instants."""
         return self.instant_ms / 5
+
+    @property
+    def late_ms(self) -> int:
+        """For a prediction to be readable after its timeout struck: not at all, unless more than usual is tolerated."""
+        return max(0, self.instant_ms - WITHIN_MS)
 
     @property
     def forming_ms(self) -> int:
@@ -204,7 +211,7 @@ def _lead(evidence: Evidence, fact: Fact, kind: str) -> tuple[int | None, str]:
     first = min(int(row["predicted_at_ms"]) for row in said)
     seen = evidence.seen_at_ms.get((fact.group_id, fact.member_id, kind))
     lead = fact.at_ms - (first if seen is None else max(first, seen))
-    return lead, "" if lead > 0 else f"was predicted {-lead} ms too late"
+    return lead, "" if lead > -evidence.tolerance.late_ms else f"was predicted {-lead} ms too late"
 
 
 def _rebalances(evidence: Evidence) -> Iterable[Line]:

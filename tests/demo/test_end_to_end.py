@@ -16,10 +16,10 @@ import pytest
 from demo import process, server_log
 from demo.tables import Tables
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
-WAIT_S = 240.0
-WITHIN_MS = 2_000
+WAIT_S = 480.0
+WITHIN_MS = 10_000
 """Instants are the demo's to judge, on an idle machine; here it is only asked that nothing is missed or invented."""
 
 
@@ -72,7 +72,7 @@ def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen
     family = _family(running.pid)
     assert len(family) >= 6  # broker, three roles, the JVM of Spark, a consumer
     running.send_signal(signal.SIGTERM)
-    assert running.wait(60) == 0, text
+    assert running.wait(240) == 0, text
     assert "Every fault was reconstructed, none was invented." in text
     for table in ("members", "rebalances", "transitions"):
         assert f"Replayed from the archived logs: {table} equal" in text

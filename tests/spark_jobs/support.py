@@ -95,7 +95,7 @@ def stream_command(bootstrap: str, topic: str, home: Path, *more: str) -> list[s
 
 
 def run_stream(
-    command: Sequence[str], environment: Mapping[str, str] | None = None, timeout_s: float = 180
+    command: Sequence[str], environment: Mapping[str, str] | None = None, timeout_s: float = 500
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end, whatever that is."""
     return subprocess.run(

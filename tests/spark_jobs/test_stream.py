@@ -233,7 +233,7 @@ def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
         return Counter(row["event_id"] for row in rows(tmp_path / "tables", "events")) if there else Counter()
 
     def wait_for(reached: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not reached():
             assert time.monotonic() < deadline
             assert running.poll() is None

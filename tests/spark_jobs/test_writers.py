@@ -47,7 +47,7 @@ def run(kind: str, directory: Path, fault: str = "") -> int:
         cwd=ROOT,
         env={**os.environ, VARIABLE: fault, "PYTHONPATH": str(ROOT)},
         capture_output=True,
-        timeout=240,
+        timeout=600,
         check=False,
     ).returncode
 
