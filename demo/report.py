@@ -44,7 +44,8 @@ def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) 
         f"largest {verdict.max_ms} ms."
     )
     for comparison in comparisons:
-        console.print(comparison.sentence, style="" if comparison.equal else "bold red")
+        style = "bold red" if comparison.fault else "" if comparison.equal else "yellow"
+        console.print(comparison.sentence, style=style)
 
 
 def _cells(line: Line) -> tuple[Text, ...]:

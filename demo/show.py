@@ -89,7 +89,7 @@ def show(options: Options, console: Console) -> bool:
         again = replayed.replay(broker.request_log, offsets, CLUSTER, until_ms, options.directory / "replayed")
         comparisons = replayed.compare(tables, again, until_ms)
         report.show(console, verdict, comparisons)
-        faults = [*verdict.faults, *(c.sentence for c in comparisons if not c.equal)]
+        faults = [*verdict.faults, *(comparison.fault for comparison in comparisons if comparison.fault)]
         if not any(not line.routine for line in verdict.lines):
             faults.append("The broker's log tells of no fault at all, so nothing has been shown.")
         _conclude(console, faults)

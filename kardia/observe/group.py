@@ -222,6 +222,8 @@ class Group:
     """When its broker last answered that it does not lead the group; its next answer shows that it loaded it again."""
     empty_at: float = NEVER
     """Instant of the last record that says the group has no members."""
+    empty_by: str = ""
+    """That record, as evidence."""
     deserted_at: float = NEVER
     """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
     asked_ms: int = -1

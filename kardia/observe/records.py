@@ -27,7 +27,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
     group.protocol_type = str(detail.get("protocol_type") or group.protocol_type)
     entries = detail.get("members") or []
     if not entries:
-        _on_empty_record(observer, group, generation, at)
+        _on_empty_record(observer, group, event, generation, at)
         return
     unknown = group.state == GroupState.UNKNOWN or generation > group.generation
     for member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment in entries:
@@ -61,7 +61,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
             observer.move(group, at, GroupState.STABLE, "group record", "inferred")
 
 
-def _on_empty_record(observer: Facts, group: Group, generation: int, at: float) -> None:
+def _on_empty_record(observer: Facts, group: Group, event: Event, generation: int, at: float) -> None:
     """The record of a group without members: it became empty at this instant, the last ones are gone."""
     if generation == 0 and group.generation <= 0:
         group.whole = True  # the Java coordinator writes it when a group is first heard of: nobody was there before
@@ -79,7 +79,7 @@ def _on_empty_record(observer: Facts, group: Group, generation: int, at: float) 
         group.whole = True
         observer.move(group, at, GroupState.EMPTY, "group record", "exact")
         return
-    group.empty_at = at
+    group.empty_at, group.empty_by = at, f"{event.source}@{event.start}"
     if group.broker:
         observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
     else:
@@ -88,6 +88,7 @@ def _on_empty_record(observer: Facts, group: Group, generation: int, at: float) 
 
 def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     """A moment after the record: the requests and deadlines of the last members have been applied, if there are any."""
+    observer.evidence = group.empty_by
     if group.generation >= generation:
         if group.generation == generation and group.state == GroupState.EMPTY:
             _confirm_last(observer, group)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kardia.events import Kind
-from tests.support.scene import START, Scene
+from kardia.observe import Observer, ObserverSettings
+from tests.support.scene import START, Known, Scene
 from tests.support.stories import named, standing
 
 
@@ -305,6 +306,27 @@ def test_the_empty_record_confirms_that_the_last_member_was_evicted() -> None:
     known = scene.known()
     assert known.ended() == {"a": (16_000, "session_expired", "exact")}
     assert known.states()[-1] == (16_000, "Empty")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_record_that_confirms_is_named_and_one_that_comes_late_is_counted(late: bool) -> None:
+    """A record comes from the topic, not from the log: on a busy machine it may come when its instant has passed."""
+    scene = stable("a")
+    scene.heartbeat(6_000, "a")
+    scene.empty_record(16_001, 2)
+    record = scene.events.pop()
+    if not late:
+        scene.events.append(record)
+    scene.tick(20_000)
+    observer = Observer(ObserverSettings("test"))
+    rows = observer.step(scene.events)
+    scene.tick(21_000)
+    for step in (observer.step([record, scene.events[-1]] if late else [scene.events[-1]]), observer.finish()):
+        for table, more in step.items():
+            rows[table].extend(more)
+    assert named("transitions", rows["transitions"])[-1]["evidence"] == f"{record.source}@{record.start}"
+    assert Known(rows, observer).ended()["a"] == (16_000, "session_expired", "exact")
+    assert sum(row["late"] for row in named("progress", rows["progress"])) == int(late)
 
 
 def test_a_deleted_group_begins_a_new_life_at_generation_one() -> None:
