@@ -1,9 +1,10 @@
 """The tables as the API sees them: one background reader, a current view in memory, and the files behind it.
 
-One pass, in this order: (1) `progress` is brought up to date; its highest batch is the one to trust. (2) Every other
-table is brought up to date; as `progress` is written last, each of them holds the trusted batch whole. (3) Rows with a
-batch above the last folded and not above the trusted one are read; files whose statistics exclude such batches are not
-opened. (4) They are folded into the current view between two requests.
+One pass, in this order: (1) `progress` is brought up to date; its highest batch is the one to trust. (2) The
+other tables in which that batch may have left rows are brought up to date, once a second all of them; as `progress` is
+written last, each of them holds the trusted batch whole. (3) Of those that moved, rows with a batch above the last
+folded and not above the trusted one are read; files whose statistics exclude such batches are not opened. (4) They are
+folded into the current view between two requests.
 
 A compaction rewrites old rows into a new file. Their batch ids are old, so step 3 passes them over: nothing is counted
 twice, whatever files come and go. A table that was made anew under the old name starts a new view.

@@ -28,7 +28,7 @@ from ingest.stream import Covered, LogStream
 from ingest.wire import batches
 from kardia.events import DEFAULT_LANES, Event, Kind, lane_of, stream_of
 
-FLUSH_MS = 25
+FLUSH_MS = 50
 """Events wait at most this long for company."""
 
 TICK_MS = 1_000

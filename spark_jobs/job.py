@@ -160,18 +160,19 @@ class _Job:
         queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
         self._stack.callback(lambda: stream.stop_all(self._spark))
         queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
-        archive_due_s = 0.0 if settings.archive else math.inf
-        # Its first run loads a third of the JVM's classes: after the live tables have begun, not beside them.
-        may_archive = self._first_commit.is_set if not settings.once else lambda: True
+        archived = not settings.archive
+        archive_due_s = math.inf if archived else time.monotonic() + (0 if settings.once else settings.archive_every_s)
         self._say(
             f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
             f"next batch {describe(live)['next_batch']}"
         )
         tolerant = settings.accept_loss and not settings.once
         while not self._stop():
-            if archive.NAME not in queries and time.monotonic() >= archive_due_s and may_archive():
-                tolerant_archive = settings.accept_loss and not archive_due_s
-                queries[archive.NAME] = self._start_archive(fail_on_loss=not tolerant_archive)
+            # The first run loads a third of the JVM's classes: after the live tables have begun, not beside them.
+            archive_due = time.monotonic() >= archive_due_s or (not archived and self._first_commit.is_set())
+            if archive_due and archive.NAME not in queries:
+                queries[archive.NAME] = self._start_archive(fail_on_loss=archived or not settings.accept_loss)
+                archived = True
             for name, (query, end) in list(queries.items()):
                 if self._ended(query, end.failure):
                     del queries[name]

@@ -59,7 +59,7 @@ class Maintenance:
         self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
 
     def start(self) -> None:
-        """Begin; the first pass is one interval from now."""
+        """Begin; within the first interval each table has its turn, at even distances."""
         self._thread.start()
 
     def stop(self) -> None:

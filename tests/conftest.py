@@ -24,31 +24,32 @@ PROGRAMS = {
 }
 """Marker, program, and where it comes from."""
 
-_LEFT_OUT = pytest.StashKey[dict[str, list[str]]]()
+MISSING = " is not on the path"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known."""
-    config.stash[_LEFT_OUT] = {}
     for marker, (program, package) in PROGRAMS.items():
         config.addinivalue_line("markers", f"{marker}: needs the program {program} ({package})")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out a test whose program is missing, and remember it."""
+    """Leave out a test whose program is missing."""
     for marker, (program, package) in PROGRAMS.items():
         if item.get_closest_marker(marker) is None or shutil.which(program) is not None:
             continue
-        sentence = f"{program} is not on the path; install {package}, as .ci/run does"
+        sentence = f"{program}{MISSING}; install {package}, as .ci/run does"
         if os.environ.get("KARDIA_TEST_EVERYTHING"):
             pytest.fail(sentence, pytrace=False)
-        item.config.stash[_LEFT_OUT].setdefault(sentence, []).append(item.nodeid)
         pytest.skip(sentence)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say at the end what was left out."""
-    left_out = config.stash[_LEFT_OUT]
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end what was left out, whichever process left it out."""
+    left_out: dict[str, list[str]] = {}
+    for report in terminalreporter.getreports("skipped"):
+        if isinstance(report.longrepr, tuple) and MISSING in report.longrepr[2]:
+            left_out.setdefault(report.longrepr[2].removeprefix("Skipped: "), []).append(report.nodeid)
     if left_out:
         terminalreporter.section("LEFT OUT, NOT TESTED", sep="!", red=True, bold=True)
         for sentence, tests in left_out.items():

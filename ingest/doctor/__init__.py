@@ -1,6 +1,6 @@
 """What `kardia doctor` looks at before anything is collected: is there a log, is it whole, can the cluster be read.
 
-    logs.examine(path, zone, now_ms)      one request log or server.log: dialect, APIs, filter, time zone, clock
+    logs.examine(path, zone)              one request log or server.log: dialect, APIs, filter, time zone, clock
     cluster.examine(bootstrap, settings)  brokers, __consumer_offsets, the bounds of session timeouts
     remedies                              the exact lines to add, as docs/request-logging.md shows them
 

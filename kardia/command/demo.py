@@ -25,13 +25,13 @@ def demo(
     stay: Annotated[bool, typer.Option("--stay", help="Keep everything up after the verdict, until Ctrl-C.")] = False,
     directory: Annotated[Path, typer.Option(help="Where everything of the run goes.")] = Path("kardia-data/demo"),
     within: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             help="Largest accepted difference, in ms, between an instant that Kardia names and the broker's log; the "
-            "median may be a fifth of it. A machine that is busy with other things needs more.",
+            "median may be a fifth of it. For a machine that is busy with other things, which needs more than usual.",
         ),
-    ] = 10,
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the API and the page; 0 takes a free one.")] = 0,
 ) -> None:
     """Show on a real broker, with real faults, what Kardia sees; exit 0 only if every fault was reconstructed."""
@@ -51,7 +51,8 @@ def demo(
     if unknown:
         errors.print(f"kardia demo: there is no scenario {', '.join(unknown)}; there are {', '.join(FAULTS)}.")
         raise typer.Exit(2)
-    options = Options(scenario or list(FAULTS), directory.resolve(), for_, stay, port, Tolerance(within))
+    tolerance = Tolerance() if within is None else Tolerance(within)
+    options = Options(scenario or list(FAULTS), directory.resolve(), for_, stay, port, tolerance)
     try:
         with stoppable():
             right = show(options, console)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kardia.command.asking import TextOutput, print_json
 from kardia.command.options import SeveralValues
 
 if TYPE_CHECKING:
@@ -22,13 +23,6 @@ class DoctorCommand(SeveralValues):
 
 
 COMMAND = DoctorCommand
-
-
-class Form(StrEnum):
-    """Form of the answer."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def doctor(
@@ -47,7 +41,7 @@ def doctor(
     log_timezone: Annotated[
         str | None, typer.Option("--log-timezone", help="Zone of the stamps: IANA name, UTC or +05:30.")
     ] = None,
-    output: Annotated[Form, typer.Option("-o", "--output", help="Form of the answer.")] = Form.TEXT,
+    output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
 ) -> None:
     """Look at a cluster and its logs before collecting: what is missing, and the exact lines to add.
 
@@ -82,17 +76,11 @@ def doctor(
     except IngestError as error:
         Console(stderr=True).print(f"kardia doctor: {error}", markup=False, highlight=False)
         raise typer.Exit(2) from None
-    if output is Form.JSON:
-        _print_json(findings)
+    if output is TextOutput.JSON:
+        print_json([asdict(finding) for finding in findings])
     else:
         _print_text(findings)
     raise typer.Exit(1 if any(finding.level is Level.BAD for finding in findings) else 0)
-
-
-def _print_json(findings: Sequence[Finding]) -> None:
-    import msgspec
-
-    typer.echo(msgspec.json.format(msgspec.json.encode(findings), indent=1).decode())
 
 
 def _print_text(findings: Sequence[Finding]) -> None:

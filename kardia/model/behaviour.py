@@ -33,7 +33,6 @@ class Behaviour(NamedTuple):
     kafka_version: str
     coordinator: Coordinator
     sync_when_stable_arms: bool
-    pending_leave_rebalances: bool
     leaves_in_one_go: bool
     restart_extends_delay: bool
     expiry_ends_initial_delay: bool
@@ -88,15 +87,9 @@ SWITCHES: dict[str, Switch] = {
             "doSyncGroup; classicGroupSyncToClassicGroup",
         ),
         Switch(
-            "pending_leave_rebalances",
-            JAVA_ONLY,
-            "a LeaveGroup that names only pending ids starts a rebalance of a Stable or Completing group",
-            "handleLeaveGroup; classicGroupLeaveToClassicGroup",
-        ),
-        Switch(
             "leaves_in_one_go",
             JAVA_ONLY,
-            "a LeaveGroup of several members removes all, then rebalances once",
+            "a LeaveGroup of several members removes all, then rebalances once, also if it names only pending ids",
             "handleLeaveGroup; classicGroupLeaveToClassicGroup",
         ),
         Switch(

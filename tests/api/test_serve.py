@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
+import trustme
 
 from tests.api.conftest import WAIT_S
 from tests.api.written import NOW_MS, Tables, member, progress, transition
@@ -95,17 +97,33 @@ def test_listening_beyond_loopback_without_a_token_is_refused(tmp_path: Path) ->
     assert "too short" not in said
 
 
-DATA = Path(__file__).parent / "data"
-CERTIFICATE, KEY = DATA / "test-only.crt", DATA / "test-only.key"
-"""A certificate that signs itself, for 127.0.0.1, valid for a hundred years; its key protects nothing."""
+class Pair(NamedTuple):
+    """A certificate for 127.0.0.1 with its key, and who vouches for it."""
+
+    certificate: Path
+    key: Path
+    authority: Path
 
 
-def test_with_a_certificate_it_speaks_tls_alone(tables: Tables) -> None:
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    """Made for one test."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    made = Pair(tmp_path / "server.crt", tmp_path / "server.key", tmp_path / "authority.crt")
+    issued.cert_chain_pems[0].write_to_path(str(made.certificate))
+    issued.private_key_pem.write_to_path(str(made.key))
+    authority.cert_pem.write_to_path(str(made.authority))
+    return made
+
+
+def test_with_a_certificate_it_speaks_tls_alone(tables: Tables, pair: Pair) -> None:
     tables.create()
-    words = ("--tables", str(tables.root), "--port", "0", "--tls-certificate", str(CERTIFICATE), "--tls-key", str(KEY))
+    given = ("--tls-certificate", str(pair.certificate), "--tls-key", str(pair.key))
+    words = ("--tables", str(tables.root), "--port", "0", *given)
     with served(*words) as (_, url):
         assert url.startswith("https://")
-        trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
+        trusting = ssl.create_default_context(cafile=str(pair.authority))
         assert httpx.get(f"{url}/livez", verify=trusting, trust_env=False, timeout=60).text == "ok\n"
         with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             httpx.get(f"{url}/livez", verify=ssl.create_default_context(), trust_env=False, timeout=60)
@@ -113,9 +131,9 @@ def test_with_a_certificate_it_speaks_tls_alone(tables: Tables) -> None:
             httpx.get(f"{url.replace('https', 'http')}/livez", trust_env=False, timeout=60)
 
 
-def test_a_certificate_that_cannot_be_used_is_refused(tables: Tables, tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_used_is_refused(tables: Tables, pair: Pair, tmp_path: Path) -> None:
     where = ("--tables", str(tables.root))
-    assert "expected both for HTTPS" in refused(*where, "--tls-certificate", str(CERTIFICATE))
-    for certificate, key in ((KEY, KEY), (CERTIFICATE, CERTIFICATE), (tmp_path / "none", KEY)):
+    assert "expected both for HTTPS" in refused(*where, "--tls-certificate", str(pair.certificate))
+    for certificate, key in ((pair.key, pair.key), (pair.certificate,) * 2, (tmp_path / "none", pair.key)):
         said = refused(*where, "--tls-certificate", str(certificate), "--tls-key", str(key))
         assert "expected a certificate and its own key" in said

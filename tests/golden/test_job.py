@@ -88,10 +88,26 @@ def _name(names: dict[str, str], row: dict[str, Any]) -> str:
     return names.get(row["trigger_member_id"] or "", row["trigger_client_id"] or "")
 
 
-@pytest.mark.parametrize(("trace", "version"), cases(), ids=name_of)
+NOT_SHOWN = {
+    "a-new-group-is-written-by-java-only.trace",
+    "empty-expiry-dead.trace",
+    "rule-07-nothing-is-written-before-the-leader-syncs.trace",
+    "rule-11-after-a-move.trace",
+    "rule-12-a-follower-after-a-move.trace",
+    "rule-15-requests-without-answers-count.trace",
+    "static-4-replaced-in-its-first-join.trace",
+}
+"""Traces whose log cannot show what they say; each says why, after `Coordinator only because`."""
+
+SHOWN = [(trace, version) for trace, version in cases() if not trace.coordinator_only]
+
+
+def test_only_traces_that_no_log_can_show_are_left_out() -> None:
+    assert {trace.name for trace, _ in cases() if trace.coordinator_only} == NOT_SHOWN
+
+
+@pytest.mark.parametrize(("trace", "version"), SHOWN, ids=name_of)
 def test_the_job_tells_what_the_trace_says(trace: Trace, version: str) -> None:
-    if trace.coordinator_only:
-        pytest.skip(trace.coordinator_only)
     wanted = expected(trace, version)
     played = play(trace, version)
     found = observed(trace, version, played)

@@ -24,7 +24,6 @@ from tests.truth.report import Result, part
 OPERATIONS = 200_000
 
 UNNOTICED = {
-    "pending_leave_rebalances": "no rule of the model asks for it: `leaves_in_one_go` decides both",
     "sync_is_25_when_empty": "an Empty group has no members, so both orders of checks end with 25",
     "overfull_rebalances_before_arming": "the order shows only where a group over its size is loaded",
 }
