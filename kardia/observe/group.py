@@ -115,6 +115,8 @@ class Join:
     reason: str
     is_new: bool
     replaces: str = ""
+    replaces_surely: bool = True
+    """Whether who is replaced was a member then; its session may have run out where that is not known."""
 
 
 @dataclass(slots=True)
@@ -226,6 +228,10 @@ class Group:
     """That record, as evidence."""
     deserted_at: float = NEVER
     """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
+    loading_since: float = NEVER
+    """First answer after a move that a coordinator gives while it still loads, too: a heartbeat answered 0."""
+    blind_to: float = NEVER
+    """Lines of its broker up to then are lost: a renewal before it need not be the last."""
     asked_ms: int = -1
     """Highest rebalance timeout of ids handed out since the last join phase ended."""
     left_pending: dict[str, list[Any]] = field(default_factory=dict)

@@ -164,11 +164,18 @@ class Intake(Facts):
             self._on_tick(event, stream, source)
         elif event.kind == _GAP:
             stream.gaps += 1
-            source.queue.append((float((event.detail or {}).get("from_ms", event.logged_at_ms)), event))
+            self._queue_gap(event, source)
         elif event.kind == _REJECTED and event.end > source.end:
             source.end = event.end
             stream.rejected += 1
             self._on_rejected(event)
+
+    def _queue_gap(self, event: Event, source: Source) -> None:
+        """A gap counts from its begin, and once more at its end, for whoever was heard inside it."""
+        detail = event.detail or {}
+        to_at = float(detail.get("to_ms", event.logged_at_ms))
+        from_at = min(float(detail.get("from_ms", event.logged_at_ms)), to_at)
+        source.queue += [(from_at, event), (to_at, event)]
 
     def _seen_in_step(self, event: Event) -> bool:
         """Whether an event that comes behind its place is a repeat, or only out of order (a FETCH is routed later than
@@ -199,7 +206,7 @@ class Intake(Facts):
             if follows and stream.since_tick < int(sent):
                 stream.gaps += 1
                 lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
-                source.queue.append((stream.complete_to, event._replace(kind=_GAP, detail=lost)))
+                self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
             stream.since_tick = max(0, stream.since_tick - int(sent))
         if not repeated:
             source.tick_end = event.end
@@ -221,6 +228,9 @@ class Intake(Facts):
             silences = self.silences.setdefault(broker, [])
             silences += found
             del silences[:-MAX_SILENCES]
+            unjudged = self.unjudged.setdefault(broker, [])
+            unjudged += found
+            del unjudged[:-MAX_SILENCES]
 
     def _on_rejected(self, event: Event) -> None:
         detail = event.detail or {}
