@@ -85,7 +85,7 @@ def judge(facts: Facts, event: Event, at: float) -> None:
             return  # a new connection to the same process, or of a counter that has come further since
         for other in list(facts.groups.values()):
             if other.broker == facts.broker:
-                give_up(facts, other, pending[0][1])
+                give_up(facts, other, pending[0][1] - 1.0)  # the line that ended the silence may be an answer
     del pending[0]
 
 

@@ -149,7 +149,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
             member = group.members.get(event.member_id)
             if member is not None:
                 polls.on_commit(observer, group, member, event)
-        elif event.member_id:
+        elif event.member_id or event.error_code in COORDINATOR_MOVED:
             on_refused(observer, group, event, at)
         return
     if not event.member_id:
@@ -178,6 +178,9 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         group.handed_out_at = max(group.handed_out_at, at)
         group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline, "pending", handed_out)
+        return
+    if error in COORDINATOR_MOVED:
+        observer.moved(group, at)
         return
     if error != NONE:
         refusals.on_join(observer, group, event, at)

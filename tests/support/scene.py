@@ -33,6 +33,16 @@ class Scene:
         self.generation = 0
         self.ticked = 0
 
+    def at_broker(self, number: int) -> None:
+        """What follows is asked of another broker, and stands in its log."""
+        address = f"10.0.0.{number}:9092"
+        self.source = f"{address}/request/one"
+        self.connection = address + self.connection[self.connection.index("-") :]
+
+    def connects(self, number: int) -> None:
+        """What follows comes by another connection: `number` is the broker's own count of them."""
+        self.connection = f"{self.connection.rsplit('-', 1)[0]}-{number}"
+
     def _event(self, kind: Kind, at: float, **values: Any) -> Event:
         waited_from = values.pop("since", None)
         arrived = START + (at if waited_from is None else waited_from)
@@ -147,14 +157,17 @@ class Scene:
                 detail={"assignments": entries if member == leader else []},
             )
 
-    def heartbeat(self, at: float, member: str, *, error: int = 0, generation: int | None = None) -> None:
-        """A heartbeat and its answer."""
+    def heartbeat(
+        self, at: float, member: str, *, error: int = 0, generation: int | None = None, group: str = ""
+    ) -> None:
+        """A heartbeat and its answer; `group`: of another group than the scene's."""
         self._event(
             Kind.HEARTBEAT,
             at,
             member_id=member,
             error_code=error,
             generation_id=self.generation if generation is None else generation,
+            group_id=group or self.group,
         )
 
     def heartbeats(self, begin: float, end: float, *members: str, every: float = 3_000, error: int = 0) -> None:
