@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from api.shapes import Answer, columns, many, shape
+from api.shapes import Answer, PendingId, columns, many, shape
 
 
 class Freshness(Answer):
@@ -151,7 +151,12 @@ class _Group(_Href):
     links: dict[str, str]
 
 
-Group = shape("Group", _Group, {"last_rebalance": (Rebalance | None, ...)}, "A group as it stands.")
+Group = shape(
+    "Group",
+    _Group,
+    {"last_rebalance": (Rebalance | None, ...), "pending": many(PendingId)},
+    "A group as it stands.",
+)
 
 
 class Source(Answer):

@@ -178,6 +178,8 @@ class Rebalance:
     """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)
     """[member id, client id, waited_ms] of those who were waited for in vain."""
+    blocked: list[list[Any]] = field(default_factory=list)
+    """[member id, client id, waited_ms] of ids that it waited for and that nobody joined with."""
     settled: bool = False
     row_known: int = -1
 
@@ -203,6 +205,10 @@ class Group:
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids handed out and not used yet: [deadline, client id, client host, handed out at]."""
+    pending_over: list[list[Any]] = field(default_factory=list)
+    """Ids that were never used and are pending no more: [member id, client id, handed out at, ended at]."""
+    gap_at: float = NEVER
+    """End of the last gap of the log: an id handed out before it may have been used in it."""
     handed_out_at: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     held: dict[str, int] = field(default_factory=dict)

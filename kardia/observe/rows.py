@@ -9,6 +9,7 @@ from typing import Any
 
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
+from kardia.observe import pending
 from kardia.observe.application import UNKNOWN
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.waiting import awaited
@@ -200,22 +201,12 @@ def health_row(
         instant(member.polled_at + interval) if polled and interval else None,
         status,
         reasons,
-        abandoned(group),
+        len(pending.abandoned(group)),
         known(since),
         known(until),
         polling,
+        pending.told(group),
     )
-
-
-USED_WITHIN_MS = 1_000
-"""A client joins with the id it was handed in its next request, milliseconds later."""
-
-
-def abandoned(group: Group) -> int:
-    """Ids that were handed out and that nobody joins with. Whoever joins makes a Stable group prepare a rebalance at
-    once, so the id is abandoned if the group was still steady a while later. An id handed out in a rebalance
-    may belong to a JoinGroup that waits unseen, and is not counted."""
-    return sum(group.steady_at > entry[3] + USED_WITHIN_MS for entry in group.pending.values())
 
 
 def prediction_row(

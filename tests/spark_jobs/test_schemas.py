@@ -18,7 +18,8 @@ VALUES: dict[str, Any] = {
     "double": 1.5,
     "bool": True,
     "strings": ["a", "b"],
-    "stragglers": [("member", "client", 3, True)],
+    "stragglers": [("member", "client", 3, True, False)],
+    "pending": [("member", "client", 3, 4)],
 }
 
 
