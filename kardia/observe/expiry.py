@@ -41,7 +41,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
             observer.watch(group, member, not_before=now + 0.1 * member.rebalance_ms)
             return
         member.poll_prediction_at = now
-        member.poll_prediction_deadline = member.polled_at + member.rebalance_ms
+        member.poll_prediction_deadline = member.last_poll_at + member.rebalance_ms
         observer.emit_prediction(group, member, "poll", "open", NEVER)
     observer.watch(group, member)
 

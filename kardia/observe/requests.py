@@ -473,9 +473,18 @@ def on_modern(observer: Facts, event: Event, at: float) -> None:
         rebalance.end_member(observer, group, member, event.handled_at_ms, "left", "", "inferred")
 
 
-def on_telemetry(observer: Facts, _event: Event, _at: float) -> None:
-    """Pushed client metrics: counted, not decoded."""
-    observer.not_modelled += 1
+def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
+    """Pushed client metrics: when the application polled, where the client says that, of itself and of nobody else.
+
+    It is pushed to any broker, so it does not tell who coordinates the group.
+    """
+    group = observer.groups.get(event.group_id)
+    member = group.members.get(event.member_id) if group is not None else None
+    ago_s = (event.detail or {}).get("last_poll_s")
+    if group is None or member is None or ago_s is None or event.error_code != NONE:
+        observer.not_modelled += 1
+    elif (member.client_id, member.client_host) == (event.client_id, event.client_host):
+        polls.on_telemetry(observer, group, member, event.arrived_at_ms, 1_000.0 * float(ago_s))
 
 
 def on_delete_groups(observer: Facts, event: Event, at: float) -> None:

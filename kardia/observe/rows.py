@@ -11,7 +11,7 @@ from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe import pending
 from kardia.observe.application import UNKNOWN
-from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.group import NEVER, TELEMETRY_ERROR_MS, Ended, Group, Member, Rebalance
 from kardia.observe.waiting import awaited
 from kardia.tables import Row
 
@@ -177,7 +177,8 @@ def health_row(
     """Row of `health`."""
     interval = poll_interval(member)
     since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
-    polled = member.polled_at >= 0
+    polled_at = member.last_poll_at
+    polled = polled_at >= 0
     deadline = member.deadline
     return (
         cluster,
@@ -195,10 +196,10 @@ def health_row(
         interval,
         known(member.armed_at),
         known(deadline),
-        known(member.polled_at),
-        member.poll_evidence,
-        int(member.poll_error_ms) if polled else None,
-        instant(member.polled_at + interval) if polled and interval else None,
+        known(polled_at),
+        "telemetry" if member.by_telemetry else member.poll_evidence,
+        int(TELEMETRY_ERROR_MS if member.by_telemetry else member.poll_error_ms) if polled else None,
+        instant(polled_at + interval) if polled and interval else None,
         status,
         reasons,
         len(pending.abandoned(group)),
@@ -293,7 +294,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         silent = int(now - member.armed_at)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
     if member.poll_prediction_at >= 0:
-        silent = int(now - member.polled_at)
+        silent = int(now - member.last_poll_at)
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
     if member.rebalance_prediction_at >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
