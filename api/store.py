@@ -23,6 +23,7 @@ import pyarrow.dataset as ds
 from api.current import ClusterView, Current, GroupView
 from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable, no_cluster
 from api.freshness import Freshness
+from api.personal import hidden
 from api.reader import Bound, TableReader
 from api.settings import ApiSettings
 from api.tokens import EVERYTHING, Scope
@@ -55,8 +56,8 @@ class Store:
     def __init__(self, settings: ApiSettings, now_ms: Callable[[], int]) -> None:
         self.settings = settings
         self.now_ms = now_ms
-        self.readers = {name: TableReader(settings.tables, name) for name in (*VIEWED, "progress")}
-        self.events = TableReader(settings.tables, "events")
+        self.readers = {name: self._reader(name) for name in (*VIEWED, "progress")}
+        self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
         self.current = Current(settings)
         self.looked_at_ms: int | None = None
@@ -64,6 +65,9 @@ class Store:
         self._identities: dict[str, str] = {}
         self._unread = frozenset(VIEWED)
         self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
+
+    def _reader(self, name: str) -> TableReader:
+        return TableReader(self.settings.tables, name, hidden(name, hide_personal=self.settings.hide_personal))
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
