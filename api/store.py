@@ -169,6 +169,11 @@ class Store:
             return rows
         return {name: [row for row in found if row.cluster_id == only] for name, found in rows.items()}
 
+    @property
+    def identity(self) -> str:
+        """Which tables the view was folded from; another one after they were made anew under their old names."""
+        return self._identities.get("progress", "")
+
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def troubles(self, *names: str) -> list[ApiError]:
