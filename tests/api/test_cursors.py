@@ -86,8 +86,8 @@ def test_groups_with_the_longest_ids_are_paged(tables: Tables, serve: Serve) -> 
     for sort in ("name", "worst"):
         found, cursor = [], None
         while True:
-            given = {"cursor": cursor} if cursor else {}
-            page = api.get("/api/v1/clusters/demo/groups", limit=1, sort=sort, **given)
+            going_on: dict[str, Any] = {"cursor": cursor} if cursor else {}
+            page = api.get("/api/v1/clusters/demo/groups", limit=1, sort=sort, **going_on)
             found += [group["group_id"] for group in page["groups"]]
             cursor = page["next_cursor"]
             if cursor is None:
