@@ -22,6 +22,7 @@ from api.models import Problem
 from api.names import MayAsk
 from api.store import Store
 from api.times import TimeRange
+from api.validators import live_tag
 
 
 async def only_known(request: Request) -> None:
@@ -168,6 +169,10 @@ async def paging(
 
 
 History = Annotated[Paging, Depends(paging)]
+
+
+LIVE = Depends(live_tag)
+"""Of routes that answer from the current view alone: their tag is known before their answer is."""
 
 
 def router_of(tag: str, prefix: str = API) -> APIRouter:

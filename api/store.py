@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
@@ -61,6 +62,10 @@ class Store:
         """The archive of events; opened when it is asked for, as it may not exist."""
         self.current = Current(settings)
         self.looked_at_ms: int | None = None
+        self.epoch = token_hex(12)
+        """Which view this is: another process has another one, and counts its own revisions."""
+        self.revision = 0
+        """How often the view has changed."""
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
         self._unread = frozenset(VIEWED)
@@ -135,6 +140,7 @@ class Store:
 
     def apply(self, change: Change) -> None:
         """Step 4. Runs between two requests, so that no answer sees half of a batch."""
+        self.revision += change.view is not None or any(change.rows.values())
         if change.view is not None:
             self.current = change.view
         elif any(change.rows.values()):

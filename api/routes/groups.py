@@ -9,7 +9,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from api import answers, archive, models
-from api.asking import CursorsOf, CursorText, Limit, answer, router_of
+from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
 from api.current import GroupView
 from api.cursor import Place
 from api.desk import DeskOf
@@ -42,7 +42,9 @@ SORTS = {"name": _name_key, "worst": _worst_key}
 """`worst`: groups with an overdue member first, then imminent, late, unknown, ok, without members."""
 
 
-@router.get("/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster")
+@router.get(
+    "/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster", dependencies=[LIVE]
+)
 async def groups(
     at: DeskOf,
     cluster_id: ClusterId,
@@ -87,7 +89,9 @@ async def groups(
     )
 
 
-@router.get("/clusters/{cluster}/groups/{group}", response_model=models.GroupAnswer, summary="One group")
+@router.get(
+    "/clusters/{cluster}/groups/{group}", response_model=models.GroupAnswer, summary="One group", dependencies=[LIVE]
+)
 async def group(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, then: AskedInstant) -> Response:
     """One group as it stands; with `at` as it stood then, with `known_at` as far as that was known by then.
 

@@ -7,7 +7,7 @@ from functools import partial
 from starlette.responses import Response
 
 from api import answers, archive, models
-from api.asking import CursorsOf, CursorText, Limit, answer, router_of
+from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
 from api.cursor import Place
 from api.desk import DeskOf
 from api.errors import NotFound
@@ -21,7 +21,10 @@ NEEDS = ("members", "health", "predictions")
 
 
 @router.get(
-    "/clusters/{cluster}/groups/{group}/members", response_model=models.Members, summary="Present members of a group"
+    "/clusters/{cluster}/groups/{group}/members",
+    response_model=models.Members,
+    summary="Present members of a group",
+    dependencies=[LIVE],
 )
 async def members(
     at: DeskOf,
