@@ -47,6 +47,7 @@ from api.routes import (
 from api.settings import ApiSettings
 from api.store import Store
 from api.tokens import Tokens
+from api.validators import Validators
 from kardia import __version__
 
 log = logging.getLogger("kardia.api.app")
@@ -119,6 +120,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
+    app.add_middleware(Validators)
     app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe)
     return app
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
@@ -23,6 +24,7 @@ import pyarrow.dataset as ds
 from api.current import ClusterView, Current, GroupView
 from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable, no_cluster
 from api.freshness import Freshness
+from api.personal import hidden
 from api.reader import Bound, TableReader
 from api.settings import ApiSettings
 from api.tokens import EVERYTHING, Scope
@@ -55,15 +57,22 @@ class Store:
     def __init__(self, settings: ApiSettings, now_ms: Callable[[], int]) -> None:
         self.settings = settings
         self.now_ms = now_ms
-        self.readers = {name: TableReader(settings.tables, name) for name in (*VIEWED, "progress")}
-        self.events = TableReader(settings.tables, "events")
+        self.readers = {name: self._reader(name) for name in (*VIEWED, "progress")}
+        self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
         self.current = Current(settings)
         self.looked_at_ms: int | None = None
+        self.epoch = token_hex(12)
+        """Which view this is: another process has another one, and counts its own revisions."""
+        self.revision = 0
+        """How often the view has changed."""
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
         self._unread = frozenset(VIEWED)
         self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
+
+    def _reader(self, name: str) -> TableReader:
+        return TableReader(self.settings.tables, name, hidden(name, hide_personal=self.settings.hide_personal))
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -134,6 +143,7 @@ class Store:
 
     def apply(self, change: Change) -> None:
         """Step 4. Runs between two requests, so that no answer sees half of a batch."""
+        self.revision += change.view is not None or any(change.rows.values())
         if change.view is not None:
             self.current = change.view
         elif any(change.rows.values()):
@@ -167,6 +177,11 @@ class Store:
         if only is None:
             return rows
         return {name: [row for row in found if row.cluster_id == only] for name, found in rows.items()}
+
+    @property
+    def identity(self) -> str:
+        """Which tables the view was folded from; another one after they were made anew under their old names."""
+        return self._identities.get("progress", "")
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
