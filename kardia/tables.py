@@ -191,7 +191,7 @@ MEMBERS = Table(
         _l("joined_at_ms", "when the coordinator added it, or when it was first seen", nullable=False),
         _l("ended_at_ms", "when it stopped being a member, null while it is one"),
         _s("end_cause", "why it ended, one of the closed list, null while it is a member"),
-        _s("end_reason", "the client's or the coordinator's own words, null if none"),
+        _s("end_reason", "the client's or the coordinator's own words, null if none", personal=True),
         _s("broker", "broker whose log tells of it"),
         _l("generation_first", "first generation it belonged to, null if none yet"),
         _s("fault", "who broke it, one of the closed list; null while it is a member, and if it left by itself"),

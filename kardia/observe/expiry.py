@@ -92,6 +92,8 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
             continue
         group.whole = False
         group.gap_at = to_at
+        if group.rebalance is not None:
+            group.rebalance.members_before = -1
         for member in group.members.values():
             if member.deadline >= at:
                 member.unknown_since = at
