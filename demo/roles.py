@@ -21,9 +21,9 @@ def kardia(*words: str) -> list[str]:
 
 
 def roles(config: UpConfig) -> list[Role]:
-    """The roles in the order of the flow: collect, stream, serve."""
+    """The roles in the order of the flow: collect, stream, serve, and notify if anybody is to be told."""
     logs = config.data / "logs"
-    return [
+    found = [
         Role(
             "collect",
             collect_command(config),
@@ -40,6 +40,10 @@ def roles(config: UpConfig) -> list[Role]:
         ),
         Role("serve", serve_command(config), logs / "serve.log", lambda: answers(f"{api_url(config)}/readyz")),
     ]
+    if config.notify.wanted:
+        metrics = f"http://127.0.0.1:{config.notify.metrics_port}/metrics"
+        found.append(Role("notify", notify_command(config), logs / "notify.log", lambda: answers(metrics)))
+    return found
 
 
 def collect_command(config: UpConfig) -> list[str]:
@@ -73,6 +77,21 @@ def serve_command(config: UpConfig) -> list[str]:
     command += ["--host", config.serve.host, "--port", str(config.serve.port)]
     if config.serve.token_file is not None:
         command += ["--token-file", str(config.serve.token_file)]
+    return command
+
+
+def notify_command(config: UpConfig) -> list[str]:
+    """`kardia notify` on the tables."""
+    notify = config.notify
+    command = kardia("notify", "--tables", str(config.tables), "--state", str(config.data / "notify"))
+    command += ["--cluster", config.cluster, "--metrics-port", str(notify.metrics_port)]
+    command += ["--kardia-url", notify.kardia_url or api_url(config)]
+    if notify.runbooks_url:
+        command += ["--runbooks-url", notify.runbooks_url]
+    for url in notify.alertmanager:
+        command += ["--alertmanager", str(url)]
+    for url in notify.webhook:
+        command += ["--webhook", str(url)]
     return command
 
 
