@@ -38,6 +38,7 @@ from api.routes import (
     health,
     history,
     incident,
+    lanes,
     members,
     predictions,
     pulse,
@@ -47,6 +48,7 @@ from api.routes import (
 from api.settings import ApiSettings
 from api.store import Store
 from api.tokens import Tokens
+from api.validators import Validators
 from kardia import __version__
 
 log = logging.getLogger("kardia.api.app")
@@ -64,6 +66,7 @@ ROUTES = (
     diff,
     incident,
     pulse,
+    lanes,
     changes,
     burrow,
     service,
@@ -119,6 +122,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
+    app.add_middleware(Validators)
     app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe)
     return app
 

@@ -14,12 +14,15 @@ from starlette.responses import Response
 
 from api.answers import API
 from api.archive import Page, Window
-from api.cursor import Place
+from api.cursor import Cursors, Place
 from api.desk import Desk, DeskOf
 from api.errors import BadCursor, ParameterRefused
 from api.freshness import Freshness
 from api.models import Problem
+from api.names import MayAsk
+from api.store import Store
 from api.times import TimeRange
+from api.validators import live_tag
 
 
 async def only_known(request: Request) -> None:
@@ -88,13 +91,51 @@ async def newest_first(
 NewestFirst = Annotated[bool, Depends(newest_first)]
 
 
+class CallersCursors:
+    """Cursors that this caller gets, and those that it may give back."""
+
+    def __init__(self, store: Store, cursors: Cursors) -> None:
+        self._batch_id = store.current.batch_id
+        self._cursors = cursors
+
+    def read(self, question: Sequence[Any], cursor: str) -> Place:
+        """Place of a cursor."""
+        place = self._cursors.read(question, cursor)
+        if place.batch_id > self._batch_id:
+            raise BadCursor(
+                "cursor: expected one that is not ahead of what this server has read; another server gave it; ask "
+                "again in a moment, or without a cursor."
+            )
+        return place
+
+    def write(self, question: Sequence[Any], place: Place) -> str:
+        """Cursor for what is behind a place."""
+        return self._cursors.write(question, place)
+
+
+async def callers_cursors(at: DeskOf, scope: MayAsk) -> CallersCursors:
+    """Bound to the token of the request and to the tables."""
+    return CallersCursors(at.store, at.cursors.of(scope.principal, at.store.identity))
+
+
+CursorsOf = Annotated[CallersCursors, Depends(callers_cursors)]
+
+
 class Paging:
     """A page of a history: its window, its question for the cursor, and the cursor behind it."""
 
     def __init__(
-        self, at: Desk, route: str, limit: int, cursor: str | None, times: tuple[int | None, int | None], newest: bool
+        self,
+        at: Desk,
+        cursors: CallersCursors,
+        route: str,
+        limit: int,
+        cursor: str | None,
+        times: tuple[int | None, int | None],
+        newest: bool,
     ) -> None:
         self._desk = at
+        self._cursors = cursors
         self._route = route
         self._cursor = cursor
         self._limit = limit
@@ -104,29 +145,34 @@ class Paging:
     def window(self, *about: Any) -> tuple[Window, Sequence[Any]]:
         """Window of this page; `about` is what else the question consists of."""
         question = [self._route, *self._times, self._newest, *about]
-        batch_id = self._desk.store.current.batch_id
-        place = Place(batch_id, ())
+        place = Place(self._desk.store.current.batch_id, ())
         if self._cursor is not None:
-            place = self._desk.cursors.read(question, self._cursor)
-            if place.batch_id > batch_id:
-                raise BadCursor(
-                    "cursor: expected one of these tables; they have been made anew since; ask without a cursor."
-                )
+            place = self._cursors.read(question, self._cursor)
         return Window(*self._times, self._limit, self._newest, place), question
 
     def next_cursor(self, question: Sequence[Any], page: Page) -> str | None:
         """Cursor behind a page."""
-        return None if page.place is None else self._desk.cursors.write(question, page.place)
+        return None if page.place is None else self._cursors.write(question, page.place)
 
 
 async def paging(
-    request: Request, at: DeskOf, limit: Limit, cursor: CursorText, times: TimeRange, newest: NewestFirst
+    request: Request,
+    at: DeskOf,
+    cursors: CursorsOf,
+    limit: Limit,
+    cursor: CursorText,
+    times: TimeRange,
+    newest: NewestFirst,
 ) -> Paging:
     """Page of the history that the request asks for."""
-    return Paging(at, request.scope["route"].path, limit, cursor, times, newest)
+    return Paging(at, cursors, request.scope["route"].path, limit, cursor, times, newest)
 
 
 History = Annotated[Paging, Depends(paging)]
+
+
+LIVE = Depends(live_tag)
+"""Of routes that answer from the current view alone: their tag is known before their answer is."""
 
 
 def router_of(tag: str, prefix: str = API) -> APIRouter:

@@ -315,6 +315,10 @@ class Version(Answer):
     name: str
     version: str
     api: str
+    personal: str = Field(
+        description="hidden: addresses, connections and clients' own words are null in all answers; else shown",
+        json_schema_extra={"enum": ["shown", "hidden"]},
+    )
     tables: dict[str, int] = Field(description="columns per table as this version knows them")
 
 

@@ -108,7 +108,9 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only",
         "assignment": "list of [topic, [partition, ...]] of the answer",
     },
-    Kind.HEARTBEAT: {},
+    Kind.HEARTBEAT: {
+        "throttle_ms": "float; for that long a quota mutes the connection. Without one there is no detail"
+    },
     Kind.LEAVE: {"members": "list of [member id, group instance id or empty, reason or empty, error code]"},
     Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]"},
     Kind.TXN_COMMIT: {"offsets": "as COMMIT"},
@@ -153,6 +155,8 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "first_line_at_ms": "float, stamp of the first line since the last tick",
         "last_line_at_ms": "float, stamp of the last line read, of whatever kind: the broker was alive then",
         "silences": "list of [from_ms, to_ms]: between two lines nothing at all was logged for SILENCE_MS or longer",
+        "slow": "list of [from_ms, taken_ms, queue_ms, local_ms, remote_ms]: the slowest request of each window of the "
+        " broker's clock in which one was slow; see `kardia.slowness`",
     },
     Kind.GAP: {"from_ms": "float", "to_ms": "float", "reason": "str, one of GAP_REASONS"},
     Kind.REJECTED: {

@@ -32,6 +32,7 @@ async def history(
         str | None,
         Query(description="changes of the group or of its members alone", json_schema_extra={"enum": list(ENTITIES)}),
     ] = None,
+    member: Annotated[str | None, Query(description="only changes of this member, by its id")] = None,
     events: Annotated[
         str, Query(description="true: with the archived event of each", json_schema_extra={"enum": ["true", "false"]})
     ] = "false",
@@ -44,9 +45,9 @@ async def history(
     store = at.store
     store.require("transitions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, entity)
+    window, question = history.window(cluster_id, group_id, entity, member)
     page = await at.read(
-        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity)
+        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity, member)
     )
     found = [answers.transition(row) for row in page.rows]
     if events == "true":

@@ -112,7 +112,7 @@ class RequestEvents:
                 header.request_api_version,
                 line.response.error_code,  # type: ignore[union-attr]
                 request.generation_id,
-                None,
+                {"throttle_ms": line.throttle_time_ms} if line.throttle_time_ms else None,
             ),
         )
 

@@ -91,6 +91,8 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
         if group.broker != observer.broker:
             continue
         group.whole = False
+        if group.rebalance is not None:
+            group.rebalance.members_before = -1
         for member in group.members.values():
             if member.deadline >= at:
                 member.unknown_since = at

@@ -51,6 +51,13 @@ class Member:
     habit_ms: float = 0.0
     """Longest usual silence between two renewals, slowly forgotten."""
 
+    heard_on: str = ""
+    """Connection of its last heartbeat."""
+    throttled_ms: float = 0.0
+    """For that long a quota muted its connection after that heartbeat."""
+    fetched_at: float = NEVER
+    """Arrival of the last FETCH of its client, from which any connection but the coordinator's shows that it lives."""
+
     # the application
     polled_at: float = NEVER
     poll_evidence: str = "none"
@@ -100,6 +107,10 @@ class Ended:
     cause: str
     reason: str
     certainty: str
+    fault: str = ""
+    """Who broke it, one of `FAULTS`; empty if nobody did."""
+    fault_certainty: str = ""
+    fault_signs: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -240,6 +251,7 @@ def _getter(kind: type[Any]) -> attrgetter[tuple[Any, ...]]:
 
 
 _MEMBER, _JOIN, _CAUSE = _getter(Member), _getter(Join), _getter(Cause)
+_ENDED = attrgetter(*(item.name for item in fields(Ended) if item.name != "member"))
 _GROUP_PLAIN = tuple(item.name for item in fields(Group) if item.name not in ("members", "ended", "rebalance"))
 _GROUP = attrgetter(*_GROUP_PLAIN)
 _REBALANCE_PLAIN = tuple(item.name for item in fields(Rebalance) if item.name not in ("cause", "joins", "refused"))
@@ -252,10 +264,7 @@ def dump_group(group: Group) -> list[Any]:
     return [
         list(_GROUP(group)),
         [_MEMBER(member) for member in group.members.values()],
-        [
-            [_MEMBER(over.member), over.ended_at, over.cause, over.reason, over.certainty]
-            for over in group.ended.values()
-        ],
+        [[_MEMBER(over.member), *_ENDED(over)] for over in group.ended.values()],
         None
         if rebalance is None
         else [
@@ -275,9 +284,9 @@ def load_group(data: list[Any]) -> Group:
     for values in members:
         member = Member(*values)
         group.members[member.member_id] = member
-    for values, ended_at, cause, reason, certainty in ended:
+    for values, *over in ended:
         member = Member(*values)
-        group.ended[member.member_id] = Ended(member, ended_at, cause, reason, certainty)
+        group.ended[member.member_id] = Ended(member, *over)
     if open_rebalance is not None:
         values, cause_values, joins, refused = open_rebalance
         rebalance = Rebalance(**dict(zip(_REBALANCE_PLAIN, values, strict=True)))

@@ -25,8 +25,10 @@ def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived
 
 def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> None:
     """Take a FETCH: evidence at its arrival for some libraries; its answer tells whether there was data to consume."""
+    arrived_at = event.arrived_at_ms
+    if arrived_at > member.fetched_at:
+        member.fetched_at = arrived_at
     if "fetch" in LIBRARIES[member.library].polled_by:
-        arrived_at = event.arrived_at_ms
         if arrived_at > member.polled_at:
             if member.timer_at >= 0 and member.poll_prediction_at < 0 and member.poll_evidence == "fetch":
                 member.polled_at = arrived_at  # the usual case: nothing else changes

@@ -8,7 +8,6 @@ Everything else becomes single events again and goes the long way. A law in the 
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -333,22 +332,26 @@ def _apply_one(observer: Facts, group: Group, quiet: _Quiet) -> None:
     heard = _decided(quiet.heartbeats) or []
     if heard:
         group.steady_at = max(group.steady_at, heard[-1])
+        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `_decided`
+        member.throttled_ms = 0.0
+    fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
+    member.fetched_at = max([member.fetched_at, *(fetched_at for _, fetched_at in fetches)])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by
     if LIBRARIES[member.library].taken_within_ms >= 0:
         _fetched_when_taken(observer, group, member, quiet.fetches)
     if not quiet.commits:
         _renew_all(observer, group, member, heard)
-        for stretch in quiet.fetches:
+        for stretch, fetched_at in fetches:
             if inside_poll:
-                _fetched_inside_poll(observer, group, member, stretch.column(ARRIVED))
+                _fetched_inside_poll(observer, group, member, fetched_at)
             elif member.data_since_commit_at < 0:
                 _fetched_beside(observer, group, member, stretch)
         return
     moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in heard]
     moments += [(at, 1, event) for at, _, event in quiet.commits]
-    for stretch in quiet.fetches:
+    for stretch, fetched_at in fetches:
         if inside_poll:
-            _fetched_inside_poll(observer, group, member, stretch.column(ARRIVED))
+            _fetched_inside_poll(observer, group, member, fetched_at)
         else:
             numbers = stretch.numbers
             brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
@@ -380,9 +383,9 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
     observer.watch_renewed(group, member)
 
 
-def _fetched_inside_poll(observer: Facts, group: Group, member: Member, arrived: array[float]) -> None:
+def _fetched_inside_poll(observer: Facts, group: Group, member: Member, fetched_at: float) -> None:
     """Only the latest poll counts."""
-    polls.polled(observer, group, member, "fetch", max(arrived), 0.0)
+    polls.polled(observer, group, member, "fetch", fetched_at, 0.0)
 
 
 def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:

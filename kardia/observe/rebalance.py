@@ -104,7 +104,8 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         and other.deadline >= group.steady_at - tolerance
     ]
     unsynced_at = sync_deadline(group)
-    unsynced_due = group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS and bool(unsynced(group))
+    unsynced_due = 0 <= unsynced_at and group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS
+    unsynced_due = unsynced_due and bool(unsynced(group))
     if group.state == GroupState.COMPLETING and (silent or unsynced_due):
         # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
         group.unsynced_at = unsynced_at if unsynced_due else NEVER
@@ -215,6 +216,8 @@ def on_join_phase_completed(
             started_at=NEVER,
             members_before=len(group.members) if known_before and not missed else -1,
         )
+    if group.generation < 0:
+        current.generation_before = generation - 1  # it began before any generation had been seen
     current.joined_at = at
     current.generation_after = generation
     group.generation = generation
@@ -376,7 +379,8 @@ def _cause_of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "leader_rejoined"
     else:
         trigger = "metadata_changed"
-    certainty = "exact" if group.whole or current.generation_before == 0 else "inferred"
+    # Of a group that was not known whole, somebody unseen may have gone first.
+    certainty = "exact" if current.members_before >= 0 else "provisional"
     return Cause(join.handled_at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty)
 
 

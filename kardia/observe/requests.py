@@ -10,7 +10,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import costs, leaves, lives, polls, rebalance, refusals, timeouts
+from kardia.observe import costs, faults, leaves, lives, polls, rebalance, refusals, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -39,12 +39,14 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
             heard_steady(observer, group, event, at)
         elif at > group.steady_at:
             group.steady_at = at
+        faults.heard(member, event)
         renew(observer, group, member, at)
     elif error == TOLD:
         member = group.members.get(event.member_id)
         if member is None:
             member = notice(observer, group, event, at)
         rebalance.on_told(observer, group, member, at)
+        faults.heard(member, event)
         renew(observer, group, member, at)
         if member.told_at < 0:
             member.told_at = at
@@ -124,6 +126,7 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     error = event.error_code
     if error == ErrorCode.UNKNOWN_MEMBER_ID:
         rebalance.on_gone(observer, group, event.member_id, at)
+        faults.came_back(observer, group, event, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         rebalance.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)

@@ -69,11 +69,20 @@ def member_row(
         (over.reason or None) if over else None,
         group.broker or None,
         _timeout(member.generation_first),
+        (over.fault or None) if over else None,
+        (over.fault_certainty or None) if over else None,
+        [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
     )
 
 
 def rebalance_row(
-    cluster: str, group: Group, rebalance: Rebalance, stragglers: list[dict[str, Any]], known_at: int, certainty: str
+    cluster: str,
+    group: Group,
+    rebalance: Rebalance,
+    stragglers: list[dict[str, Any]],
+    known_at: int,
+    certainty: str,
+    slow_ms: int | None,
 ) -> Row:
     """Row of `rebalances`; the rebalance has a cause and a start."""
     cause = rebalance.cause
@@ -105,6 +114,7 @@ def rebalance_row(
         known(rebalance.caused_by),
         lost_s(rebalance),
         int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
+        slow_ms,
     )
 
 
