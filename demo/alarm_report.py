@@ -14,15 +14,18 @@ from demo.scenario import FAULTS
 from demo.told import Begun
 
 LEGS = (
-    ("silent until", "begun_at_ms", "evidence_at_ms"),
+    ("until evident", "begun_at_ms", "evidence_at_ms"),
     ("collector", "evidence_at_ms", "published_at_ms"),
-    ("Spark, Delta", "published_at_ms", "committed_at_ms"),
+    ("Spark+Delta", "published_at_ms", "committed_at_ms"),
     ("notifier", "committed_at_ms", "raised_at_ms"),
     ("Alertmanager", "raised_at_ms", "received_at_ms"),
-    ("commit to receiver", "committed_at_ms", "received_at_ms"),
-    ("webhook instead", "committed_at_ms", "pushed_at_ms"),
+    ("commit→page", "committed_at_ms", "received_at_ms"),
+    ("→webhook", "committed_at_ms", "pushed_at_ms"),
 )
 """Heading, and the two instants between which a leg lies."""
+
+NO_FAULT = "none of them"
+"""An alert that belongs to no fault: mostly one about Kardia itself, on a machine that is too busy for it."""
 
 
 def show(console: Console, delays: Sequence[Delays], begun: Sequence[Begun]) -> None:
@@ -33,7 +36,7 @@ def show(console: Console, delays: Sequence[Delays], begun: Sequence[Begun]) -> 
         of_fault = [one for one in delays if one.fault == fault]
         for one in of_fault:
             table.add_row(
-                Text(fault or "none of them"),
+                Text(fault or NO_FAULT),
                 Text(one.alert),
                 Text(one.group_id),
                 _span(one.begun_at_ms, one.received_at_ms) if fault else "",
@@ -47,7 +50,7 @@ def show(console: Console, delays: Sequence[Delays], begun: Sequence[Begun]) -> 
         legs = _table("Where the time went, in ms", ("fault", "alert"), tuple(name for name, _, _ in LEGS))
         for one in measured:
             cells = [_span(getattr(one, start), getattr(one, end), in_ms=True) for _, start, end in LEGS]
-            legs.add_row(Text(one.fault or "none of them"), Text(one.alert), *cells)
+            legs.add_row(Text(one.fault or NO_FAULT), Text(one.alert), *cells)
         console.print(legs)
         worst = max(one.after_commit_ms or 0 for one in measured)
         console.print(
