@@ -60,14 +60,17 @@ def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
     For a library whose commits trail, silence means something only while there is data that it does not commit.
     """
     library = LIBRARIES[member.library]
-    if not library.poll_interval or member.rebalance_ms <= 0 or member.polled_at < 0 or member.poll_prediction_at >= 0:
+    if not library.poll_interval or member.rebalance_ms <= 0 or member.poll_prediction_at >= 0:
         return NEVER
-    at = member.polled_at + settings.prediction_share * member.rebalance_ms
+    polled_at = member.last_poll_at
+    if polled_at < 0:
+        return NEVER
+    at = polled_at + settings.prediction_share * member.rebalance_ms
     if "fetch" not in library.polled_by:
         if member.data_since_commit_at < 0:
             return NEVER
         # The next commit is due one interval after the last; only when it fails to come the silence says something.
-        at = max(at, member.polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
+        at = max(at, polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
     return at
 
 
@@ -93,7 +96,7 @@ def sureness(group: Group, member: Member) -> str:
     from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
     unseen, which does not end by its session then."""
     hidden = bool(member.instance_id) and len(group.members) > 1
-    return "provisional" if hidden or 0 <= member.armed_at <= group.loaded_at else "inferred"
+    return "provisional" if hidden or 0 <= member.armed_at <= group.unsure_to else "inferred"
 
 
 def may_be_waiting(group: Group, member: Member, now: float) -> bool:

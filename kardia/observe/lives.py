@@ -5,7 +5,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 
 from __future__ import annotations
 
-from kardia.observe import rows
+from kardia.observe import faults, rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
 
@@ -24,6 +24,7 @@ def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reaso
     facts.forget(group, member)
     at = max(at, member.joined_at)
     over = Ended(member, at, cause, reason, certainty)
+    faults.judge(facts, group, over)
     group.ended.pop(member.member_id, None)
     group.ended[member.member_id] = over
     if len(group.ended) > MAX_ENDED:
@@ -53,7 +54,7 @@ def _score(facts: Facts, group: Group, member: Member, cause: str, at: float) ->
 def confirm(facts: Facts, group: Group, over: Ended) -> None:
     """Later evidence shows that an eviction inferred from silence was one."""
     began = over.ended_at - over.member.session_ms
-    since_load = 0 <= began <= group.loaded_at  # its session ended; when, is known within bounds only
+    since_load = 0 <= began <= group.unsure_to  # its session ended; when, is known within bounds only
     if over.certainty in ("inferred", "provisional") and over.cause == "session_expired" and not since_load:
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)
@@ -68,6 +69,7 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
 def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: str) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
     over.ended_at, over.cause, over.certainty = max(at, over.member.joined_at), cause, certainty
+    faults.judge(facts, group, over)
     facts.emit_member(group, over.member, over.ended_at, certainty, over)
     facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, certainty)
     doubt(group, over.member.member_id)

@@ -51,7 +51,7 @@ def note_answer(group: Group, event: Event) -> None:
         return
     if group.loading_since < 0:
         group.loading_since = at
-    group.loaded_at = max(group.loaded_at, at)
+    group.unproven_at = max(group.unproven_at, at)
 
 
 def how_sure(event: Event) -> str:

@@ -31,7 +31,7 @@ from kardia.observe import (
 )
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
-from kardia.observe.intake import COUNTS, Intake, Stream, effect_at
+from kardia.observe.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
 from kardia.observe.settings import ObserverSettings
 from kardia.stretches import Stretch
 from kardia.tables import LIVE_TABLES, Row
@@ -109,6 +109,8 @@ class Observer(Intake):
         """
         for limits in self._moves(self._limits(hold_ms)):
             self._move_to(limits)
+        for broker, now in self._now.items():
+            self.forget_before(broker, now - REMEMBERED_MS)
 
     def _moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
         """Where the clocks stop on their way: trouble in a group unfolds its stretches of one move, not all of them."""
@@ -374,6 +376,7 @@ class Observer(Intake):
             "silences": self.silences,
             "unjudged": self.unjudged,
             "blind_to": self.blind_to,
+            "slow": {broker: list(windows.values()) for broker, windows in self.slow.items()},
             "queues": queues,
             "now": dict(self._now),
             "alive": dict(self.last_sign_at),
@@ -405,6 +408,8 @@ class Observer(Intake):
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         observer.unjudged = {broker: [list(pair) for pair in pairs] for broker, pairs in state["unjudged"].items()}
         observer.blind_to = {broker: float(at) for broker, at in state["blind_to"].items()}
+        for broker, windows in state["slow"].items():
+            observer._note_slow(broker, windows)
         observer._now = {broker: float(at) for broker, at in state["now"].items()}
         observer.last_sign_at = {broker: float(at) for broker, at in state["alive"].items()}
         return observer

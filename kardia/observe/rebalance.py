@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, lives
+from kardia.observe import deadlines, lives, pending
 from kardia.observe.costs import forget_assignment, partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
@@ -266,6 +266,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         current.sync_within_ms = longest_ms(group)
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
+    if first_time:
+        current.blocked = pending.blocked(group, current)
     emit(observer, group, current)
     for member_id, at, cause, reason, certainty in current.left_after:
         again = group.members.get(member_id)
@@ -307,7 +309,7 @@ def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Memb
         return joined_at, "unknown", "unknown"
     deadline = armed + member.session_ms
     if deadline <= joined_at + tolerance:
-        since_load = armed <= group.loaded_at
+        since_load = armed <= group.unsure_to
         return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
     begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in begins if at >= 0), default=NEVER)
@@ -315,9 +317,9 @@ def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Memb
     lasted = joined_at - began if began >= 0 and longest > 0 else NEVER
     if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
         return joined_at, "rebalance_timeout", "exact"
-    if lasted >= 0.5 * longest > 0 and armed > group.loaded_at:
+    if lasted >= 0.5 * longest > 0 and armed > group.unsure_to:
         return joined_at, "rebalance_timeout", "inferred"
-    if armed <= group.loaded_at and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
+    if armed <= group.unsure_to and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
         # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
         # joined at this instant, so the phase ended because this member's session did.
         return joined_at, "session_expired", "provisional"
@@ -452,6 +454,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
     current.settled = True
     current.leader = ""
+    current.blocked = pending.blocked(group, current)
     forget_assignment(group)
     group.generation = current.generation_after
     group.leader = ""
@@ -472,13 +475,13 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     if over is not None:
         lives.confirm(observer, group, over)
         return
-    group.pending.pop(member_id, None)
+    pending.is_over(group, member_id, at)
     member = group.members.get(member_id)
     if member is None:
         return
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
-        how_sure = "provisional" if member.armed_at <= group.loaded_at else "exact"
+        how_sure = "provisional" if member.armed_at <= group.unsure_to else "exact"
         end_member(observer, group, member, min(deadline, at), "session_expired", "", how_sure)
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
         ended_at = min(sync_deadline(group), at)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.events import shard_of
+from kardia.events import Kind, shard_of
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
 from tests.support.stories import named
@@ -70,7 +70,7 @@ def test_what_is_refused_while_it_loads_puts_the_load_after_it() -> None:
     """The heartbeat of 9,300 was answered 0 and renewed nothing: a JoinGroup was told at 9,800 that it still loads."""
     scene = moved(9_000)
     scene.heartbeat(9_300, "b")
-    scene._event(1, 9_800, client_id="n", error_code=LOADING, detail={})  # a JoinGroup
+    scene._event(Kind.JOIN, 9_800, client_id="n", error_code=LOADING, detail={})
     scene.heartbeats(10_000, 19_900, "a")
     scene.heartbeats(20_000, 25_000, "a", error=27)
     scene.tick(26_000)

@@ -157,7 +157,7 @@ class Cluster:
     def move(self, shard_id: int, to: Broker, elected_after_ms: float, load_ms: float) -> None:
         """Another broker becomes the leader of a shard; the old one gives it up before."""
         shard = self.shards[shard_id]
-        if shard.leader is None or shard.loading or not to.up:
+        if shard.leader in (None, to) or shard.loading or not to.up:
             return
         shard.leader = None
         for group_id in self._groups[shard_id]:

@@ -256,7 +256,7 @@ def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, A
     result.count("stragglers")
     longest = max(waited.values())
     names = {member_id for member_id, ms in waited.items() if ms >= longest - HANDLED_MS}
-    found = row["stragglers"]
+    found = [entry for entry in row["stragglers"] if not entry["pending"]]  # ids that nobody used are no members
     if found and found[0]["member_id"] in names and abs(found[0]["waited_ms"] - longest) <= 2 * HANDLED_MS:
         result.count("stragglers: right")
     else:
