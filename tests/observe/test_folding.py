@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings, observer, quiet
 from kardia.observe.facts import Facts
-from kardia.observe.folded import Quiet
+from kardia.observe.folded import Quiet, apply_one
 from kardia.observe.group import Group
 from kardia.stretches import Folder
 from kardia.tables import Row
@@ -55,7 +55,7 @@ def _compare(name: str, data: st.DataObject) -> None:
 
 def test_most_of_a_story_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    apply = quiet.apply_one
+    apply = apply_one
 
     def counting(facts: Facts, group: Group, found: Quiet) -> None:
         taken.append(sum(map(len, found.heartbeats)))
