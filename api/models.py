@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from api.errors import CODES
-from api.shapes import Answer, columns, many, shape
+from api.shapes import Answer, PendingId, columns, many, shape
 
 
 class Freshness(Answer):
@@ -152,7 +152,12 @@ class _Group(_Href):
     links: dict[str, str]
 
 
-Group = shape("Group", _Group, {"last_rebalance": (Rebalance | None, ...)}, "A group as it stands.")
+Group = shape(
+    "Group",
+    _Group,
+    {"last_rebalance": (Rebalance | None, ...), "pending": many(PendingId)},
+    "A group as it stands.",
+)
 
 
 class Source(Answer):

@@ -105,9 +105,12 @@ class Store:
             for name in VIEWED:
                 if name not in troubles and folded.get(name, -1) < trusted:
                     if name in unread:
+                        version = self.readers[name].version
                         rows[name] = self._new_rows(name, folded.get(name, -1), trusted, rows["progress"])
-                        # What has just moved may already hold rows of the batch after the trusted one.
-                        unread = unread if name in moved else unread - {name}
+                        # What has just moved, or moved while it was read (a scan that lost a file starts again on the
+                        # newest version), may already hold rows of the batch after the trusted one.
+                        if name not in moved and self.readers[name].version == version:
+                            unread = unread - {name}
                     folded[name] = trusted
         except (TablesMissing, TableUnreadable) as error:
             # Half a batch is never shown: all of it is read again by the next look.

@@ -34,6 +34,7 @@ async def history(
         WithJsonSchema({"type": "string", "enum": list(ENTITIES)}),
         Query(description="changes of the group or of its members alone"),
     ] = None,
+    member: Annotated[str | None, Query(description="only changes of this member, by its id")] = None,
     events: Annotated[
         str,
         WithJsonSchema({"type": "string", "enum": ["true", "false"]}),
@@ -48,9 +49,9 @@ async def history(
     store = at.store
     store.require("transitions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, entity)
+    window, question = history.window(cluster_id, group_id, entity, member)
     page = await at.read(
-        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity)
+        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity, member)
     )
     found = [answers.transition(row) for row in page.rows]
     if events == "true":
