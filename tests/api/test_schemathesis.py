@@ -31,10 +31,11 @@ from tests.support.stories import Story
 TOKEN = "a-token-for-schemathesis-" + "x" * 20
 SETTINGS = ApiSettings(tables=Path("tables"), token_file=Path("tokens"))
 DOCUMENT = describe(create_app(SETTINGS.model_copy(update={"token_file": None}), lambda: 0), SETTINGS)
+Case = schemathesis.Case[Any]
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 # A URL beyond the bound is refused as such; the default list of refusals does not have it.
 SCHEMA.config.checks.negative_data_rejection.expected_statuses.append("414")
-ALL_CHECKS = CHECKS.get_all()
+ALL_CHECKS: list[Any] = CHECKS.get_all()
 SEEN: dict[str, Counter[int]] = defaultdict(Counter)
 """Path -> how often each status was answered."""
 
@@ -66,12 +67,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(url, {"cluster": [CLUSTER], "group": groups, "consumer": groups, "member": members}, newest_ms)
 
 
-def is_positive(case: schemathesis.Case) -> bool:
+def is_positive(case: Case) -> bool:
     """Whether every value fits its schema."""
     return case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE
 
 
-def ask(case: schemathesis.Case, served: Served) -> None:
+def ask(case: Case, served: Served) -> None:
     """One request with all checks on its answer."""
     if is_positive(case):
         for name, known in served.names.items():
@@ -83,13 +84,13 @@ def ask(case: schemathesis.Case, served: Served) -> None:
     SEEN[case.path][response.status_code] += 1
     reason = cannot_be(case, served.newest_ms) if is_positive(case) else None
     # Why a check is left out is in `cannot_be`, and that it is refused is asserted in its place.
-    excluded = [CHECKS.get_one("positive_data_acceptance")] if reason is not None else []
+    excluded: list[Any] = [CHECKS.get_one("positive_data_acceptance")] if reason is not None else []
     case.validate_response(response, checks=ALL_CHECKS, excluded_checks=excluded, headers=headers)
     if reason is not None:
         assert response.status_code in (400, 404, 422, 501), (reason, response.text)
 
 
-def cannot_be(case: schemathesis.Case, newest_ms: int) -> str | None:
+def cannot_be(case: Case, newest_ms: int) -> str | None:
     """Why this question cannot be answered although every value fits its schema; None if it can."""
     query: dict[str, Any] = dict(case.query or {})
     if "cursor" in query:
@@ -114,14 +115,14 @@ BOUNDED = hypothesis.settings(derandomize=True, deadline=None, suppress_health_c
 
 @SCHEMA.parametrize()
 @hypothesis.settings(BOUNDED, max_examples=25)
-def test_nothing_is_found(case: schemathesis.Case, served: Served) -> None:
+def test_nothing_is_found(case: Case, served: Served) -> None:
     ask(case, served)
 
 
 @pytest.mark.long
 @SCHEMA.parametrize()
-@hypothesis.settings(BOUNDED, max_examples=1_000)
-def test_nothing_is_found_with_many_more(case: schemathesis.Case, served: Served) -> None:
+@hypothesis.settings(BOUNDED, max_examples=400)
+def test_nothing_is_found_with_many_more(case: Case, served: Served) -> None:
     ask(case, served)
 
 
@@ -129,5 +130,5 @@ def test_what_was_asked_reached_answers_and_refusals() -> None:
     """A generator that meets closed doors only would find nothing either. Runs last, about those that ran before."""
     for path, statuses in SEEN.items():
         assert statuses[200], path
-        assert "{" not in path or sum(statuses[refused] for refused in (400, 404, 422)), path
+        assert "{" not in path or statuses[400] + statuses[404] + statuses[422], path
         assert not set(statuses) & {500, 503, 504}, path
