@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from api.errors import CODES
 from api.shapes import Answer, PendingId, columns, many, shape
 
 
@@ -335,5 +336,5 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    code: str
+    code: str = Field(json_schema_extra={"enum": CODES})
     request_id: str
