@@ -129,6 +129,11 @@ def health(row: Any) -> dict[str, Any]:
     return {"href": member_href(row.cluster_id, row.group_id, row.member_id), **found}
 
 
+def rebalance_href(row: Any, began_ms: int) -> str:
+    """Where the rebalance of a group that began at an instant is."""
+    return f"{group_href(row.cluster_id, row.group_id)}/rebalances?from={began_ms}&to={began_ms + 1}"
+
+
 def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
     """A rebalance with its cause, phases, and whom it waited for."""
     ended_ms = row.completed_at_ms
@@ -137,9 +142,11 @@ def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
     found = columns("rebalances", row)
     found["stragglers"] = [dict(entry) for entry in row.stragglers or ()]
     began_ms = row.started_at_ms
+    because_ms = row.caused_by_started_at_ms
     return {
-        "href": f"{group_href(row.cluster_id, row.group_id)}/rebalances?from={began_ms}&to={began_ms + 1}",
+        "href": rebalance_href(row, began_ms),
         **found,
+        "caused_by_href": None if because_ms is None else rebalance_href(row, because_ms),
         "running": row.completed_at_ms is None,
         "duration_ms": None if ended_ms is None else max(0, ended_ms - row.started_at_ms),
         "join_ms": None if row.joined_at_ms is None else row.joined_at_ms - row.started_at_ms,
