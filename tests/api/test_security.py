@@ -191,3 +191,11 @@ def test_the_application_can_call_nobody() -> None:
     code = "import sys, api.app; print(sorted({'httpx', 'requests', 'aiohttp', 'api.notify'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_test_that_the_checklist_names_exists() -> None:
+    root = Path(__file__).parents[2]
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (root / "docs" / "security.md").read_text())
+    assert len(named) > 40
+    for file, name in named:
+        assert f"def {name}(" in (root / "tests" / file).read_text(), (file, name)
