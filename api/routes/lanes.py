@@ -11,7 +11,7 @@ from starlette.responses import Response
 from api import lanes, pulse, report_models
 from api.asking import Limit, answer, router_of
 from api.desk import DeskOf
-from api.names import ClusterId, GroupId
+from api.names import AN_ID, ClusterId, GroupId
 from api.routes.pulse import WIDTH_MAX_MS, WIDTH_MS
 from api.times import TimeRange
 
@@ -29,7 +29,7 @@ async def group_lanes(
     group_id: GroupId,
     times: TimeRange,
     limit: Limit,
-    member: Annotated[str | None, Query(description="only this member, by its id")] = None,
+    member: Annotated[str | None, AN_ID, Query(description="only this member, by its id")] = None,
 ) -> Response:
     """The same as `pulse`, one row per beat, poll and sample. A wider range than six hours is answered for its last six
     hours; `from_ms` says from when."""
