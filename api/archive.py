@@ -223,9 +223,9 @@ def lives_until(
     return _standing(reader, where, [*files, Bound("joined_at_ms", "<=", at_ms)], max_rows)
 
 
-def short(member_id: str) -> str:
-    """A member id in a sort key: ids may be 32 KiB long, a cursor may not."""
-    return blake2b(member_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def short(an_id: str) -> str:
+    """An id in a sort key: ids may be 32 KiB long, a cursor may not."""
+    return blake2b(an_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _within(

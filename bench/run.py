@@ -13,6 +13,8 @@ from bench.lines import parse_stage, replay_stage
 from bench.live import live_stage
 from bench.observer import observer_stage
 from bench.result import Result, machine, show
+from bench.serving import api_stage
+from bench.telling import notify_stage
 
 STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "lines": parse_stage,
@@ -20,6 +22,8 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "replay": replay_stage,
     "backlog": backlog_stage,
     "live": live_stage,
+    "api": api_stage,
+    "notify": notify_stage,
 }
 """Stages in the order of the flow."""
 

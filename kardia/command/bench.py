@@ -11,10 +11,13 @@ import typer
 def bench(
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="Stage to run: lines, replay, backlog, live; several are allowed."),
+        typer.Option(
+            "--only",
+            help="Stage to run: lines, observer, replay, backlog, live, api, notify; several are allowed.",
+        ),
     ] = None,
     scale: Annotated[
-        float, typer.Option(min=0.01, max=100, help="Size of the inputs; 1 takes about five minutes.")
+        float, typer.Option(min=0.01, max=100, help="Size of the inputs; 1 takes about ten minutes.")
     ] = 1.0,
     json: Annotated[Path | None, typer.Option("--json", help="Write the results to this file as well.")] = None,
     work: Annotated[
