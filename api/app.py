@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 
 from api.changes import Changes
 from api.cursor import Cursors
+from api.described import cached
 from api.desk import Desk
 from api.errors import ApiError
 from api.guard import OPEN_PREFIX, Guard, on_error
@@ -122,6 +123,8 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
+    document = cached(app, settings)
+    app.openapi = document  # type: ignore[method-assign]  # as FastAPI's documentation does it
     app.add_middleware(Validators)
     app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe)
     return app

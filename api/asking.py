@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api.answers import API
 from api.archive import Page, Window
-from api.cursor import Cursors, Place
+from api.cursor import CURSOR_CHARS_MAX, Cursors, Place
 from api.desk import Desk, DeskOf
 from api.errors import BadCursor, ParameterRefused
 from api.freshness import Freshness
-from api.models import Problem
 from api.names import MayAsk
 from api.store import Store
 from api.times import TimeRange
@@ -54,7 +54,9 @@ def _query_names(route: Any) -> frozenset[str]:
 async def page_limit(
     at: DeskOf,
     limit: Annotated[
-        str | None, Query(description="rows of a page, 1 to 1000", json_schema_extra={"default": "100"})
+        str | None,
+        WithJsonSchema({"type": "integer", "minimum": 1}),
+        Query(description="rows of a page"),
     ] = None,
 ) -> int:
     """Rows of a page."""
@@ -67,7 +69,11 @@ async def page_limit(
 
 
 async def cursor_text(
-    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+    cursor: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": f"^[A-Za-z0-9_-]{{25,{CURSOR_CHARS_MAX}}}$"}),
+        Query(description="next_cursor of the page before, asked with the same token and filters"),
+    ] = None,
 ) -> str | None:
     """Cursor as given."""
     return cursor
@@ -79,7 +85,9 @@ CursorText = Annotated[str | None, Depends(cursor_text)]
 
 async def newest_first(
     order: Annotated[
-        str, Query(description="newest or oldest first", json_schema_extra={"enum": ["newest", "oldest"]})
+        str,
+        WithJsonSchema({"type": "string", "enum": ["newest", "oldest"]}),
+        Query(description="newest or oldest first"),
     ] = "newest",
 ) -> bool:
     """Order of a history."""
@@ -171,23 +179,18 @@ async def paging(
 History = Annotated[Paging, Depends(paging)]
 
 
+DESCRIBED_LATER: dict[int | str, dict[str, Any]] = {"4XX": {"description": "a problem"}}
+"""Keeps FastAPI from describing a refusal of its own."""
+
 LIVE = Depends(live_tag)
 """Of routes that answer from the current view alone: their tag is known before their answer is."""
 
 
 def router_of(tag: str, prefix: str = API) -> APIRouter:
-    """Router of one noun: unknown parameters are refused, and problems are part of its description."""
-    return APIRouter(prefix=prefix, tags=[tag], dependencies=[Depends(only_known)], responses=PROBLEMS)
+    """Router of one noun: unknown parameters are refused. `api.described` says which problems each route has."""
+    return APIRouter(prefix=prefix, tags=[tag], dependencies=[Depends(only_known)], responses=DESCRIBED_LATER)
 
 
 def answer(freshness: Freshness, **members: Any) -> Response:
     """JSON of an answer, freshness first."""
     return Response(orjson.dumps({"freshness": freshness.as_answer(), **members}), media_type="application/json")
-
-
-_PROBLEM = {"application/problem+json": {"schema": Problem.model_json_schema()}}
-
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"description": "The question cannot be answered; `code` says why", "content": _PROBLEM},
-    "5XX": {"description": "The answer cannot be given now; `code` says why", "content": _PROBLEM},
-}

@@ -95,12 +95,15 @@ class NextEvictions(Fresh):
 
 
 class WaitedFor(Answer):
-    """A member that a rebalance waits for, as far as that can be seen."""
+    """A member, or an id that was handed out and not used, that a rebalance waits for, as far as that can be seen."""
 
-    href: str
+    href: str = Field(description="of the member; of the group for an id that is no member")
     member_id: str
     client_id: str | None
     shown_by: str
+    pending: bool = Field(description="an id that was handed out and that nobody joins with")
+    until_at_ms: int | None = Field(description="it goes on without it then, at the latest; null if not known")
+    until_at: str | None
 
 
 class OpenRebalance(Answer):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
 from ingest.router import UNROUTED, Client, Directory
 from kardia import slowness
-from kardia.events import SILENCE_MS, Event, Kind
+from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.slowness import Windows
 
 _BOM = b"\xef\xbb\xbf"
@@ -60,7 +60,7 @@ class Sink:
     def add(self, event: Event) -> None:
         """Put one event where it belongs."""
         kind = event[0]
-        if kind in UNROUTED:
+        if kind in UNROUTED and event[1] == ALL_SHARDS:
             client = (event[12], event[13])
             waiting = self.unrouted.get(client)
             if waiting is None:

@@ -115,7 +115,13 @@ DETAILS: dict[Kind, dict[str, str]] = {
     Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]"},
     Kind.TXN_COMMIT: {"offsets": "as COMMIT"},
     Kind.FETCH: {"bytes": "int, size of the records in the answer"},
-    Kind.TELEMETRY: {"metrics": "str, base64 as pushed", "compression": "int", "client_instance_id": "str"},
+    Kind.TELEMETRY: {
+        "bytes": "int, size of the metrics as pushed; they are not kept",
+        "compression": "int",
+        "client_instance_id": "str",
+        "last_poll_s": "float; whole seconds since the begin of the last poll, if the client pushes that",
+        "unreadable": "str; why the metrics could not be read, if so",
+    },
     Kind.DELETE_GROUPS: {},
     Kind.MODERN_HEARTBEAT: {"protocol": "str: consumer, share or streams", "member_epoch": "int, of the request"},
     Kind.GROUP_RECORD: {

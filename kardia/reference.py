@@ -24,7 +24,7 @@ from kardia.tables import (
     FAULTS,
     OUTCOMES,
     STATUSES,
-    STRAGGLER_FIELDS,
+    STRUCTS,
     TABLES,
     TRIGGERS,
 )
@@ -52,8 +52,14 @@ def tables_page() -> str:
         "`trigger`: " + ", ".join(f"`{name}`" for name in TRIGGERS) + ". "
         "`status`: " + ", ".join(f"`{name}`" for name in STATUSES) + ". "
         "`outcome`: " + ", ".join(f"`{name}`" for name in OUTCOMES) + ". "
-        "`fault`: " + ", ".join(f"`{name}`" for name in FAULTS) + ". "
-        "An entry of `stragglers`: " + ", ".join(f"`{name}` {kind}" for name, kind in STRAGGLER_FIELDS) + ".\n",
+        "`fault`: "
+        + ", ".join(f"`{name}`" for name in FAULTS)
+        + ". "
+        + " ".join(
+            f"An entry of `{name}`: {', '.join(f'`{part}` {kind}' for part, kind in fields)}."
+            for name, fields in STRUCTS.items()
+        )
+        + "\n",
         "\nAn entry of `fault_signs` is `key=number`:\n\n",
         _grid(("key", "meaning"), ((f"`{key}`", meaning) for key, meaning in FAULT_SIGNS.items())),
     ]

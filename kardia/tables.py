@@ -15,7 +15,7 @@ Row = tuple[Any, ...]
 
 
 class Column(NamedTuple):
-    """One column. `type`: string, long, int, double, bool, strings (list of string) or stragglers (list of struct)."""
+    """One column. `type`: string, long, int, double, bool, strings (list of string) or a name in `STRUCTS`."""
 
     name: str
     type: str
@@ -131,8 +131,21 @@ STRAGGLER_FIELDS = (
     ("client_id", "string"),
     ("waited_ms", "long"),
     ("joined", "bool"),
+    ("pending", "bool"),
 )
-"""Fields of one entry of `rebalances.stragglers`, the longest waited for first."""
+"""Fields of one entry of `rebalances.stragglers`, the longest waited for first. pending: no member, but an id that was
+handed out and that nobody joined with."""
+
+PENDING_FIELDS = (
+    ("member_id", "string"),
+    ("client_id", "string"),
+    ("since_at_ms", "long"),
+    ("until_at_ms", "long"),
+)
+"""Fields of one entry of `health.pending`: since when, and until when at the latest, a rebalance waits for that id."""
+
+STRUCTS = {"stragglers": STRAGGLER_FIELDS, "pending": PENDING_FIELDS}
+"""Types of columns that are lists of structs, with the fields of an entry."""
 
 
 def _s(name: str, meaning: str, *, nullable: bool = True, personal: bool = False) -> Column:
@@ -264,7 +277,8 @@ HEALTH = Table(
         Column("reasons", "strings", "why the status is not ok"),
         _l(
             "pending_members",
-            "ids that the coordinator handed out to clients that did not come back; a rebalance waits for them",
+            "ids that the coordinator handed out to clients that did not come back; a rebalance waits for them, see "
+            "`pending`",
         ),
         _l("awaited_since_at_ms", "a rebalance under way waits for it since then; null where it may be waiting itself"),
         _l("awaited_until_at_ms", "the rebalance goes on without it then, at the latest; null if that is not known"),
@@ -272,6 +286,12 @@ HEALTH = Table(
             "polling",
             "polls, stalled (its heartbeats go on and what it should take is not taken) or unknown: what its library "
             "and its topics do not show",
+        ),
+        Column(
+            "pending",
+            "pending",
+            "of `pending_members` those that last longest; null where there are none",
+            personal=True,
         ),
     ),
 )

@@ -13,7 +13,7 @@ from api.asking import LIVE, router_of
 from api.desk import DeskOf
 from api.errors import ApiError, NotFound, ParameterRefused, no_cluster
 from api.ids import from_segment
-from api.names import MayAsk, NamedClusterId
+from api.names import SEGMENT, MayAsk, NamedClusterId
 
 router = router_of("burrow", prefix="/v3/kafka")
 
@@ -72,7 +72,7 @@ async def status(
     at: DeskOf,
     scope: MayAsk,
     cluster_id: NamedClusterId,
-    consumer: Annotated[str, Path(description="group, as it is or as ~base64url")],
+    consumer: Annotated[str, SEGMENT, Path(description="group, as it is or as ~base64url")],
 ) -> Response:
     """Liveness of a group in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
     under way, or the evidence is missing; OK. Lag is null."""

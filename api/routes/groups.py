@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api import answers, archive, models
@@ -23,6 +24,7 @@ router = router_of("groups")
 NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
 
 SEARCH_CHARS_MAX = 200
+TEXT = WithJsonSchema({"type": "string", "maxLength": SEARCH_CHARS_MAX})
 
 
 NAME_CHARS = 200
@@ -52,10 +54,14 @@ async def groups(
     cursors: CursorsOf,
     cursor: CursorText,
     sort: Annotated[
-        str, Query(description="name, or worst status first", json_schema_extra={"enum": list(SORTS)})
+        str,
+        WithJsonSchema({"type": "string", "enum": ["name", "worst"]}),
+        Query(description="name, or worst status first"),
     ] = "name",
-    search: Annotated[str | None, Query(description="only groups whose id contains this, whatever its case")] = None,
-    state: Annotated[str | None, Query(description="only groups in this state, e.g. Stable")] = None,
+    search: Annotated[
+        str | None, TEXT, Query(description="only groups whose id contains this, whatever its case")
+    ] = None,
+    state: Annotated[str | None, TEXT, Query(description="only groups in this state, e.g. Stable")] = None,
 ) -> Response:
     """Groups, by name or the worst first. Pages follow the live list: by name each group is met once; the worst first,
     one that changes places meanwhile may be met again, or not be met."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api import answers, archive, models
@@ -30,11 +31,14 @@ async def history(
     history: History,
     entity: Annotated[
         str | None,
-        Query(description="changes of the group or of its members alone", json_schema_extra={"enum": list(ENTITIES)}),
+        WithJsonSchema({"type": "string", "enum": list(ENTITIES)}),
+        Query(description="changes of the group or of its members alone"),
     ] = None,
     member: Annotated[str | None, Query(description="only changes of this member, by its id")] = None,
     events: Annotated[
-        str, Query(description="true: with the archived event of each", json_schema_extra={"enum": ["true", "false"]})
+        str,
+        WithJsonSchema({"type": "string", "enum": ["true", "false"]}),
+        Query(description="true: with the archived event of each"),
     ] = "false",
 ) -> Response:
     """Transitions, newest first unless asked otherwise; `from` and `to` bound the instant on the broker."""

@@ -96,7 +96,7 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
         return "coordinator_moved" if goes_on else "client_silent" if heard_there + elsewhere else UNKNOWN
     # 3. Its poll interval ran out where it says nothing of it.
     if _stopped_by_itself(member, heard_at):
-        signs["polled_at_ms"] = int(member.polled_at + 0.5)
+        signs["polled_at_ms"] = int(member.last_poll_at + 0.5)
         return "application"
     # 4. Its other connections went on.
     if goes_on:
@@ -110,9 +110,9 @@ def _of_poll(facts: Facts, group: Group, over: Ended) -> str:
     member, signs = over.member, over.fault_signs
     if member.armed_at >= 0:
         signs["heard_at_ms"] = int(member.armed_at + 0.5)
-    if member.polled_at >= 0:
-        signs["polled_at_ms"] = int(member.polled_at + 0.5)
-        _broker(facts, group, signs, member.polled_at, over.ended_at)
+    if member.last_poll_at >= 0:
+        signs["polled_at_ms"] = int(member.last_poll_at + 0.5)
+        _broker(facts, group, signs, member.last_poll_at, over.ended_at)
     return "application"
 
 
@@ -123,8 +123,8 @@ def _of_phase(facts: Facts, group: Group, over: Ended) -> str:
     if heard_at < 0:
         return UNKNOWN
     signs["heard_at_ms"] = int(heard_at + 0.5)
-    if member.polled_at >= 0:
-        signs["polled_at_ms"] = int(member.polled_at + 0.5)
+    if member.last_poll_at >= 0:
+        signs["polled_at_ms"] = int(member.last_poll_at + 0.5)
     slow_ms, silent_ms = _broker(facts, group, signs, heard_at, at)
     if max(slow_ms, silent_ms) >= ENOUGH * max(at - heard_at, _usual_ms(member)):
         return UNKNOWN
@@ -196,9 +196,9 @@ def _usual_ms(member: Member) -> float:
 
 def _stopped_by_itself(member: Member, heard_at: float) -> bool:
     """Whether a static member stopped its heartbeats because its poll interval had run out."""
-    if not member.instance_id or not LIBRARIES[member.library].poll_interval or member.polled_at < 0:
+    if not member.instance_id or not LIBRARIES[member.library].poll_interval or member.last_poll_at < 0:
         return False
-    return abs(member.polled_at + member.rebalance_ms - heard_at) <= STOPPED_WITHIN_MS
+    return abs(member.last_poll_at + member.rebalance_ms - heard_at) <= STOPPED_WITHIN_MS
 
 
 def came_back(facts: Facts, group: Group, event: Event, at: float) -> None:

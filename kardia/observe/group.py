@@ -16,6 +16,10 @@ from kardia.model.states import GroupState
 NEVER = -1.0
 """An instant that is not known."""
 
+TELEMETRY_ERROR_MS = 1_500.0
+"""A poll was at most that much before the instant that telemetry tells: it counts whole seconds, and the push needs its
+way."""
+
 
 @dataclass(slots=True)
 class Member:
@@ -62,6 +66,11 @@ class Member:
     polled_at: float = NEVER
     poll_evidence: str = "none"
     poll_error_ms: float = 0.0
+    pushed_at: float = NEVER
+    """Arrival of its last telemetry that said when it polled; `pushed_ago_ms` before that, by its own clock."""
+    pushed_ago_ms: float = 0.0
+    pushed_poll_at: float = NEVER
+    """Last poll by its telemetry, kept apart from what its traffic shows: the surer one counts, see `last_poll_at`."""
     last_commit_at: float = NEVER
     """Arrival of its last commit, also of one that brought nothing new."""
     committed_at: float = NEVER
@@ -89,6 +98,16 @@ class Member:
     """Its open session prediction has outlived the early, provisional step."""
     doubtful_at: float = NEVER
     """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
+
+    @property
+    def by_telemetry(self) -> bool:
+        """Whether its own telemetry shows a poll after the last one that its traffic shows."""
+        return self.pushed_poll_at - TELEMETRY_ERROR_MS > self.polled_at
+
+    @property
+    def last_poll_at(self) -> float:
+        """Latest instant at which the application is known to have polled; NEVER if there is none."""
+        return self.pushed_poll_at if self.by_telemetry else self.polled_at
 
     @property
     def deadline(self) -> float:
@@ -178,6 +197,8 @@ class Rebalance:
     """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)
     """[member id, client id, waited_ms] of those who were waited for in vain."""
+    blocked: list[list[Any]] = field(default_factory=list)
+    """[member id, client id, waited_ms] of ids that it waited for and that nobody joined with."""
     settled: bool = False
     row_known: int = -1
 
@@ -203,6 +224,10 @@ class Group:
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids handed out and not used yet: [deadline, client id, client host, handed out at]."""
+    pending_over: list[list[Any]] = field(default_factory=list)
+    """Ids that were never used and are pending no more: [member id, client id, handed out at, ended at]."""
+    gap_at: float = NEVER
+    """End of the last gap of the log: an id handed out before it may have been used in it."""
     handed_out_at: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     held: dict[str, int] = field(default_factory=dict)

@@ -155,7 +155,10 @@ class _Batch:
     def _look_at(self, event: Event) -> None:
         """Note whom an event troubles. A commit of a member does not; neither does a record of one."""
         kind, group_id = event.kind, event.group_id
-        if kind in (_OFFSET_RECORD, _TELEMETRY):
+        if kind == _OFFSET_RECORD:
+            return
+        if kind == _TELEMETRY:
+            self._look_at_telemetry(event)
             return
         if kind == _FETCH:
             self._clients.add((event.shard, event.client_id, event.client_host))
@@ -175,6 +178,15 @@ class _Batch:
             if member is None or says_library(member, event):
                 self._troubled.add(group_id)
                 self._clients.add((event.shard, event.client_id, event.client_host))
+
+    def _look_at_telemetry(self, event: Event) -> None:
+        """What a client says of its polls is kept apart from what its traffic shows, so that it troubles nobody unless
+        it is the first that is heard of them."""
+        group = self._observer.groups.get(event.group_id)
+        member = group.members.get(event.member_id) if group is not None else None
+        if member is not None and member.last_poll_at < 0:
+            self._troubled.add(event.group_id)
+            self._clients.add((event.shard, event.client_id, event.client_host))
 
     def _gather(self) -> None:
         """Sort what is due by group and member."""
@@ -251,13 +263,13 @@ class _Batch:
         if member.session_ms >= 0 and _longest(member.armed_at, times) >= early:
             return False
         library = LIBRARIES[member.library]
-        if library.poll_interval and member.rebalance_ms > 0 and member.polled_at >= 0:
+        if library.poll_interval and member.rebalance_ms > 0 and member.last_poll_at >= 0:
             times = [event.arrived_at_ms for _, _, event in quiet.commits]
             if "fetch" in library.polled_by:
                 for stretch in quiet.fetches:
                     times += stretch.column(ARRIVED)
             times.sort()
-            if _longest(member.polled_at, times) >= settings.prediction_share * member.rebalance_ms:
+            if _longest(member.last_poll_at, times) >= settings.prediction_share * member.rebalance_ms:
                 return False
         return True
 

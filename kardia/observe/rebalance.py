@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, lives
+from kardia.observe import deadlines, lives, pending
 from kardia.observe.costs import forget_assignment, partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
@@ -263,6 +263,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         current.sync_within_ms = longest_ms(group)
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
+    if first_time:
+        current.blocked = pending.blocked(group, current)
     emit(observer, group, current)
     for member_id, at, cause, reason, certainty in current.left_after:
         again = group.members.get(member_id)
@@ -445,6 +447,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
     current.settled = True
     current.leader = ""
+    current.blocked = pending.blocked(group, current)
     forget_assignment(group)
     group.generation = current.generation_after
     group.leader = ""
@@ -459,7 +462,7 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     if over is not None:
         lives.confirm(observer, group, over)
         return
-    group.pending.pop(member_id, None)
+    pending.is_over(group, member_id, at)
     member = group.members.get(member_id)
     if member is None:
         return

@@ -9,8 +9,9 @@ from typing import Any
 
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
+from kardia.observe import pending
 from kardia.observe.application import UNKNOWN
-from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.group import NEVER, TELEMETRY_ERROR_MS, Ended, Group, Member, Rebalance
 from kardia.observe.waiting import awaited
 from kardia.tables import Row
 
@@ -176,7 +177,8 @@ def health_row(
     """Row of `health`."""
     interval = poll_interval(member)
     since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
-    polled = member.polled_at >= 0
+    polled_at = member.last_poll_at
+    polled = polled_at >= 0
     deadline = member.deadline
     return (
         cluster,
@@ -194,28 +196,18 @@ def health_row(
         interval,
         known(member.armed_at),
         known(deadline),
-        known(member.polled_at),
-        member.poll_evidence,
-        int(member.poll_error_ms) if polled else None,
-        instant(member.polled_at + interval) if polled and interval else None,
+        known(polled_at),
+        "telemetry" if member.by_telemetry else member.poll_evidence,
+        int(TELEMETRY_ERROR_MS if member.by_telemetry else member.poll_error_ms) if polled else None,
+        instant(polled_at + interval) if polled and interval else None,
         status,
         reasons,
-        abandoned(group),
+        len(pending.abandoned(group)),
         known(since),
         known(until),
         polling,
+        pending.told(group),
     )
-
-
-USED_WITHIN_MS = 1_000
-"""A client joins with the id it was handed in its next request, milliseconds later."""
-
-
-def abandoned(group: Group) -> int:
-    """Ids that were handed out and that nobody joins with. Whoever joins makes a Stable group prepare a rebalance at
-    once, so the id is abandoned if the group was still steady a while later. An id handed out in a rebalance
-    may belong to a JoinGroup that waits unseen, and is not counted."""
-    return sum(group.steady_at > entry[3] + USED_WITHIN_MS for entry in group.pending.values())
 
 
 def prediction_row(
@@ -302,7 +294,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         silent = int(now - member.armed_at)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
     if member.poll_prediction_at >= 0:
-        silent = int(now - member.polled_at)
+        silent = int(now - member.last_poll_at)
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
     if member.rebalance_prediction_at >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")

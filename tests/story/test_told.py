@@ -315,3 +315,21 @@ def test_signs_that_are_none_are_left_out() -> None:
     """Tables may be newer than whoever reads them, or damaged."""
     signs = ["heard_at_ms=12", "new_key=1", "broker_ms=x", "broker_ms", "back_at_ms=-1", "log_silent_ms=\u0663"]
     assert story_faults.signs_of({"fault_signs": signs}) == {"heard_at_ms": 12}
+
+
+def test_ids_that_nobody_used_are_told_while_it_lasts_and_after_it() -> None:
+    unused = [{"member_id": "app-77", "client_id": "app", "since_at_ms": T + 9_000, "until_at_ms": T + 54_000}]
+    changes = [transition(1, 0, "Stable"), transition(2, 10_000, "PreparingRebalance")]
+    rows = [health("a", 20_000, pending=unused, pending_members=1)]
+    known = material(transitions=changes, lives=[life("a", 0)], health=rows)
+    since, until = words.clock(T + 9_000, T), words.clock(T + 54_000, T)
+    expected = f"It waited for ids that were handed out and not used (app, at {since}), until {until} at the latest."
+    assert expected in present.state(known, T + 21_000).text
+    steady = material(transitions=changes[:1], lives=[life("a", 0)], health=rows)
+    assert "handed out" not in present.state(steady, T + 21_000).text, "a stable group waits for nobody"
+    waits = [wait("app-77", 44_000, joined=False, pending=True), wait("b", 900)]
+    over = rebalance(10_000, 54_100, "member_joined", "b", stragglers=waits)
+    (text,) = texts(material(rebalances=[over]), "rebalance_ended")
+    assert "It waited for ids that had been handed out and that nobody joined with: app-77 (44 s)." in text
+    assert "It waited for b (900 ms)." in text
+    assert "in vain" not in text, "nobody was dropped"

@@ -197,6 +197,13 @@ class Scene:
         """A FETCH of a client."""
         self._event(Kind.FETCH, at, group_id="", client_id=client, detail={"bytes": data})
 
+    def telemetry(self, at: float, member: str, last_poll_s: float | None, *, client: str = "") -> None:
+        """Metrics that a client pushed; `client`: it is another one that says so."""
+        detail: dict[str, Any] = {"bytes": 186, "compression": 4, "client_instance_id": "i"}
+        if last_poll_s is not None:
+            detail["last_poll_s"] = last_poll_s
+        self._event(Kind.TELEMETRY, at, member_id=member, client_id=client or member, detail=detail)
+
     def leave(self, at: float, member: str, *, reason: str = "", instance: str = "", client: str | None = None) -> None:
         """A LeaveGroup with one entry, accepted."""
         self._event(

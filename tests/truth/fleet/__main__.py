@@ -33,7 +33,9 @@ def main() -> int:
     options = parser.parse_args()
     if options.total:
         versions = options.version or VERSIONS
-        sums = many(versions, options.total, options.groups, options.seed, options.processes, SCENARIOS[options.scenario])
+        sums = many(
+            versions, options.total, options.groups, options.seed, options.processes, SCENARIOS[options.scenario]
+        )
         sys.stdout.write(told(sums, problems=True))
         if options.markdown:
             write(sums, options.markdown)

@@ -67,7 +67,14 @@ class Client:
     """One consumer: a process that can be started, stalled, frozen, killed and closed."""
 
     def __init__(
-        self, world: World, cluster: Cluster, group_id: str, name: str, habits: Habits, settings: Settings, instance: str
+        self,
+        world: World,
+        cluster: Cluster,
+        group_id: str,
+        name: str,
+        habits: Habits,
+        settings: Settings,
+        instance: str,
     ) -> None:
         """`instance`: group.instance.id, empty for a dynamic member."""
         self.world, self.cluster, self.group_id, self.name = world, cluster, group_id, name
@@ -419,7 +426,11 @@ class Client:
 
     def _committed(self, generation: int) -> Callable[[Answer], None]:
         def committed(answer: Answer) -> None:
-            if answer.error_code in (14, 15, 16, 22, 25, 82) and self.state == "stable" and self.generation == generation:
+            if (
+                answer.error_code in (14, 15, 16, 22, 25, 82)
+                and self.state == "stable"
+                and self.generation == generation
+            ):
                 self._wrong(answer.error_code, "OffsetCommit")
 
         return committed

@@ -43,7 +43,9 @@ SCENARIOS = {
         Scenario("restarts", "one broker dies and comes back", 1, restarts=True),
         Scenario("failover", "one of three brokers dies, the others take over", 1, brokers=3, restarts=True),
         Scenario("middle", "the log begins in the middle of the groups' lives", 1, middle=True),
-        Scenario("middle with records", "the same, with `__consumer_offsets` from its begin", 1, middle=True, records=True),
+        Scenario(
+            "middle with records", "the same, with `__consumer_offsets` from its begin", 1, middle=True, records=True
+        ),
         Scenario("gaps", "pieces of the log are lost, and the collector says so", 1, loses="told"),
         Scenario("lost lines", "single lines are lost, and only the count shows it", 1, loses="untold"),
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),

@@ -114,9 +114,7 @@ def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
     return at_ms <= until_ms
 
 
-def _lives(
-    result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence
-) -> None:
+def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence) -> None:
     said = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["joined_at_ms"])}
     lives = {life.member_id: life for life in truth.lives}
     for life in lives.values():
@@ -166,9 +164,7 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
         result.problem("instant of an end", truth.group_id, life.ended_at_ms, text)
 
 
-def _rebalances(
-    result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence
-) -> None:
+def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence) -> None:
     said: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         said.setdefault(row["generation_before"], []).append(row)
@@ -252,7 +248,7 @@ def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, A
     result.count("stragglers")
     longest = max(waited.values())
     names = {member_id for member_id, ms in waited.items() if ms >= longest - HANDLED_MS}
-    found = row["stragglers"]
+    found = [entry for entry in row["stragglers"] if not entry["pending"]]  # ids that nobody used are no members
     if found and found[0]["member_id"] in names and abs(found[0]["waited_ms"] - longest) <= 2 * HANDLED_MS:
         result.count("stragglers: right")
     else:
