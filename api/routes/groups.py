@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from starlette.responses import Response
 
-from api import answers, models
+from api import answers, models, rendered, roster
 from api.asking import CursorText, Limit, answer, router_of
-from api.current import GroupView
 from api.cursor import Place
 from api.desk import DeskOf
 from api.errors import ParameterRefused
@@ -25,19 +24,6 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
 SEARCH_CHARS_MAX = 200
 
 
-def _search_key(view: GroupView) -> tuple[Any, ...]:
-    return (view.group_id,)
-
-
-def _worst_key(view: GroupView) -> tuple[Any, ...]:
-    worst = answers.worst(view.statuses())
-    return (-answers.BADNESS.get(worst or "ended", 0), view.group_id)
-
-
-SORTS = {"name": _search_key, "worst": _worst_key}
-"""`worst`: groups with an overdue member first, then imminent, late, unknown, ok, without members."""
-
-
 @router.get("/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster")
 async def groups(
     at: DeskOf,
@@ -45,7 +31,7 @@ async def groups(
     limit: Limit,
     cursor: CursorText,
     sort: Annotated[
-        str, Query(description="name, or worst status first", json_schema_extra={"enum": list(SORTS)})
+        str, Query(description="name, or worst status first", json_schema_extra={"enum": list(roster.SORTS)})
     ] = "name",
     search: Annotated[str | None, Query(description="only groups whose id contains this, whatever its case")] = None,
     state: Annotated[str | None, Query(description="only groups in this state, e.g. Stable")] = None,
@@ -53,8 +39,8 @@ async def groups(
     """Groups, by name or the worst first. Pages follow the live list: a group that changes places may be met again."""
     store = at.store
     store.require(*NEEDS)
-    if sort not in SORTS:
-        raise ParameterRefused("sort", " or ".join(SORTS), sort)
+    if sort not in roster.SORTS:
+        raise ParameterRefused("sort", " or ".join(roster.SORTS), sort)
     for name, given in (("search", search), ("state", state)):
         if given is not None and len(given) > SEARCH_CHARS_MAX:
             raise ParameterRefused(name, f"at most {SEARCH_CHARS_MAX} characters", given)
@@ -62,21 +48,10 @@ async def groups(
     freshness = store.freshness(view)
     question = ["groups", cluster_id, sort, search, state]
     after = at.cursors.read(question, cursor).after if cursor is not None else None
-    wanted = (search or "").casefold()
-    keyed = sorted(
-        ((SORTS[sort](group), group) for group in view.groups.values() if wanted in group.group_id.casefold()),
-        key=lambda pair: pair[0],
-    )
-    rest = [
-        (key, group)
-        for key, group in keyed
-        if (state is None or group.state_name.casefold() == state.casefold()) and (after is None or key > after)
-    ]
-    page = rest[:limit]
-    more = len(rest) > limit
+    page, more = roster.page(roster.SORTS[sort](view), after, limit, search, state)
     return answer(
         freshness,
-        groups=[answers.group(group, freshness) for _, group in page],
+        groups=[rendered.group(group, freshness) for _, group in page],
         next_cursor=at.cursors.write(question, Place(freshness.batch_id, page[-1][0])) if more else None,
     )
 
