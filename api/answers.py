@@ -133,7 +133,9 @@ def past_prediction(row: Any, freshness: Freshness) -> dict[str, Any]:
 
 def health(row: Any) -> dict[str, Any]:
     """What a health row says, as it was written."""
-    return {"href": member_href(row.cluster_id, row.group_id, row.member_id), **columns("health", row)}
+    found = columns("health", row)
+    found["pending"] = None if row.pending is None else [dict(entry) for entry in row.pending]
+    return {"href": member_href(row.cluster_id, row.group_id, row.member_id), **found}
 
 
 def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
@@ -202,6 +204,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "poll_headroom_min_ratio": deadlines.least(map(deadlines.poll_headroom, present)),
         "next_session_deadline": _next(present, "session_deadline_at_ms", deadlines.session_timeout_ms, freshness),
         "next_poll_deadline": _next(present, "poll_deadline_at_ms", deadlines.poll_interval_ms, freshness),
+        "pending": view.pending,
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
         "links": {
             name: f"{href}/{name}"

@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 
 from api.changes import Changes
 from api.cursor import Cursors
+from api.described import cached
 from api.desk import Desk
 from api.errors import ApiError
 from api.guard import OPEN_PREFIX, Guard, on_error
@@ -39,6 +40,7 @@ from api.routes import (
     health,
     history,
     incident,
+    lanes,
     members,
     predictions,
     pulse,
@@ -48,6 +50,7 @@ from api.routes import (
 from api.settings import ApiSettings
 from api.store import Store
 from api.tokens import Tokens
+from api.validators import Validators
 from kardia import __version__
 
 log = logging.getLogger("kardia.api.app")
@@ -65,6 +68,7 @@ ROUTES = (
     diff,
     incident,
     pulse,
+    lanes,
     changes,
     burrow,
     service,
@@ -121,6 +125,9 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
+    document = cached(app, settings)
+    app.openapi = document  # type: ignore[method-assign]  # as FastAPI's documentation does it
+    app.add_middleware(Validators)
     app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe)
     return app
 

@@ -60,11 +60,20 @@ class Page(NamedTuple):
     place: Place | None
 
 
-def transitions(reader: TableReader, cluster_id: str, group_id: str, window: Window, entity: str | None) -> Page:
-    """State history of a group by `seq`, optionally of the group or of its members alone."""
+def transitions(
+    reader: TableReader,
+    cluster_id: str,
+    group_id: str,
+    window: Window,
+    entity: str | None,
+    member_id: str | None = None,
+) -> Page:
+    """State history of a group by `seq`, optionally of the group or of its members alone, or of one member."""
     where, files = _within(cluster_id, group_id, window, "at_ms", "at_ms")
     if entity is not None:
         where &= ds.field("entity") == entity
+    if member_id is not None:
+        where &= ds.field("member_id") == member_id
     if window.place.after:
         seq = window.place.after[0]
         where &= ds.field("seq") < seq if window.newest_first else ds.field("seq") > seq
@@ -107,9 +116,14 @@ def evictions(
     return _page(rows, window, lambda row: (row.ended_at_ms, short(row.member_id), row.joined_at_ms))
 
 
-def predictions(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
-    """Predictions about members of a group by the instant they were first said, with what became of them."""
+def predictions(
+    reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int, member_id: str | None = None
+) -> Page:
+    """Predictions about members of a group, or about one, by the instant they were first said, with what became of
+    them."""
     where, files = _within(cluster_id, group_id, window, "predicted_at_ms", "predicted_at_ms")
+    if member_id is not None:
+        where &= ds.field("member_id") == member_id
     rows = _standing(reader, where, files, max_rows)
     return _page(rows, window, lambda row: (row.predicted_at_ms, short(row.member_id), row.kind))
 
@@ -209,9 +223,9 @@ def lives_until(
     return _standing(reader, where, [*files, Bound("joined_at_ms", "<=", at_ms)], max_rows)
 
 
-def short(member_id: str) -> str:
-    """A member id in a sort key: ids may be 32 KiB long, a cursor may not."""
-    return blake2b(member_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def short(an_id: str) -> str:
+    """An id in a sort key: ids may be 32 KiB long, a cursor may not."""
+    return blake2b(an_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _within(

@@ -10,16 +10,19 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api.answers import API
 from api.archive import Page, Window
-from api.cursor import Place
+from api.cursor import CURSOR_CHARS_MAX, Cursors, Place
 from api.desk import Desk, DeskOf
 from api.errors import BadCursor, ParameterRefused
 from api.freshness import Freshness
-from api.models import Problem
+from api.names import MayAsk
+from api.store import Store
 from api.times import TimeRange
+from api.validators import live_tag
 
 
 async def only_known(request: Request) -> None:
@@ -51,7 +54,9 @@ def _query_names(route: Any) -> frozenset[str]:
 async def page_limit(
     at: DeskOf,
     limit: Annotated[
-        str | None, Query(description="rows of a page, 1 to 1000", json_schema_extra={"default": "100"})
+        str | None,
+        WithJsonSchema({"type": "integer", "minimum": 1}),
+        Query(description="rows of a page"),
     ] = None,
 ) -> int:
     """Rows of a page."""
@@ -64,7 +69,11 @@ async def page_limit(
 
 
 async def cursor_text(
-    cursor: Annotated[str | None, Query(description="next_cursor of the page before")] = None,
+    cursor: Annotated[
+        str | None,
+        WithJsonSchema({"type": "string", "pattern": f"^[A-Za-z0-9_-]{{25,{CURSOR_CHARS_MAX}}}$"}),
+        Query(description="next_cursor of the page before, asked with the same token and filters"),
+    ] = None,
 ) -> str | None:
     """Cursor as given."""
     return cursor
@@ -76,7 +85,9 @@ CursorText = Annotated[str | None, Depends(cursor_text)]
 
 async def newest_first(
     order: Annotated[
-        str, Query(description="newest or oldest first", json_schema_extra={"enum": ["newest", "oldest"]})
+        str,
+        WithJsonSchema({"type": "string", "enum": ["newest", "oldest"]}),
+        Query(description="newest or oldest first"),
     ] = "newest",
 ) -> bool:
     """Order of a history."""
@@ -88,13 +99,51 @@ async def newest_first(
 NewestFirst = Annotated[bool, Depends(newest_first)]
 
 
+class CallersCursors:
+    """Cursors that this caller gets, and those that it may give back."""
+
+    def __init__(self, store: Store, cursors: Cursors) -> None:
+        self._batch_id = store.current.batch_id
+        self._cursors = cursors
+
+    def read(self, question: Sequence[Any], cursor: str) -> Place:
+        """Place of a cursor."""
+        place = self._cursors.read(question, cursor)
+        if place.batch_id > self._batch_id:
+            raise BadCursor(
+                "cursor: expected one that is not ahead of what this server has read; another server gave it; ask "
+                "again in a moment, or without a cursor."
+            )
+        return place
+
+    def write(self, question: Sequence[Any], place: Place) -> str:
+        """Cursor for what is behind a place."""
+        return self._cursors.write(question, place)
+
+
+async def callers_cursors(at: DeskOf, scope: MayAsk) -> CallersCursors:
+    """Bound to the token of the request and to the tables."""
+    return CallersCursors(at.store, at.cursors.of(scope.principal, at.store.identity))
+
+
+CursorsOf = Annotated[CallersCursors, Depends(callers_cursors)]
+
+
 class Paging:
     """A page of a history: its window, its question for the cursor, and the cursor behind it."""
 
     def __init__(
-        self, at: Desk, route: str, limit: int, cursor: str | None, times: tuple[int | None, int | None], newest: bool
+        self,
+        at: Desk,
+        cursors: CallersCursors,
+        route: str,
+        limit: int,
+        cursor: str | None,
+        times: tuple[int | None, int | None],
+        newest: bool,
     ) -> None:
         self._desk = at
+        self._cursors = cursors
         self._route = route
         self._cursor = cursor
         self._limit = limit
@@ -104,44 +153,44 @@ class Paging:
     def window(self, *about: Any) -> tuple[Window, Sequence[Any]]:
         """Window of this page; `about` is what else the question consists of."""
         question = [self._route, *self._times, self._newest, *about]
-        batch_id = self._desk.store.current.batch_id
-        place = Place(batch_id, ())
+        place = Place(self._desk.store.current.batch_id, ())
         if self._cursor is not None:
-            place = self._desk.cursors.read(question, self._cursor)
-            if place.batch_id > batch_id:
-                raise BadCursor(
-                    "cursor: expected one of these tables; they have been made anew since; ask without a cursor."
-                )
+            place = self._cursors.read(question, self._cursor)
         return Window(*self._times, self._limit, self._newest, place), question
 
     def next_cursor(self, question: Sequence[Any], page: Page) -> str | None:
         """Cursor behind a page."""
-        return None if page.place is None else self._desk.cursors.write(question, page.place)
+        return None if page.place is None else self._cursors.write(question, page.place)
 
 
 async def paging(
-    request: Request, at: DeskOf, limit: Limit, cursor: CursorText, times: TimeRange, newest: NewestFirst
+    request: Request,
+    at: DeskOf,
+    cursors: CursorsOf,
+    limit: Limit,
+    cursor: CursorText,
+    times: TimeRange,
+    newest: NewestFirst,
 ) -> Paging:
     """Page of the history that the request asks for."""
-    return Paging(at, request.scope["route"].path, limit, cursor, times, newest)
+    return Paging(at, cursors, request.scope["route"].path, limit, cursor, times, newest)
 
 
 History = Annotated[Paging, Depends(paging)]
 
 
+DESCRIBED_LATER: dict[int | str, dict[str, Any]] = {"4XX": {"description": "a problem"}}
+"""Keeps FastAPI from describing a refusal of its own."""
+
+LIVE = Depends(live_tag)
+"""Of routes that answer from the current view alone: their tag is known before their answer is."""
+
+
 def router_of(tag: str, prefix: str = API) -> APIRouter:
-    """Router of one noun: unknown parameters are refused, and problems are part of its description."""
-    return APIRouter(prefix=prefix, tags=[tag], dependencies=[Depends(only_known)], responses=PROBLEMS)
+    """Router of one noun: unknown parameters are refused. `api.described` says which problems each route has."""
+    return APIRouter(prefix=prefix, tags=[tag], dependencies=[Depends(only_known)], responses=DESCRIBED_LATER)
 
 
 def answer(freshness: Freshness, **members: Any) -> Response:
     """JSON of an answer, freshness first."""
     return Response(orjson.dumps({"freshness": freshness.as_answer(), **members}), media_type="application/json")
-
-
-_PROBLEM = {"application/problem+json": {"schema": Problem.model_json_schema()}}
-
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"description": "The question cannot be answered; `code` says why", "content": _PROBLEM},
-    "5XX": {"description": "The answer cannot be given now; `code` says why", "content": _PROBLEM},
-}

@@ -127,10 +127,20 @@ class GroupView:
         return None
 
     @property
+    def _latest_health(self) -> Any:
+        return max(self.health.values(), key=lambda row: (row.at_ms, row.batch_id), default=None)
+
+    @property
     def pending_members(self) -> int:
         """Ids handed out to clients that did not come back, as the latest health row of the group says."""
-        latest = max(self.health.values(), key=lambda row: (row.at_ms, row.batch_id), default=None)
+        latest = self._latest_health
         return 0 if latest is None else latest.pending_members or 0
+
+    @property
+    def pending(self) -> list[dict[str, Any]]:
+        """Those of them that last longest."""
+        latest = self._latest_health
+        return [] if latest is None else [dict(entry) for entry in latest.pending or ()]
 
     def status_of(self, member_id: str) -> str:
         """Status of a present member; unknown until its first health row."""

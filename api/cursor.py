@@ -2,7 +2,8 @@
 
 A cursor pins the batch that the first page saw. Rows are only ever added, with higher batch ids, so all pages together
 are one view of the tables: no row twice, none missing, while the job writes and compacts. It is bound to its question
-(route, cluster, group, filters); a cursor of another question is refused, and the seal is checked before decoding.
+(route, cluster, group, filters), to the token that it was given to, and to the tables; a cursor of another question, of
+another token, or of tables that were made anew is refused, and the seal is checked before decoding.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ class Cursors:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
+    def of(self, principal: str, tables: str) -> Cursors:
+        """Cursors of one caller over tables of one identity; no others can be read by them."""
+        return Cursors(hmac.digest(self._key, orjson.dumps([principal, tables]), "sha256"))
+
     def write(self, question: Sequence[Any], place: Place) -> str:
         """Cursor for the rows behind `place`."""
         data = orjson.dumps([place.batch_id, *place.after])
@@ -59,5 +64,6 @@ class Cursors:
 
 def _refused() -> BadCursor:
     return BadCursor(
-        "cursor: expected the next_cursor of an answer to this same question from this server; ask without a cursor."
+        "cursor: expected the next_cursor of an answer to this same question, with the same filters and token, over "
+        "these tables; ask without a cursor."
     )

@@ -113,14 +113,7 @@ def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     assert state is not None, "a group in a state has a state"  # noqa: S101 - a broken promise of ours
     row = view.rebalance
     running = row if row is not None and row.completed_at_ms is None else None
-    waits_for = {
-        entry["member_id"]: (entry["client_id"], "straggler")
-        for entry in (running.stragglers or () if running is not None else ())
-        if not entry["joined"]
-    }
-    for (member_id, kind), prediction in view.predictions.items():
-        if kind == "rebalance":
-            waits_for.setdefault(member_id, (prediction.client_id, "heartbeats without rejoining"))
+    waits_for = _waits_for(view, running)
     longest_ms = [life.rebalance_timeout_ms for life in view.lives.values()]
     known = bool(longest_ms) and None not in longest_ms
     since_ms = state.since_at_ms if running is None else min(state.since_at_ms, running.started_at_ms)
@@ -135,15 +128,44 @@ def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "lasting_ms": None if freshness.stale else max(0, freshness.now_ms - since_ms),
         "trigger": None if running is None else running.trigger,
         "certainty": state.certainty,
-        "waits_for": [
-            {
-                "href": answers.member_href(view.cluster_id, view.group_id, member_id),
-                "member_id": member_id,
-                "client_id": client_id,
-                "shown_by": shown_by,
-            }
-            for member_id, (client_id, shown_by) in sorted(waits_for.items())
-        ],
+        "waits_for": [waits_for[member_id] for member_id in sorted(waits_for)],
         "ends_at_latest_at_ms": latest_ms,
         "ends_at_latest_at": to_rfc3339(latest_ms),
     }
+
+
+def _waits_for(view: GroupView, running: Any) -> dict[str, dict[str, Any]]:
+    """Whom a rebalance waits for, by member id."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def add(member_id: str, client_id: str | None, shown_by: str, until_at_ms: int | None, *, pending: bool) -> None:
+        href = answers.group_href(view.cluster_id, view.group_id)
+        found.setdefault(
+            member_id,
+            {
+                "href": href if pending else answers.member_href(view.cluster_id, view.group_id, member_id),
+                "member_id": member_id,
+                "client_id": client_id,
+                "shown_by": shown_by,
+                "pending": pending,
+                "until_at_ms": until_at_ms,
+                "until_at": to_rfc3339(until_at_ms),
+            },
+        )
+
+    for entry in running.stragglers or () if running is not None else ():
+        if not entry["joined"]:
+            add(entry["member_id"], entry["client_id"], "straggler", None, pending=bool(entry.get("pending")))
+    leads = view.state_name == "CompletingRebalance"
+    for row in view.health.values():
+        if row.awaited_since_at_ms is not None and row.group_state == view.state_name:
+            shown_by = "the leader has not sent its assignment" if leads else "heartbeats without rejoining"
+            add(row.member_id, row.client_id, shown_by, row.awaited_until_at_ms, pending=False)
+    for (member_id, kind), prediction in view.predictions.items():
+        if kind == "rebalance":
+            until_at_ms = prediction.deadline_at_ms
+            add(member_id, prediction.client_id, "heartbeats without rejoining", until_at_ms, pending=False)
+    for entry in view.pending if view.state_name == "PreparingRebalance" else ():
+        shown_by = "an id that was handed out and not used"
+        add(entry["member_id"], entry["client_id"], shown_by, entry["until_at_ms"], pending=True)
+    return found

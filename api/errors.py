@@ -165,6 +165,10 @@ class ReadTimedOut(ApiError):
     status, code, title = 504, "read_timed_out", "The files did not answer in time"
 
 
+CODES: list[Any] = sorted({kind.code for kind in ApiError.__subclasses__()})
+"""All stable codes."""
+
+
 def shorten(value: str) -> str:
     """A stranger's text for a message: escaped to ASCII, quoted, at most VALUE_SHOWN_MAX characters of it."""
     return ascii(value if len(value) <= VALUE_SHOWN_MAX else value[:VALUE_SHOWN_MAX] + "...")

@@ -86,6 +86,7 @@ class Guard:
         request_id = secrets.token_hex(8)
         began, status, started, streamed = perf_counter(), 500, False, False
         is_page = scope["path"] == "/" or scope["path"].startswith(OPEN_PREFIX)
+        holds_no_data = is_page or scope["path"] == "/openapi.json"
         method = scope["method"] if scope["method"] in METHODS else "other"
         # A HEAD is answered as a GET whose body the server leaves out.
         asked = {**scope, "method": "GET" if method == "HEAD" else scope["method"], REQUEST_ID: request_id}
@@ -99,7 +100,8 @@ class Guard:
                 )
                 headers = [*message.get("headers", ()), *HEADERS, (b"x-request-id", request_id.encode())]
                 headers.append((b"content-security-policy", CSP_PAGE if is_page else CSP_DATA))
-                headers.append((b"cache-control", b"no-cache" if is_page else b"no-store"))
+                # Nothing that changes is kept: what is left of a deadline would be told of another present.
+                headers.append((b"cache-control", b"no-cache" if holds_no_data else b"no-store"))
                 message = {**message, "headers": headers}
             await send(message)
 

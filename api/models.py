@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from api.shapes import Answer, columns, many, shape
+from api.errors import CODES
+from api.shapes import Answer, PendingId, columns, many, shape
 
 
 class Freshness(Answer):
@@ -151,7 +152,12 @@ class _Group(_Href):
     links: dict[str, str]
 
 
-Group = shape("Group", _Group, {"last_rebalance": (Rebalance | None, ...)}, "A group as it stands.")
+Group = shape(
+    "Group",
+    _Group,
+    {"last_rebalance": (Rebalance | None, ...), "pending": many(PendingId)},
+    "A group as it stands.",
+)
 
 
 class Source(Answer):
@@ -315,6 +321,10 @@ class Version(Answer):
     name: str
     version: str
     api: str
+    personal: str = Field(
+        description="hidden: addresses, connections and clients' own words are null in all answers; else shown",
+        json_schema_extra={"enum": ["shown", "hidden"]},
+    )
     tables: dict[str, int] = Field(description="columns per table as this version knows them")
 
 
@@ -325,5 +335,5 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
-    code: str
+    code: str = Field(json_schema_extra={"enum": CODES})
     request_id: str

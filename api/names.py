@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
+from pydantic import WithJsonSchema
 
 from api.errors import ParameterRefused, no_cluster
 from api.guard import MAY_ASK
@@ -12,6 +13,9 @@ from api.ids import ID_BYTES_MAX, from_segment
 from api.tokens import Scope
 
 _ID = f"its id: as it is if it is plain, ~base64url if not, or ~ with the query parameter; at most {ID_BYTES_MAX} bytes"
+SEGMENT = WithJsonSchema({"type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}|~[A-Za-z0-9_-]*)$"})
+"""An id in a path, as answers write it; what is read beyond that is in `api.ids`."""
+_GIVEN = WithJsonSchema({"type": "string", "maxLength": ID_BYTES_MAX})
 
 
 def _id(name: str, segment: str, given: str | None) -> str:
@@ -31,8 +35,8 @@ MayAsk = Annotated[Scope, Depends(may_ask)]
 
 
 async def named_cluster_id(
-    cluster: Annotated[str, Path(description=f"Cluster, {_ID}")],
-    given: Annotated[str | None, Query(alias="cluster", description="cluster, where the path has ~")] = None,
+    cluster: Annotated[str, SEGMENT, Path(description=f"Cluster, {_ID}")],
+    given: Annotated[str | None, _GIVEN, Query(alias="cluster", description="cluster, where the path has ~")] = None,
 ) -> str:
     """Cluster of the URL, whoever asks."""
     return _id("cluster", cluster, given)
@@ -49,16 +53,16 @@ async def cluster_id(scope: MayAsk, found: NamedClusterId) -> str:
 
 
 async def group_id(
-    group: Annotated[str, Path(description=f"Group, {_ID}")],
-    given: Annotated[str | None, Query(alias="group", description="group, where the path has ~")] = None,
+    group: Annotated[str, SEGMENT, Path(description=f"Group, {_ID}")],
+    given: Annotated[str | None, _GIVEN, Query(alias="group", description="group, where the path has ~")] = None,
 ) -> str:
     """Group of the URL."""
     return _id("group", group, given)
 
 
 async def member_id(
-    member: Annotated[str, Path(description=f"Member, {_ID}")],
-    given: Annotated[str | None, Query(alias="member", description="member, where the path has ~")] = None,
+    member: Annotated[str, SEGMENT, Path(description=f"Member, {_ID}")],
+    given: Annotated[str | None, _GIVEN, Query(alias="member", description="member, where the path has ~")] = None,
 ) -> str:
     """Member of the URL."""
     return _id("member", member, given)

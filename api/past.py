@@ -26,6 +26,10 @@ NEVER_MS = 1 << 62
 SAMPLED_WITHIN_MS = 15_000
 """A member that is well is sampled every 5 s."""
 
+_OF_AN_END = ("ended_at_ms", "end_cause", "end_reason", "fault", "fault_certainty", "fault_signs")
+_OF_A_COMPLETION = ("completed_at_ms", "member_seconds_lost", "partition_seconds_lost", "broker_slow_ms")
+"""Columns that an end, or the end of a rebalance, has filled."""
+
 
 class Then(NamedTuple):
     """The instant asked about; `known_at_ms` None lets all evidence count; `batch_id` bounds what is seen."""
@@ -82,7 +86,7 @@ def as_of(row: Any, at_ms: int) -> Any:
     later: dict[str, Any] = {}
     if hasattr(row, "ended_at_ms"):
         if row.ended_at_ms is not None and row.ended_at_ms > at_ms:
-            later = {"ended_at_ms": None, "end_cause": None, "end_reason": None}
+            later = dict.fromkeys(_OF_AN_END)
     elif hasattr(row, "stragglers"):
         later = _rebalance_as_of(row, at_ms)
     elif row.outcome != "open" and (row.outcome_at_ms or 0) > at_ms:
@@ -94,7 +98,7 @@ def _rebalance_as_of(row: Any, at_ms: int) -> dict[str, Any]:
     later: dict[str, Any] = {}
     if row.completed_at_ms is not None and row.completed_at_ms > at_ms:
         lasted_ms = at_ms - row.started_at_ms
-        later |= {"completed_at_ms": None, "member_seconds_lost": None}
+        later |= dict.fromkeys(_OF_A_COMPLETION)
         later["stragglers"] = [_straggler_as_of(entry, lasted_ms) for entry in row.stragglers or ()]
     if row.joined_at_ms is not None and row.joined_at_ms > at_ms:
         later |= {"joined_at_ms": None, "generation_after": None, "members_after": None}

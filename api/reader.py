@@ -50,12 +50,13 @@ class Bound(NamedTuple):
 
 
 class TableReader:
-    """Reader of the Delta table `root/name`."""
+    """Reader of the Delta table `root/name`; columns of `hidden` are never read, and null in every row."""
 
-    def __init__(self, root: Path, name: str) -> None:
+    def __init__(self, root: Path, name: str, hidden: frozenset[str] = frozenset()) -> None:
         self.name = name
         self._path = root / name
         self._columns = (*TABLES[name].names, BATCH.name)
+        self._hidden = hidden
         self._make = partial(tuple.__new__, ROW_TYPES[name])  # `_make` without a Python frame per row
         self._table: DeltaTable | None = None
         self._mark: tuple[int, int] | None = None
@@ -110,7 +111,7 @@ class TableReader:
         raise TableUnreadable([self.name])
 
     def rows(self, piece: pa.Table) -> Iterator[Any]:
-        """Rows of a piece as `ROW_TYPES`; a column that an older table lacks is None."""
+        """Rows of a piece as `ROW_TYPES`; a column that is hidden, or that an older table lacks, is None."""
         there = set(piece.column_names)
         columns = [values(piece.column(name)) if name in there else [None] * piece.num_rows for name in self._columns]
         return map(self._make, zip(*columns, strict=True))
@@ -130,7 +131,7 @@ class TableReader:
             dataset = self._table.to_pyarrow_dataset(
                 file_pruning_predicate=[(found.column, found.comparison, found.value) for found in files] or None
             )
-        known = [name for name in self._columns if name in dataset.schema.names]
+        known = [name for name in self._columns if name in dataset.schema.names and name not in self._hidden]
         for batch in dataset.scanner(columns=known, filter=where, batch_size=16_384).to_batches():
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from api.incident import SETTINGS
-from api.models import Eviction, Fresh, Health, Member, PastPrediction, Rebalance
+from api.models import Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
 from api.shapes import Answer, columns, many, shape
 from kardia.lint import RULES
 
@@ -95,12 +95,15 @@ class NextEvictions(Fresh):
 
 
 class WaitedFor(Answer):
-    """A member that a rebalance waits for, as far as that can be seen."""
+    """A member, or an id that was handed out and not used, that a rebalance waits for, as far as that can be seen."""
 
-    href: str
+    href: str = Field(description="of the member; of the group for an id that is no member")
     member_id: str
     client_id: str | None
     shown_by: str
+    pending: bool = Field(description="an id that was handed out and that nobody joins with")
+    until_at_ms: int | None = Field(description="it goes on without it then, at the latest; null if not known")
+    until_at: str | None
 
 
 class OpenRebalance(Answer):
@@ -200,6 +203,58 @@ Incident = shape(
     },
     "What happened to a group in a stretch of time, and what is odd about its settings.",
 )
+
+
+class Lane(Answer):
+    """A member as a lane of a picture."""
+
+    href: str
+    group_id: str
+    lane: str = Field(description="static id, else client id, with the end of the member id where others share it")
+    member_id: str
+    client_id: str | None
+    group_instance_id: str | None
+    last_status: str
+
+
+class LaneBeat(Beat):
+    """A request that renewed a session, and the silence that it ended."""
+
+    lane: str
+    gap_ms: int | None = Field(description="since the beat before it; null for the first")
+    gap_ratio: float | None = Field(description="the same as a part of the session timeout in force")
+
+
+class LanePoll(PollSeen):
+    """Evidence that the application polled."""
+
+    lane: str
+
+
+class LaneSample(Answer):
+    """What was known of a member at an instant."""
+
+    lane: str
+    at_ms: int
+    status: str
+    certainty: str
+    group_state: str
+    generation_id: int | None
+    session_headroom_ratio: float | None
+    poll_headroom_ratio: float | None
+
+
+class Lanes(Fresh):
+    """Beats, polls and deadlines of a group's members, one row per point, in order of time."""
+
+    from_ms: int
+    to_ms: int
+    archived_to_ms: int | None
+    lanes: list[Lane]
+    beats: list[LaneBeat]
+    polls: list[LanePoll]
+    samples: list[LaneSample]
+    left_off: int = Field(description="members beyond `limit`")
 
 
 class BurrowRequest(Answer):

@@ -33,6 +33,10 @@ class ApiSettings(BaseSettings):
     serve_everyone_without_a_token: bool = Field(default=False, description="listen beyond loopback without a token")
     allowed_hosts: tuple[str, ...] = Field(default=(), description="Host names answered to; empty: any beyond loopback")
 
+    hide_personal: bool = Field(
+        default=False, description="answer without addresses, connections, clients' own words and details of events"
+    )
+
     refresh_ms: int = Field(default=15, ge=10, le=60_000, description="pause between two looks at the tables")
     stale_after_ms: int = Field(
         default=10_000, ge=100, description="age of complete_as_of from which answers are stale"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from kardia.tables import STRAGGLER_FIELDS, TABLES, Column
+from kardia.tables import STRUCTS, TABLES, Column
 
 _TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}
 
@@ -28,17 +28,19 @@ def many(kind: Any) -> Any:
     return GenericAlias(list, (kind,)), ...
 
 
-Straggler = shape(
-    "Straggler",
-    Answer,
-    {name: (_TYPES[kind] | None, ...) for name, kind in STRAGGLER_FIELDS},
-    "A member that was waited for.",
-)
+def _entry(struct: str, name: str, meaning: str) -> Any:
+    return shape(name, Answer, {field: (_TYPES[kind] | None, ...) for field, kind in STRUCTS[struct]}, meaning)
+
+
+Straggler = _entry("stragglers", "Straggler", "A member, or a member id that nobody used, that was waited for.")
+PendingId = _entry("pending", "PendingId", "A member id that was handed out and that nobody joined with.")
 
 
 def _field(column: Column) -> dict[str, Any]:
     if column.type == "stragglers":
         return {column.name: (many(Straggler)[0], Field(description=column.meaning))}
+    if column.type == "pending":
+        return {column.name: (many(PendingId)[0] | None, Field(description=column.meaning))}
     kind = _TYPES[column.type]
     fields = {column.name: (kind | None if column.nullable else kind, Field(description=column.meaning))}
     if column.name.endswith("at_ms"):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
@@ -24,6 +25,7 @@ import pyarrow.dataset as ds
 from api.current import ClusterView, Current, GroupView, Sampled
 from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable, no_cluster
 from api.freshness import Freshness
+from api.personal import hidden
 from api.reader import Bound, TableReader
 from api.settings import ApiSettings
 from api.tokens import EVERYTHING, Scope
@@ -58,15 +60,22 @@ class Store:
     def __init__(self, settings: ApiSettings, now_ms: Callable[[], int]) -> None:
         self.settings = settings
         self.now_ms = now_ms
-        self.readers = {name: TableReader(settings.tables, name) for name in (*VIEWED, "progress")}
-        self.events = TableReader(settings.tables, "events")
+        self.readers = {name: self._reader(name) for name in (*VIEWED, "progress")}
+        self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
         self.current = Current(settings)
         self.looked_at_ms: int | None = None
+        self.epoch = token_hex(12)
+        """Which view this is: another process has another one, and counts its own revisions."""
+        self.revision = 0
+        """How often the view has changed."""
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
         self._unread = frozenset(VIEWED)
         self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
+
+    def _reader(self, name: str) -> TableReader:
+        return TableReader(self.settings.tables, name, hidden(name, hide_personal=self.settings.hide_personal))
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -99,9 +108,12 @@ class Store:
             for name in VIEWED:
                 if name not in troubles and folded.get(name, -1) < trusted:
                     if name in unread:
+                        version = self.readers[name].version
                         rows[name] = self._new_rows(name, folded.get(name, -1), trusted, rows["progress"])
-                        # What has just moved may already hold rows of the batch after the trusted one.
-                        unread = unread if name in moved else unread - {name}
+                        # What has just moved, or moved while it was read (a scan that lost a file starts again on the
+                        # newest version), may already hold rows of the batch after the trusted one.
+                        if name not in moved and self.readers[name].version == version:
+                            unread = unread - {name}
                     folded[name] = trusted
         except (TablesMissing, TableUnreadable) as error:
             # Half a batch is never shown: all of it is read again by the next look.
@@ -142,6 +154,7 @@ class Store:
 
     def apply(self, change: Change, sampled: Iterable[Sampled]) -> None:
         """Step 5, with all that step 4 gave. Runs between two requests, so that no answer sees half of a batch."""
+        self.revision += change.view is not None or any(change.rows.values())
         if change.view is not None:
             self.current = change.view
         elif any(change.rows.values()):
@@ -176,6 +189,11 @@ class Store:
         if only is None:
             return rows
         return {name: [row for row in found if row.cluster_id == only] for name, found in rows.items()}
+
+    @property
+    def identity(self) -> str:
+        """Which tables the view was folded from; another one after they were made anew under their old names."""
+        return self._identities.get("progress", "")
 
     # --- asking -----------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import WithJsonSchema
 
 from api.desk import Desk, DeskOf
 from api.errors import ParameterRefused
-from api.instants import parse_instant
+from api.instants import INSTANT_MAX_MS, parse_instant
 from api.names import ClusterId
 from api.past import Then
 
@@ -24,10 +25,20 @@ def _instant(name: str, text: str | None) -> int | None:
 
 
 _INSTANT = "epoch milliseconds or RFC 3339"
+INSTANT = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": INSTANT_MAX_MS},
+            {"type": "string", "format": "date-time", "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-"},
+        ]
+    }
+)
 
 
 async def at_instant(
-    at: Annotated[str | None, Query(description=f"the instant asked about, {_INSTANT}; absent: as far as read")] = None,
+    at: Annotated[
+        str | None, INSTANT, Query(description=f"the instant asked about, {_INSTANT}; absent: as far as read")
+    ] = None,
 ) -> int | None:
     """The instant asked about."""
     return _instant("at", at)
@@ -35,7 +46,9 @@ async def at_instant(
 
 async def known_at_instant(
     known_at: Annotated[
-        str | None, Query(description=f"only what was known at that instant, {_INSTANT}; absent: all that is known")
+        str | None,
+        INSTANT,
+        Query(description=f"only what was known at that instant, {_INSTANT}; absent: all that is known"),
     ] = None,
 ) -> int | None:
     """How late evidence may be that counts."""
@@ -57,8 +70,10 @@ AskedInstant = Annotated[Then | None, Depends(past_instant)]
 
 async def time_range(
     at: DeskOf,
-    from_: Annotated[str | None, Query(alias="from", description=f"not before this instant, {_INSTANT}")] = None,
-    to: Annotated[str | None, Query(description=f"before this instant, {_INSTANT}")] = None,
+    from_: Annotated[
+        str | None, INSTANT, Query(alias="from", description=f"not before this instant, {_INSTANT}")
+    ] = None,
+    to: Annotated[str | None, INSTANT, Query(description=f"before this instant, {_INSTANT}")] = None,
 ) -> tuple[int | None, int | None]:
     """From (inclusive) and to (exclusive)."""
     from_ms, to_ms = _instant("from", from_), _instant("to", to)

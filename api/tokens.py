@@ -26,9 +26,10 @@ class TokenFileError(ValueError):
 
 
 class Scope(NamedTuple):
-    """What the caller may ask about; None: all clusters."""
+    """What the caller may ask about, None: all clusters; and who it is: a digest of its token, empty without one."""
 
     clusters: frozenset[str] | None = None
+    principal: str = ""
 
     def allows(self, cluster_id: str) -> bool:
         """Whether a cluster is in it."""
@@ -98,9 +99,10 @@ class Tokens:
         found = [scope for scope, matched in zip(self._scopes, matches, strict=True) if matched]
         if not found:
             return None
+        principal = shown.hex()
         if any(scope.clusters is None for scope in found):
-            return EVERYTHING
-        return Scope(frozenset().union(*(scope.clusters or () for scope in found)))
+            return Scope(None, principal)
+        return Scope(frozenset().union(*(scope.clusters or () for scope in found)), principal)
 
     def key(self) -> bytes:
         """A key that all servers with this token file share, for cursors."""

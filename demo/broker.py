@@ -24,14 +24,19 @@ from pathlib import Path
 
 from demo import broker_logging, process
 from demo.process import ProcessError
-from spark_jobs.jvm import jars, java
+from spark_jobs.jvm import jars, java, lock
 
 HOST = "127.0.0.1"
+NEWEST = "4.4.0"
+"""The release that is started when none is named."""
+
 READY_TIMEOUT_S = 60.0
 """1.2 to 2.1 s on two free cores, up to 7 s beside five other JVMs."""
 
 STOP_PATIENCE_S = 15.0
 """Kafka 4 stops in 0.4 s, 2.8 in 8 s."""
+
+_JAR_SET = "broker-"
 
 _START_TRIES = 3
 """A port that the system offered may be taken by somebody else before the broker binds it."""
@@ -44,7 +49,7 @@ _PORT_TAKEN = re.compile(rb"Address already in use|Failed to bind|BindException"
 class BrokerSettings:
     """What differs between uses. `extra` overrides any server property."""
 
-    version: str = "4.4.0"
+    version: str = NEWEST
     offsets_partitions: int = 50
     initial_rebalance_delay_ms: int = 500
     """How long an empty group waits for more members; Kafka's default of 3 s would only stretch the story."""
@@ -96,7 +101,7 @@ class Broker:
         if self.running:
             raise ProcessError(f"The broker in {self.directory} is running already as process {self.pid}.")
         runtime = java.find()
-        class_path = os.pathsep.join(str(path) for path in jars.ensure(f"broker-{self.settings.version}"))
+        class_path = os.pathsep.join(str(path) for path in jars.ensure(jar_set(self.settings.version)))
         self.logs.mkdir(parents=True, exist_ok=True)
         formatted = (self.directory / "data" / "meta.properties").exists()
         for attempt in range(_START_TRIES):
@@ -261,6 +266,17 @@ class Broker:
 
     def _tail(self) -> str:
         return process.tail(self.server_log if self._size(self.server_log) else self.console)
+
+
+def jar_set(version: str) -> str:
+    """Name of a release's jars in the lock."""
+    return _JAR_SET + version
+
+
+def releases() -> list[str]:
+    """The releases that can be started: those whose jars the lock names, the newest first."""
+    known = [name.removeprefix(_JAR_SET) for name in lock.sets() if name.startswith(_JAR_SET)]
+    return sorted(known, key=lambda version: [int(part) for part in version.split(".")], reverse=True)
 
 
 def free_ports(count: int) -> list[int]:

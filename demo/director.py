@@ -9,28 +9,31 @@ import time
 from collections.abc import Callable
 
 from demo.cast import Cast
-from demo.scenario import MEMBERS, Cue, cues, is_played, length_s, members_of
+from demo.scenario import Cue, cues, is_played, length_s, members_of, plan_of
 
 
 class Director:
-    """One story of the given faults, played in rounds until `for_s` seconds have passed (0: one round)."""
+    """One story of the given faults, played in rounds until `for_s` seconds have passed (0: one round); `stretch` makes
+    all its times longer."""
 
-    def __init__(self, cast: Cast, names: list[str], for_s: float = 0.0) -> None:
+    def __init__(self, cast: Cast, names: list[str], for_s: float = 0.0, stretch: int = 1) -> None:
         self._cast = cast
         self._names = names
         self._for_s = for_s
-        self._cues = cues(names)
+        self._stretch = stretch
+        self._cues = cues(names, stretch)
         self.expected: set[str] = set()
         """Consumers that should be running now."""
 
     def raise_groups(self, told: Callable[[str], None]) -> None:
         """Start the members that must be up first, the missing ones only, and wait until all have partitions."""
-        for plan in members_of(self._names):
+        plans = members_of(self._names, self._stretch)
+        for plan in plans:
             if plan.client_id not in self._cast.up:
                 told(f"{plan.client_id} joins group {plan.group_id}.")
                 self._cast.start(plan)
             self.expected.add(plan.client_id)
-        for plan in members_of(self._names):
+        for plan in plans:
             self._cast.actor(plan.client_id).await_assignment()
 
     def play(self, told: Callable[[Cue], None], meanwhile: Callable[[], None], pause_s: float = 0.1) -> int:
@@ -54,7 +57,7 @@ class Director:
                 if is_played(cue.step, self._cast.up):
                     told(cue)
                     self._do(cue)
-            if not waiting and elapsed >= length_s(self._names):
+            if not waiting and elapsed >= length_s(self._names, self._stretch):
                 return
             meanwhile()
             time.sleep(pause_s)
@@ -62,7 +65,7 @@ class Director:
     def _do(self, cue: Cue) -> None:
         step = cue.step
         if step.action == "start":
-            self._cast.start(MEMBERS[step.client_id])
+            self._cast.start(plan_of(step.client_id, self._stretch))
             self.expected.add(step.client_id)
             return
         actor = self._cast.actor(step.client_id)

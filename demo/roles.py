@@ -1,10 +1,12 @@
 """Which processes a machine runs for a configuration: the command line of each role and what shows that it is ready.
 
-The roles are the verbs of `kardia`, exactly as an operator would start them by hand; nothing reaches them but options.
+The roles are the verbs of `kardia`, exactly as an operator would start them by hand; nothing reaches them but options,
+and the environment for what others must not see in a list of processes.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import urllib.error
 import urllib.request
@@ -21,9 +23,9 @@ def kardia(*words: str) -> list[str]:
 
 
 def roles(config: UpConfig) -> list[Role]:
-    """The roles in the order of the flow: collect, stream, serve."""
+    """The roles in the order of the flow: collect, stream, serve, and notify if anybody is to be told."""
     logs = config.data / "logs"
-    return [
+    found = [
         Role(
             "collect",
             collect_command(config),
@@ -40,6 +42,18 @@ def roles(config: UpConfig) -> list[Role]:
         ),
         Role("serve", serve_command(config), logs / "serve.log", lambda: answers(f"{api_url(config)}/readyz")),
     ]
+    if config.notify.wanted:
+        metrics = f"http://127.0.0.1:{config.notify.metrics_port}/metrics"
+        found.append(
+            Role(
+                "notify",
+                notify_command(config),
+                logs / "notify.log",
+                lambda: answers(metrics),
+                environ=notify_environ(config),
+            )
+        )
+    return found
 
 
 def collect_command(config: UpConfig) -> list[str]:
@@ -74,6 +88,26 @@ def serve_command(config: UpConfig) -> list[str]:
     if config.serve.token_file is not None:
         command += ["--token-file", str(config.serve.token_file)]
     return command
+
+
+def notify_command(config: UpConfig) -> list[str]:
+    """`kardia notify` on the tables; whom to tell is in `notify_environ`."""
+    notify = config.notify
+    command = kardia("notify", "--tables", str(config.tables), "--state", str(config.data / "notify"))
+    command += ["--cluster", config.cluster, "--metrics-port", str(notify.metrics_port)]
+    command += ["--kardia-url", notify.kardia_url or api_url(config)]
+    if notify.runbooks_url:
+        command += ["--runbooks-url", notify.runbooks_url]
+    return command
+
+
+def notify_environ(config: UpConfig) -> dict[str, str]:
+    """Whom `kardia notify` is to tell: an address may hold a secret."""
+    notify = config.notify
+    return {
+        "KARDIA_NOTIFY_ALERTMANAGER": json.dumps([str(url) for url in notify.alertmanager]),
+        "KARDIA_NOTIFY_WEBHOOK": json.dumps([str(url) for url in notify.webhook]),
+    }
 
 
 def api_url(config: UpConfig) -> str:

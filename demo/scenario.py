@@ -7,7 +7,7 @@ it at least as long as the session). Each fault can be played alone; its instant
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SESSION_TIMEOUT_MS = 8_000
 """Kardia warns when half of it is gone: 4 s ahead, of which a busy two-core machine may need one or two to say so."""
@@ -196,23 +196,38 @@ class Cue:
     step: Step
 
 
-def members_of(names: list[str]) -> list[MemberPlan]:
+def plan_of(client_id: str, stretch: int = 1) -> MemberPlan:
+    """The plan of a consumer, its timeouts `stretch` times as long."""
+    plan = MEMBERS[client_id]
+    return replace(
+        plan,
+        session_timeout_ms=plan.session_timeout_ms * stretch,
+        poll_interval_ms=plan.poll_interval_ms * stretch,
+    )
+
+
+def members_of(names: list[str], stretch: int = 1) -> list[MemberPlan]:
     """Members that must be up before the story of the given faults begins, each once."""
     wanted = [client for name in names for client in FAULTS[name].members]
-    return [MEMBERS[client] for client in dict.fromkeys(wanted)]
+    return [plan_of(client, stretch) for client in dict.fromkeys(wanted)]
 
 
-def cues(names: list[str]) -> list[Cue]:
-    """All steps of the given faults by instant. The first fault begins at second 2, whichever it is."""
+def cues(names: list[str], stretch: int = 1) -> list[Cue]:
+    """All steps of the given faults by instant. The first fault begins at second 2, whichever it is; on a machine that
+    is too slow for the story, everything takes `stretch` times as long."""
     first = min(FAULTS[name].at_s for name in names)
-    told = [Cue(FAULTS[name].at_s - first + 2 + step.at_s, name, step) for name in names for step in FAULTS[name].steps]
+    told = [
+        Cue((FAULTS[name].at_s - first + 2 + step.at_s) * stretch, name, replace(step, seconds=step.seconds * stretch))
+        for name in names
+        for step in FAULTS[name].steps
+    ]
     return sorted(told, key=lambda cue: cue.at_s)
 
 
-def length_s(names: list[str]) -> float:
+def length_s(names: list[str], stretch: int = 1) -> float:
     """Seconds after the groups are up until everything has settled."""
     first = min(FAULTS[name].at_s for name in names)
-    return max(FAULTS[name].at_s - first + 2 + FAULTS[name].settled_s for name in names)
+    return max(FAULTS[name].at_s - first + 2 + FAULTS[name].settled_s for name in names) * stretch
 
 
 def is_played(step: Step, up: set[str]) -> bool:

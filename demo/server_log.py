@@ -98,9 +98,16 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"Adding to the group"
         ),
     ),
+    (
+        MEMBER_ADDED,
+        re.compile(
+            r"Static member with groupInstanceId=\S+ and unknown member id joins group (?P<group>.+?) in \w+ state\. "
+            r"Created a new member id (?P<member>\S+) for this member and add(?:ed)? to the group"
+        ),
+    ),
 )
 
-_STATIC_ADDED = re.compile(r"Adding new member (?P<member>\S+) with group instance id (?!null|None)")
+_ADDED_BY_SCALA = re.compile(r"Adding new member (?P<member>\S+) with group instance id None")
 
 
 def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
@@ -124,8 +131,9 @@ def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
                 (parts.get("reason") or "").rstrip("."),
             )
             yield fact
-            # A static member that is new has no line of its own: the rebalance it starts names it.
-            added = _STATIC_ADDED.search(fact.reason) if what == REBALANCE_STARTED else None
+            # The Scala coordinator has no line of its own for a dynamic member: the rebalance that it starts names it.
+            # One that joins while the group rebalances already is counted by the line of the generation only.
+            added = _ADDED_BY_SCALA.search(fact.reason) if what == REBALANCE_STARTED else None
             if added is not None:
                 yield Fact(MEMBER_ADDED, fact.at_ms, fact.group_id, added["member"])
             break

@@ -6,6 +6,7 @@ next run replaces; nothing outside it is touched but the cache of jars.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Sequence
@@ -15,17 +16,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from demo import process, replayed, report, request_log, server_log
-from demo.broker import Broker, free_ports
+from demo import alarm_report, process, replayed, report, request_log, server_log, watching
+from demo.alarm import Alarm
+from demo.broker import NEWEST, Broker, BrokerSettings, free_ports, jar_set
 from demo.cast import Cast
 from demo.director import Director
 from demo.process import ProcessError
 from demo.roles import api_url, roles
-from demo.scenario import FAULTS, PARTITIONS, TOPIC
+from demo.scenario import FAULTS, PARTITIONS, TOPIC, Cue
 from demo.supervisor import Supervisor
 from demo.tables import Tables
 from demo.teller import Teller
-from demo.up_config import CollectSection, ServeSection, StreamSection, UpConfig
+from demo.told import Begun
+from demo.up_config import CollectSection, NotifySection, ServeSection, StreamSection, UpConfig
 from demo.verdict import Evidence, Tolerance, Verdict, Witness, judge
 from spark_jobs.jvm import jars, java
 
@@ -44,6 +47,9 @@ PROMPT_MS = 2_000
 
 PROMPT_TIMEOUT_S = 60.0
 
+FIRST_BATCH_TIMEOUT_S = 180.0
+"""Until there is anything in the tables: 10 s, and more than a minute where five others want the processors."""
+
 _MAX_POLL = "_MAX_POLL_EXCEEDED"
 
 
@@ -56,29 +62,41 @@ class Options:
     for_s: float = 0.0
     stay: bool = False
     port: int = 0
+    kafka: str = NEWEST
+    with_prometheus: bool = False
+    stretch: int = 1
     tolerance: Tolerance = field(default_factory=Tolerance)
 
 
 def show(options: Options, console: Console) -> bool:
     """Run the demo; whether everything was reconstructed. ProcessError and JvmError are for the caller to print."""
+    programs = watching.programs() if options.with_prometheus else None
     _prepare(options.directory)
+    alarm = Alarm(programs, options.directory / "alarm") if programs is not None else None
     runtime = java.find()
-    for name in ("broker-4.4.0", "spark"):
+    for name in (jar_set(options.kafka), "spark"):
         jars.ensure(name)
     console.print(f"Java {runtime.version} from {runtime.origin}; everything of this run is in {options.directory}.")
     with ExitStack() as stack:
-        broker = Broker(options.directory / "broker")
+        broker = Broker(options.directory / "broker", BrokerSettings(version=options.kafka))
         stack.callback(broker.stop)
         broker.start()
         broker.create_topic(TOPIC, PARTITIONS)
         console.print(f"A Kafka {broker.settings.version} broker listens on {broker.bootstrap}.")
-        config = configuration(options, broker)
+        config = configuration(options, broker, alarm)
+        played = roles(config)
+        if alarm is not None:
+            stack.enter_context(alarm)
+            played += alarm.roles(api_url(config))
         supervisor = stack.enter_context(
-            Supervisor(roles(config), lambda told: console.print(told, soft_wrap=True, markup=False))
+            Supervisor(played, lambda told: console.print(told, soft_wrap=True, markup=False))
         )
         console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/docs)", style="bold")
+        if alarm is not None:
+            watchers = alarm.watchers
+            console.print(f"Prometheus: {watchers.prometheus_url}/  Alertmanager: {watchers.alertmanager_url}/")
         cast = stack.enter_context(Cast(broker.bootstrap, options.directory / "consumers"))
-        seen = _play(options, console, supervisor, cast, config)
+        seen, begun = _play(options, console, supervisor, cast, config, alarm)
         # Nothing that happens from here on counts: both sides are cut at this instant.
         until_ms = _now_ms()
         tables = Tables(config.tables)
@@ -90,6 +108,8 @@ def show(options: Options, console: Console) -> bool:
         comparisons = replayed.compare(tables, again, until_ms)
         report.show(console, verdict, comparisons)
         faults = [*verdict.faults, *(comparison.fault for comparison in comparisons if comparison.fault)]
+        if alarm is not None:
+            faults += _told(console, alarm, tables, begun, config)
         if not any(not line.routine for line in verdict.lines):
             faults.append("The broker's log tells of no fault at all, so nothing has been shown.")
         _conclude(console, faults)
@@ -98,7 +118,7 @@ def show(options: Options, console: Console) -> bool:
     return not faults
 
 
-def configuration(options: Options, broker: Broker) -> UpConfig:
+def configuration(options: Options, broker: Broker, alarm: Alarm | None) -> UpConfig:
     """What an operator would write into kardia.yaml for this broker; without server.log, which is the judge's."""
     collect_port, stream_port, api_port = free_ports(3)
     return UpConfig(
@@ -108,6 +128,7 @@ def configuration(options: Options, broker: Broker) -> UpConfig:
         collect=CollectSection(request_log=(str(broker.request_log),), log_timezone="UTC", metrics_port=collect_port),
         stream=StreamSection(metrics_port=stream_port),
         serve=ServeSection(port=options.port or api_port),
+        notify=alarm.section() if alarm is not None else NotifySection(),
     )
 
 
@@ -128,25 +149,36 @@ def _prepare(directory: Path) -> None:
 
 
 def _play(
-    options: Options, console: Console, supervisor: Supervisor, cast: Cast, config: UpConfig
-) -> dict[tuple[str, str, str], int]:
-    """Play the story and tell it; what was said when."""
-    director = Director(cast, list(options.faults), options.for_s)
+    options: Options, console: Console, supervisor: Supervisor, cast: Cast, config: UpConfig, alarm: Alarm | None
+) -> tuple[dict[tuple[str, str, str], int], list[Begun]]:
+    """Play the story and tell it; what was said when, and when each fault began."""
+    begun: list[Begun] = []
+    director = Director(cast, list(options.faults), options.for_s, options.stretch)
     with Teller(console, config.tables, _now_ms) as teller:
 
         def meanwhile() -> None:
             supervisor.watch()
             teller.look()
+            for sentence in alarm.news() if alarm is not None else ():
+                teller.told(sentence)
+
+        def told(cue: Cue) -> None:
+            fault = FAULTS[cue.fault]
+            if cue.step.told == fault.steps[0].told:
+                begun.append(Begun(cue.fault, fault.group_id, _now_ms()))
+            teller.done(cue.step.told)
 
         director.raise_groups(teller.done)
         _await_prompt(teller, Tables(config.tables))
         teller.note("All groups are up. The story: " + "; ".join(FAULTS[name].title for name in options.faults) + ".")
-        director.play(lambda cue: teller.done(cue.step.told), meanwhile)
+        if options.stretch > 1:
+            teller.note(f"All times of the story are {options.stretch} times as long as it says.")
+        director.play(told, meanwhile)
         fallen = cast.ended_early(director.expected)
         if fallen:
             names = ", ".join(actor.plan.client_id for actor in fallen)
             raise ProcessError(f"Consumers ended that nobody ended: {names}.\n{process.tail(fallen[0].log)}")
-        return dict(teller.seen_at_ms)
+        return dict(teller.seen_at_ms), begun
 
 
 def _await_prompt(teller: Teller, tables: Tables) -> None:
@@ -159,12 +191,17 @@ def _await_prompt(teller: Teller, tables: Tables) -> None:
         teller.look()
         return behind_ms() < PROMPT_MS
 
+    with contextlib.suppress(ProcessError):  # Spark's first batch is the longest: without it nothing can be foretold
+        process.until(lambda: tables.complete_to_ms() >= 0, FIRST_BATCH_TIMEOUT_S, lambda: "", pause_s=0.1)
     try:
         process.until(prompt, PROMPT_TIMEOUT_S, lambda: "", pause_s=0.1)
     except ProcessError:
+        behind = (
+            f"are {behind_ms() / 1000:.1f} s behind the broker" if tables.complete_to_ms() >= 0 else "are empty yet"
+        )
         teller.note(
-            f"The tables are {behind_ms() / 1000:.1f} s behind the broker: this machine is busy with other things, and "
-            "what should be predicted may be said too late."
+            f"The tables {behind}: this machine is busy with other things, and what should be predicted may be said "
+            "too late."
         )
 
 
@@ -201,6 +238,16 @@ def _judge(
             seen_at_ms=seen,
         )
     )
+
+
+def _told(console: Console, alarm: Alarm, tables: Tables, begun: Sequence[Begun], config: UpConfig) -> list[str]:
+    """Show who was told of what; what is wrong with it. What is on its way is waited for."""
+    dangers = alarm.dangers(tables)
+    with contextlib.suppress(ProcessError):  # what never came is a fault like any other
+        process.until(lambda: not alarm.missing(dangers), SETTLE_TIMEOUT_S, lambda: "")
+    delays = alarm.delays(dangers, begun, config.bootstrap_server, config.topic)
+    alarm_report.show(console, delays, begun)
+    return alarm.faults(dangers)
 
 
 def _witnesses(cast: Cast) -> list[Witness]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from demo import process
@@ -39,6 +39,8 @@ class Role:
     ready: Callable[[], bool]
     before_others: bool = False
     """Must be ready before any later role is started, because those need what it makes."""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What it gets beside this process's own environment; may hold secrets."""
 
 
 class _Running:
@@ -50,7 +52,7 @@ class _Running:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
-        return process.spawn(self.role.command, log=self.role.log, environ=process.environ())
+        return process.spawn(self.role.command, log=self.role.log, environ={**process.environ(), **self.role.environ})
 
     def restart(self) -> None:
         """Start it again, or a ProcessError if it has fallen too often."""

@@ -66,6 +66,10 @@ class Teller:
         """Something about the demo itself."""
         self._say("dim", "·", sentence)
 
+    def told(self, sentence: str) -> None:
+        """Somebody received an alert."""
+        self._say("bold yellow", "  Receiver:", sentence)
+
     def look(self) -> None:
         """Say what is new in the tables; cheap to call often."""
         now = time.monotonic()

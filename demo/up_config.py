@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, field_validator, model_validator
 
 from ingest.errors import IngestError
 from ingest.stamps import zone_named
@@ -63,6 +63,21 @@ class ServeSection(_Strict):
     token_file: Path | None = Field(default=None, description="bearer tokens, one per line; needed beyond loopback")
 
 
+class NotifySection(_Strict):
+    """`notify`: whom to tell. The role runs if there is somebody."""
+
+    alertmanager: tuple[HttpUrl, ...] = Field(default=(), description="addresses of Alertmanagers, all are told")
+    webhook: tuple[HttpUrl, ...] = Field(default=(), description="addresses that get CloudEvents")
+    kardia_url: str | None = Field(default=None, description="address in front of links; default that of the API here")
+    runbooks_url: str | None = Field(default=None, description="address in front of the names of the runbooks")
+    metrics_port: Port = Field(default=9466, description="port of the notifier's own /metrics")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody is to be told."""
+        return bool(self.alertmanager or self.webhook)
+
+
 class UpConfig(_Strict):
     """The whole file."""
 
@@ -74,6 +89,7 @@ class UpConfig(_Strict):
     collect: CollectSection
     stream: StreamSection = StreamSection()
     serve: ServeSection = ServeSection()
+    notify: NotifySection = NotifySection()
 
     @property
     def tables(self) -> Path:
@@ -83,11 +99,14 @@ class UpConfig(_Strict):
     @property
     def ports(self) -> dict[str, tuple[str, int]]:
         """Addresses that the roles listen on, by key."""
-        return {
+        ports = {
             "collect.metrics_port": ("127.0.0.1", self.collect.metrics_port),
             "stream.metrics_port": ("127.0.0.1", self.stream.metrics_port),
             "serve.port": (self.serve.host, self.serve.port),
         }
+        if self.notify.wanted:
+            ports["notify.metrics_port"] = ("127.0.0.1", self.notify.metrics_port)
+        return ports
 
     @model_validator(mode="after")
     def _ports_differ(self) -> UpConfig:
@@ -134,7 +153,7 @@ def busy_ports(config: UpConfig) -> list[str]:
 
 
 _PATHS = {"data", "tables"}
-_LISTS = {"request_log", "server_log"}
+_LISTS = {"request_log", "server_log", "alertmanager", "webhook"}
 
 
 def _shaped(data: dict[Any, Any]) -> dict[Any, Any]:
@@ -171,5 +190,5 @@ def sentence(problem: Any) -> str:
 
 def _fields(section: str) -> dict[str, str]:
     models: dict[str, type[BaseModel]] = {"": UpConfig, "collect": CollectSection, "stream": StreamSection}
-    models["serve"] = ServeSection
+    models |= {"serve": ServeSection, "notify": NotifySection}
     return {name: info.description or f"section {name}" for name, info in models[section].model_fields.items()}

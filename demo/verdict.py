@@ -239,7 +239,7 @@ def _rebalances(evidence: Evidence) -> Iterable[Line]:
         )
         ended = _ended(evidence, fact)
         if ended is not None:
-            fault = _straggler_fault(evidence, fact, row)
+            fault = _straggler_fault(evidence, fact, row) or _members_fault(evidence, fact, row)
             done = f"completed its rebalance after {(ended.at_ms - fact.at_ms) / 1000:.1f} s"
             yield _line(evidence, ended, who, _waited(row), row["completed_at_ms"], None, fault, forming, done)
     for at, row in rows.items():
@@ -282,6 +282,20 @@ def _straggler_fault(evidence: Evidence, start: Fact, row: Record) -> str:
     longest = max((wait["waited_ms"] for wait in row["stragglers"] or []), default=0)
     off = longest - (joined - start.at_ms)
     return "" if abs(off) <= evidence.tolerance.instant_ms else f"the longest wait named is {off:+d} ms off"
+
+
+def _members_fault(evidence: Evidence, start: Fact, row: Record) -> str:
+    """What is wrong with the number of members of the new generation. It also counts who joined while the group
+    rebalanced already, of whom the Scala coordinator says nothing else."""
+    counts = [
+        fact.members
+        for fact in evidence.facts
+        if fact.what == server_log.GENERATION_STARTED
+        and (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
+    ]
+    if not counts or counts[0] == row["members_after"]:
+        return ""
+    return f"Kardia says {row['members_after']} members, the broker {counts[0]}"
 
 
 def _empties(evidence: Evidence) -> Iterable[Line]:

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
 from ingest.router import UNROUTED, Client, Directory
-from kardia.events import SILENCE_MS, Event, Kind
+from kardia import slowness
+from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
+from kardia.slowness import Windows
 
 _BOM = b"\xef\xbb\xbf"
 _LONG_HEAD_BYTES = 64 * 1024
@@ -44,6 +46,7 @@ class Sink:
     """Highest stamp seen."""
     silences: list[tuple[float, float]] = field(default_factory=list)
     """Between two lines nothing was logged for `SILENCE_MS` or longer: from, to."""
+    slow: Windows = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """One list per lane."""
@@ -57,7 +60,7 @@ class Sink:
     def add(self, event: Event) -> None:
         """Put one event where it belongs."""
         kind = event[0]
-        if kind in UNROUTED:
+        if kind in UNROUTED and event[1] == ALL_SHARDS:
             client = (event[12], event[13])
             waiting = self.unrouted.get(client)
             if waiting is None:
@@ -78,6 +81,8 @@ class Sink:
             signs["first_line_at_ms"] = self.first_at_ms
         if self.silences:
             signs["silences"] = [list(pair) for pair in self.silences]
+        if self.slow:
+            signs["slow"] = list(self.slow.values())
         return signs
 
     def seen_at(self, at_ms: float) -> None:
@@ -132,6 +137,10 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
         else:
             for event in reading:
                 add(event)
+    if dialect.slow:
+        for window in dialect.slow.values():
+            slowness.note(sink.slow, window)
+        dialect.slow.clear()
     _note_stamps(dialect, lines, sink, highest)
     if quiet or (sink.last_at_ms or 0.0) - highest >= SILENCE_MS:
         _note_silences(dialect, lines, sink, before)

@@ -61,6 +61,8 @@ class ParsedRange(msgspec.Struct):
     last_at_ms: float
     """Highest stamp of the range, 0 when no line has one."""
     silences: list[tuple[float, float]] = []
+    slow: list[list[float]] = []
+    """Windows in which a request was slow, see `kardia.slowness`."""
     stretches: list[list[Stretch]] = []
     """Further events by lane, folded."""
     unrouted_stretches: list[tuple[str, str, list[Stretch]]] = []
@@ -79,6 +81,7 @@ class ParsedRange(msgspec.Struct):
             "first_line_at_ms": self.first_at_ms,
             "last_line_at_ms": self.last_at_ms,
             "silences": [list(pair) for pair in self.silences],
+            "slow": self.slow,
         }
         return [
             tick(self.source, self.start, self.end, at_ms, counts.get(lane, 0), self.lines, self.ignored, at_ms, signs)
@@ -99,7 +102,8 @@ def tick(
 ) -> Event:
     """TICK: everything this source logged up to `complete_to_ms` has been sent. `start` is where the last one ended.
 
-    `signs` say when the log was alive: `first_line_at_ms`, `last_line_at_ms`, `silences`; see `kardia.events.DETAILS`.
+    `signs` say when the log was alive: `first_line_at_ms`, `last_line_at_ms`, `silences`; `slow` says how slow
+    the broker was. See `kardia.events.DETAILS`.
     """
     at = float(complete_to_ms)
     detail = {
@@ -189,6 +193,7 @@ def _parsed(source: str, start: int, end: int, sink: Sink, dialect: Dialect) -> 
         sink.first_at_ms or 0.0,
         sink.last_at_ms or 0.0,
         sink.silences,
+        list(sink.slow.values()),
         stretches,
         [(client_id, host, folded) for (client_id, host), folded in unrouted.items()],
     )

@@ -22,7 +22,7 @@ MAX_SHARDS = 50
 """Shards one client may speak for. Libraries with a fixed client id (`rdkafka`, `sarama`) behind one address add up."""
 
 UNROUTED = (int(Kind.FETCH), int(Kind.TELEMETRY))
-"""Kinds of events that name no group."""
+"""Kinds of events that name no group; of a PUSH_TELEMETRY that could be read the shard is known all the same."""
 
 _TEACHING = frozenset(
     int(kind)

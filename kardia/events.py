@@ -108,12 +108,20 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only",
         "assignment": "list of [topic, [partition, ...]] of the answer",
     },
-    Kind.HEARTBEAT: {},
+    Kind.HEARTBEAT: {
+        "throttle_ms": "float; for that long a quota mutes the connection. Without one there is no detail"
+    },
     Kind.LEAVE: {"members": "list of [member id, group instance id or empty, reason or empty, error code]"},
     Kind.COMMIT: {"offsets": "list of [topic or topic id, partition, offset, error code]"},
     Kind.TXN_COMMIT: {"offsets": "as COMMIT"},
     Kind.FETCH: {"bytes": "int, size of the records in the answer"},
-    Kind.TELEMETRY: {"metrics": "str, base64 as pushed", "compression": "int", "client_instance_id": "str"},
+    Kind.TELEMETRY: {
+        "bytes": "int, size of the metrics as pushed; they are not kept",
+        "compression": "int",
+        "client_instance_id": "str",
+        "last_poll_s": "float; whole seconds since the begin of the last poll, if the client pushes that",
+        "unreadable": "str; why the metrics could not be read, if so",
+    },
     Kind.DELETE_GROUPS: {},
     Kind.MODERN_HEARTBEAT: {"protocol": "str: consumer, share or streams", "member_epoch": "int, of the request"},
     Kind.GROUP_RECORD: {
@@ -153,6 +161,8 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "first_line_at_ms": "float, stamp of the first line since the last tick",
         "last_line_at_ms": "float, stamp of the last line read, of whatever kind: the broker was alive then",
         "silences": "list of [from_ms, to_ms]: between two lines nothing at all was logged for SILENCE_MS or longer",
+        "slow": "list of [from_ms, taken_ms, queue_ms, local_ms, remote_ms]: the slowest request of each window of the "
+        " broker's clock in which one was slow; see `kardia.slowness`",
     },
     Kind.GAP: {"from_ms": "float", "to_ms": "float", "reason": "str, one of GAP_REASONS"},
     Kind.REJECTED: {

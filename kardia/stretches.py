@@ -72,7 +72,7 @@ class Folder:
     def fold(self, event: Event) -> bool:
         """Take an event if it is one of those that can be folded."""
         kind, detail = event[0], event[19]
-        if event[17] != 0 or (kind != _HEARTBEAT and kind != _FETCH):
+        if event[17] != 0 or (kind != _FETCH and (kind != _HEARTBEAT or detail is not None)):
             return False
         key = (kind, *event[1:3], *event[9:17], event[18])
         size = 0 if detail is None else detail.get("bytes", 0)

@@ -15,7 +15,7 @@ Row = tuple[Any, ...]
 
 
 class Column(NamedTuple):
-    """One column. `type`: string, long, int, double, bool, strings (list of string) or stragglers (list of struct)."""
+    """One column. `type`: string, long, int, double, bool, strings (list of string) or a name in `STRUCTS`."""
 
     name: str
     type: str
@@ -75,6 +75,45 @@ TRIGGERS = (
     "unknown",
 )
 
+FAULTS = (
+    "client_silent",
+    "host_silent",
+    "heartbeats_stopped",
+    "connection_lost",
+    "application",
+    "broker_slow",
+    "coordinator_moved",
+    "unknown",
+)
+"""Who broke a membership that was taken away. client_silent: no request of the client came any more, of whatever kind;
+host_silent: nor of any other member at its address; heartbeats_stopped: its fetches went on, its heartbeats did not;
+connection_lost: the same, and it came back over another connection; application: it did not poll or rejoin, and its
+heartbeats went on; broker_slow: the broker had the request in time, or kept requests longer than the session leaves
+room for; coordinator_moved: its fetches went on, and it did not find the new coordinator; unknown: nobody can
+tell."""
+
+FAULT_SIGNS = {
+    "heard_at_ms": "last renewal of its session, or the load that began it anew",
+    "loaded_at_ms": "a coordinator loaded the group and began its session anew",
+    "fetched_at_ms": "last FETCH of its client",
+    "fetches_of_others": "members with the same client.id and address: whose FETCH is whose cannot be told",
+    "host_silent": "other members at its address that fell silent with it",
+    "host_heard": "other members at its address that were heard later",
+    "elsewhere_heard": "members at other addresses that were heard later",
+    "log_silent_ms": "longest time in which the broker logged nothing at all",
+    "broker_ms": "longest time that the broker took for a request, where that is long: the sum of the next three",
+    "broker_queue_ms": "of it in the request queue",
+    "broker_local_ms": "of it in a handler thread",
+    "broker_remote_ms": "of it waiting, where no request has to wait by design: for replication, or the coordinator",
+    "throttle_ms": "for that long a quota muted its connection after its last heartbeat",
+    "arrived_at_ms": "a request of it had reached the broker then, in time",
+    "handled_at_ms": "that request was answered then, too late",
+    "polled_at_ms": "last sign of a poll",
+    "back_at_ms": "it came back under its old member id then, and was refused",
+    "back_on_same_connection": "1 if over the connection of its last heartbeat, 0 if over another one",
+}
+"""Keys of `members.fault_signs` and what their numbers mean."""
+
 STATUSES = ("ok", "late", "imminent", "overdue", "unknown", "ended")
 """Of a member's health: late, silent longer than its own habit; imminent, less than half of a timeout is left and the
 silence is unusual; overdue, a deadline passed and the outcome is not known yet; ended, the last row of a member."""
@@ -92,8 +131,21 @@ STRAGGLER_FIELDS = (
     ("client_id", "string"),
     ("waited_ms", "long"),
     ("joined", "bool"),
+    ("pending", "bool"),
 )
-"""Fields of one entry of `rebalances.stragglers`, the longest waited for first."""
+"""Fields of one entry of `rebalances.stragglers`, the longest waited for first. pending: no member, but an id that was
+handed out and that nobody joined with."""
+
+PENDING_FIELDS = (
+    ("member_id", "string"),
+    ("client_id", "string"),
+    ("since_at_ms", "long"),
+    ("until_at_ms", "long"),
+)
+"""Fields of one entry of `health.pending`: since when, and until when at the latest, a rebalance waits for that id."""
+
+STRUCTS = {"stragglers": STRAGGLER_FIELDS, "pending": PENDING_FIELDS}
+"""Types of columns that are lists of structs, with the fields of an entry."""
 
 
 def _s(name: str, meaning: str, *, nullable: bool = True, personal: bool = False) -> Column:
@@ -139,9 +191,12 @@ MEMBERS = Table(
         _l("joined_at_ms", "when the coordinator added it, or when it was first seen", nullable=False),
         _l("ended_at_ms", "when it stopped being a member, null while it is one"),
         _s("end_cause", "why it ended, one of the closed list, null while it is a member"),
-        _s("end_reason", "the client's or the coordinator's own words, null if none"),
+        _s("end_reason", "the client's or the coordinator's own words, null if none", personal=True),
         _s("broker", "broker whose log tells of it"),
         _l("generation_first", "first generation it belonged to, null if none yet"),
+        _s("fault", "who broke it, one of the closed list; null while it is a member, and if it left by itself"),
+        _s("fault_certainty", "how sure that is; null where `fault` is"),
+        Column("fault_signs", "strings", "what shows it, as `key=number`; see the list of keys"),
     ),
 )
 
@@ -172,6 +227,11 @@ REBALANCES = Table(
             "partition_seconds_lost",
             "sum over partitions of the time without a reader from the start to the assignment, in seconds; null while "
             "it lasts, and where the assignments or the assignor are not known",
+        ),
+        _l(
+            "broker_slow_ms",
+            "longest time that the broker itself took for a request meanwhile; null while it lasts, and if it was "
+            "never slow",
         ),
     ),
 )
@@ -217,7 +277,8 @@ HEALTH = Table(
         Column("reasons", "strings", "why the status is not ok"),
         _l(
             "pending_members",
-            "ids that the coordinator handed out to clients that did not come back; a rebalance waits for them",
+            "ids that the coordinator handed out to clients that did not come back; a rebalance waits for them, see "
+            "`pending`",
         ),
         _l("awaited_since_at_ms", "a rebalance under way waits for it since then; null where it may be waiting itself"),
         _l("awaited_until_at_ms", "the rebalance goes on without it then, at the latest; null if that is not known"),
@@ -225,6 +286,12 @@ HEALTH = Table(
             "polling",
             "polls, stalled (its heartbeats go on and what it should take is not taken) or unknown: what its library "
             "and its topics do not show",
+        ),
+        Column(
+            "pending",
+            "pending",
+            "of `pending_members` those that last longest; null where there are none",
+            personal=True,
         ),
     ),
 )

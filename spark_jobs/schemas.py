@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kardia.tables import BATCH, STRAGGLER_FIELDS, TABLES, Column, Table
+from kardia.tables import BATCH, STRUCTS, TABLES, Column, Table
 from spark_jobs.errors import RowsError
 
 if TYPE_CHECKING:
@@ -31,10 +31,14 @@ _SCALARS: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
 }
 
-_ARROW: dict[str, pa.DataType] = _SCALARS | {
-    "strings": pa.list_(pa.string()),
-    "stragglers": pa.list_(pa.struct([(name, _SCALARS[kind]) for name, kind in STRAGGLER_FIELDS])),
-}
+_ARROW: dict[str, pa.DataType] = (
+    _SCALARS
+    | {"strings": pa.list_(pa.string())}
+    | {
+        name: pa.list_(pa.struct([(field, _SCALARS[kind]) for field, kind in fields]))
+        for name, fields in STRUCTS.items()
+    }
+)
 
 
 def columns_of(table: Table) -> tuple[Column, ...]:
@@ -127,11 +131,11 @@ def _printable(value: Any) -> Any:
     return value
 
 
-def _stragglers(value: Sequence[Any]) -> list[Any]:
+def _entries(value: Sequence[Any]) -> list[Any]:
     """Entries as Arrow takes them for a struct: by position a tuple, by name a dict. msgpack made lists of tuples."""
     return [entry if isinstance(entry, dict) else tuple(entry) for entry in value]
 
 
 _WHOLE = frozenset({"long", "int"})
 
-_PREPARE: dict[str, Callable[[Any], Any]] = {"stragglers": _stragglers, "strings": list}
+_PREPARE: dict[str, Callable[[Any], Any]] = {"strings": list} | dict.fromkeys(STRUCTS, _entries)

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
 from api.deadlines import HEADROOM_OF, endangered
 from api.distribution import Distribution
-from kardia.tables import OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
+from kardia.tables import CERTAINTIES, OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
 
 PRESENT_STATUSES = tuple(status for status in STATUSES if status != "ended")
 
@@ -55,6 +55,11 @@ def families(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
 def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
     groups = GaugeMetricFamily("kardia_groups", "Groups by state.", labels=("cluster", "state"))
     members = GaugeMetricFamily("kardia_members", "Present members by state of health.", labels=("cluster", "state"))
+    sure = GaugeMetricFamily(
+        "kardia_members_by_certainty",
+        "Present members by how sure it is what is said of their health.",
+        labels=("cluster", "certainty"),
+    )
     low = GaugeMetricFamily(
         "kardia_members_below_headroom",
         "Members with less than this part of a timeout left when they were last written.",
@@ -72,6 +77,9 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
         name, views = cluster.cluster_id, cluster.groups.values()
         states = Counter(state_label(view) for view in views)
         statuses: Counter[str] = Counter()
+        certainties = Counter(row.certainty for view in views for row in view.health.values())
+        # A member without a health row is present, and nothing is known of its deadlines.
+        certainties["unknown"] += sum(len(view.lives) - len(view.health) for view in views)
         lows: Counter[tuple[str, float]] = Counter()
         for view in views:
             statuses.update(view.statuses())
@@ -81,13 +89,15 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
             groups.add_metric((name, state), states[state])
         for status in PRESENT_STATUSES:
             members.add_metric((name, status), statuses[status])
+        for certainty in CERTAINTIES:
+            sure.add_metric((name, certainty), certainties[certainty])
         for kind in HEADROOM_OF:
             for threshold in THRESHOLDS:
                 low.add_metric((name, kind, str(threshold)), lows[kind, threshold])
         for kind in PREDICTION_KINDS:
             imminent.add_metric((name, kind), kinds[kind])
         without.add_metric((name,), len(cluster.groups) - shown[name])
-    yield from (groups, members, low, imminent, without)
+    yield from (groups, members, sure, low, imminent, without)
 
 
 def _counted(clusters: list[ClusterView]) -> Iterator[Metric]:

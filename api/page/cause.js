@@ -55,7 +55,7 @@ function phases(rebalance, nowMs) {
 
 function straggler(one) {
   const who = visible(one.client_id || one.member_id || "a member", 60);
-  return make("li", "", make("b", "", who), ` was waited for ${span(one.waited_ms ?? 0)}${one.joined === false ? " and never came" : ""}`);
+  return make("li", "", make("b", "", who), ` was waited for ${span(one.waited_ms ?? 0)}${one.pending ? ": an id that was handed out and never used" : one.joined === false ? " and never came" : ""}`);
 }
 
 function further(rebalance) {

@@ -88,7 +88,8 @@ function update(parts, { known, oldestMs, freshness, group: found, members, reba
   story(parts.evictions, evictions, (one) => one.ended_at_ms, (one) => `${one.href}/${one.joined_at_ms}`, (one) => [
     `${visible(nameOf(one), 80)}: ${plain(one.end_cause)}.`,
     `was a member for ${duration(one.lived_ms)} · ${one.certainty}${one.client_host ? ` · ${visible(one.client_host)}` : ""}`,
-    one.end_reason ? `“${visible(one.end_reason, 200)}”` : "",
+    [one.end_reason ? `“${visible(one.end_reason, 200)}”` : "", one.fault ? `broken by: ${plain(one.fault)} (${one.fault_certainty})` : ""]
+      .filter((text) => text !== "").join(" · "),
   ]);
   story(parts.history, history, (one) => one.at_ms, (one) => String(one.seq), (one) => [
     `${one.entity === "group" ? "Group" : visible(one.member_id ?? "a member", 80)}: ${plain(one.from_state)} → ${plain(one.to_state)}`,

@@ -9,11 +9,11 @@ from fastapi import Path, Request
 from starlette.responses import Response
 
 from api import burrow, report_models
-from api.asking import router_of
+from api.asking import LIVE, router_of
 from api.desk import DeskOf
 from api.errors import ApiError, NotFound, ParameterRefused, no_cluster
 from api.ids import from_segment
-from api.names import MayAsk, NamedClusterId
+from api.names import SEGMENT, MayAsk, NamedClusterId
 
 router = router_of("burrow", prefix="/v3/kafka")
 
@@ -31,7 +31,7 @@ def _refused(request: Request, error: ApiError) -> Response:
     return reply
 
 
-@router.get("", response_model=report_models.BurrowClusters, summary="Burrow: clusters")
+@router.get("", response_model=report_models.BurrowClusters, summary="Burrow: clusters", dependencies=[LIVE])
 async def clusters(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     """Names of all clusters."""
     try:
@@ -41,7 +41,12 @@ async def clusters(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     return _reply(request, "cluster list returned", clusters=sorted(filter(scope.allows, at.store.current.clusters)))
 
 
-@router.get("/{cluster}/consumer", response_model=report_models.BurrowConsumers, summary="Burrow: groups of a cluster")
+@router.get(
+    "/{cluster}/consumer",
+    response_model=report_models.BurrowConsumers,
+    summary="Burrow: groups of a cluster",
+    dependencies=[LIVE],
+)
 async def consumers(request: Request, at: DeskOf, scope: MayAsk, cluster_id: NamedClusterId) -> Response:
     """Names of all groups of a cluster; Burrow does not page, so there is no bound but the number of groups."""
     try:
@@ -57,14 +62,17 @@ async def consumers(request: Request, at: DeskOf, scope: MayAsk, cluster_id: Nam
 
 
 @router.get(
-    "/{cluster}/consumer/{consumer}/status", response_model=report_models.BurrowStatus, summary="Burrow: a group"
+    "/{cluster}/consumer/{consumer}/status",
+    response_model=report_models.BurrowStatus,
+    summary="Burrow: a group",
+    dependencies=[LIVE],
 )
 async def status(
     request: Request,
     at: DeskOf,
     scope: MayAsk,
     cluster_id: NamedClusterId,
-    consumer: Annotated[str, Path(description="group, as it is or as ~base64url")],
+    consumer: Annotated[str, SEGMENT, Path(description="group, as it is or as ~base64url")],
 ) -> Response:
     """Liveness of a group in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
     under way, or the evidence is missing; OK. Lag is null."""

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from api import answers, models
-from api.asking import answer, router_of
+from api.asking import LIVE, answer, router_of
 from api.current import ClusterView
 from api.desk import DeskOf
 from api.instants import to_rfc3339
@@ -38,7 +38,7 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
     }
 
 
-@router.get("/clusters", response_model=models.Clusters, summary="All clusters")
+@router.get("/clusters", response_model=models.Clusters, summary="All clusters", dependencies=[LIVE])
 async def clusters(at: DeskOf, scope: MayAsk) -> Response:
     """Clusters that the token is for, how fresh each is, and what was counted on the way into the tables."""
     at.store.require("members", "transitions")
@@ -47,7 +47,7 @@ async def clusters(at: DeskOf, scope: MayAsk) -> Response:
     return answer(at.store.freshness(among=scope), clusters=shown)
 
 
-@router.get("/clusters/{cluster}", response_model=models.ClusterAnswer, summary="One cluster")
+@router.get("/clusters/{cluster}", response_model=models.ClusterAnswer, summary="One cluster", dependencies=[LIVE])
 async def cluster(at: DeskOf, cluster_id: ClusterId) -> Response:
     """One cluster."""
     at.store.require("members", "transitions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api import dangers, report_models
-from api.asking import Limit, answer, router_of
+from api.asking import LIVE, Limit, answer, router_of
 from api.desk import DeskOf
 from api.names import ClusterId
 
@@ -18,6 +18,7 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     "/clusters/{cluster}/next-evictions",
     response_model=report_models.NextEvictions,
     summary="Who is next to be evicted, across all groups",
+    dependencies=[LIVE],
 )
 async def next_evictions(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
     """The deadlines that come first: session, poll, and rebalance where a member was told to rejoin and has not.
@@ -35,6 +36,7 @@ async def next_evictions(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Res
     "/clusters/{cluster}/open-rebalances",
     response_model=report_models.OpenRebalances,
     summary="Rebalances under way, across all groups",
+    dependencies=[LIVE],
 )
 async def open_rebalances(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
     """Groups that rebalance, the longest first: since when, whom they wait for, until when at the latest."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api import answers, archive, models
@@ -28,7 +29,9 @@ async def evictions(
     group_id: GroupId,
     history: History,
     cause: Annotated[
-        list[str] | None, Query(description=f"end causes, may be repeated; absent: {', '.join(EVICTION_CAUSES)}")
+        list[str] | None,
+        WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(END_CAUSES)}}),
+        Query(description=f"end causes, may be repeated; absent: {', '.join(EVICTION_CAUSES)}"),
     ] = None,
 ) -> Response:
     """Ended memberships, newest first unless asked otherwise; `from` and `to` bound the instant of the end."""

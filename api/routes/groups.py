@@ -6,10 +6,11 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api import answers, models, rendered, roster
-from api.asking import CursorText, Limit, answer, router_of
+from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
 from api.cursor import Place
 from api.desk import DeskOf
 from api.errors import ParameterRefused
@@ -22,21 +23,30 @@ router = router_of("groups")
 NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
 
 SEARCH_CHARS_MAX = 200
+TEXT = WithJsonSchema({"type": "string", "maxLength": SEARCH_CHARS_MAX})
 
 
-@router.get("/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster")
+@router.get(
+    "/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster", dependencies=[LIVE]
+)
 async def groups(
     at: DeskOf,
     cluster_id: ClusterId,
     limit: Limit,
+    cursors: CursorsOf,
     cursor: CursorText,
     sort: Annotated[
-        str, Query(description="name, or worst status first", json_schema_extra={"enum": list(roster.SORTS)})
+        str,
+        WithJsonSchema({"type": "string", "enum": list(roster.SORTS)}),
+        Query(description="name, or worst status first"),
     ] = "name",
-    search: Annotated[str | None, Query(description="only groups whose id contains this, whatever its case")] = None,
-    state: Annotated[str | None, Query(description="only groups in this state, e.g. Stable")] = None,
+    search: Annotated[
+        str | None, TEXT, Query(description="only groups whose id contains this, whatever its case")
+    ] = None,
+    state: Annotated[str | None, TEXT, Query(description="only groups in this state, e.g. Stable")] = None,
 ) -> Response:
-    """Groups, by name or the worst first. Pages follow the live list: a group that changes places may be met again."""
+    """Groups, by name or the worst first. Pages follow the live list: by name each group is met once; the worst first,
+    one that changes places meanwhile may be met again, or not be met."""
     store = at.store
     store.require(*NEEDS)
     if sort not in roster.SORTS:
@@ -47,16 +57,18 @@ async def groups(
     view = store.cluster(cluster_id)
     freshness = store.freshness(view)
     question = ["groups", cluster_id, sort, search, state]
-    after = at.cursors.read(question, cursor).after if cursor is not None else None
+    after = cursors.read(question, cursor).after if cursor is not None else None
     page, more = roster.page(roster.SORTS[sort](view), after, limit, search, state)
     return answer(
         freshness,
         groups=[rendered.group(group, freshness) for _, group in page],
-        next_cursor=at.cursors.write(question, Place(freshness.batch_id, page[-1][0])) if more else None,
+        next_cursor=cursors.write(question, Place(freshness.batch_id, page[-1][0])) if more else None,
     )
 
 
-@router.get("/clusters/{cluster}/groups/{group}", response_model=models.GroupAnswer, summary="One group")
+@router.get(
+    "/clusters/{cluster}/groups/{group}", response_model=models.GroupAnswer, summary="One group", dependencies=[LIVE]
+)
 async def group(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, then: AskedInstant) -> Response:
     """One group as it stands; with `at` as it stood then, with `known_at` as far as that was known by then.
 

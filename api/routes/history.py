@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api import answers, archive, models
@@ -30,10 +31,14 @@ async def history(
     history: History,
     entity: Annotated[
         str | None,
-        Query(description="changes of the group or of its members alone", json_schema_extra={"enum": list(ENTITIES)}),
+        WithJsonSchema({"type": "string", "enum": list(ENTITIES)}),
+        Query(description="changes of the group or of its members alone"),
     ] = None,
+    member: Annotated[str | None, Query(description="only changes of this member, by its id")] = None,
     events: Annotated[
-        str, Query(description="true: with the archived event of each", json_schema_extra={"enum": ["true", "false"]})
+        str,
+        WithJsonSchema({"type": "string", "enum": ["true", "false"]}),
+        Query(description="true: with the archived event of each"),
     ] = "false",
 ) -> Response:
     """Transitions, newest first unless asked otherwise; `from` and `to` bound the instant on the broker."""
@@ -44,9 +49,9 @@ async def history(
     store = at.store
     store.require("transitions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, entity)
+    window, question = history.window(cluster_id, group_id, entity, member)
     page = await at.read(
-        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity)
+        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity, member)
     )
     found = [answers.transition(row) for row in page.rows]
     if events == "true":

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import Header, Query
+from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api import answers, archive, report_models
@@ -41,9 +42,8 @@ async def incident(
     limit: Limit,
     form: Annotated[
         str | None,
-        Query(
-            alias="format", description="absent: by the Accept header, else json", json_schema_extra={"enum": FORMATS}
-        ),
+        WithJsonSchema({"type": "string", "enum": list(FORMATS)}),
+        Query(alias="format", description="absent: by the Accept header, else json"),
     ] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:

@@ -7,7 +7,7 @@ from functools import partial
 from starlette.responses import Response
 
 from api import answers, archive, models
-from api.asking import CursorText, Limit, answer, router_of
+from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
 from api.cursor import Place
 from api.desk import DeskOf
 from api.errors import NotFound
@@ -21,10 +21,19 @@ NEEDS = ("members", "health", "predictions")
 
 
 @router.get(
-    "/clusters/{cluster}/groups/{group}/members", response_model=models.Members, summary="Present members of a group"
+    "/clusters/{cluster}/groups/{group}/members",
+    response_model=models.Members,
+    summary="Present members of a group",
+    dependencies=[LIVE],
 )
 async def members(
-    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, then: AskedInstant, limit: Limit, cursor: CursorText
+    at: DeskOf,
+    cluster_id: ClusterId,
+    group_id: GroupId,
+    then: AskedInstant,
+    limit: Limit,
+    cursors: CursorsOf,
+    cursor: CursorText,
 ) -> Response:
     """Present members by member id; with `at` those that were present then, with `known_at` as far as that was known.
 
@@ -37,7 +46,7 @@ async def members(
     told = freshness
     question = ["members", cluster_id, group_id, then and (then.at_ms, then.known_at_ms)]
     # A member id may be 32 KiB long and a cursor may not: members are paged by the short form of their ids.
-    place = Place(freshness.batch_id, ("",)) if cursor is None else at.cursors.read(question, cursor)
+    place = Place(freshness.batch_id, ("",)) if cursor is None else cursors.read(question, cursor)
     if then is not None:
         then = then._replace(batch_id=place.batch_id)
         past = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
@@ -50,7 +59,7 @@ async def members(
         freshness,
         **asked(then),
         members=[answers.member(view, row, told) for _, row in page],
-        next_cursor=at.cursors.write(question, Place(place.batch_id, (page[-1][0],))) if more else None,
+        next_cursor=cursors.write(question, Place(place.batch_id, (page[-1][0],))) if more else None,
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
+from fastapi import Query
 from starlette.responses import Response
 
 from api import answers, archive, models
@@ -19,12 +21,18 @@ router = router_of("history")
     response_model=models.Predictions,
     summary="Predictions about members of a group",
 )
-async def predictions(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, history: History) -> Response:
+async def predictions(
+    at: DeskOf,
+    cluster_id: ClusterId,
+    group_id: GroupId,
+    history: History,
+    member: Annotated[str | None, Query(description="only about this member, by its id")] = None,
+) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant it was first said."""
     store = at.store
     store.require("predictions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id)
+    window, question = history.window(cluster_id, group_id, member)
     page = await at.read(
         partial(
             archive.predictions,
@@ -33,6 +41,7 @@ async def predictions(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, hist
             group_id,
             window,
             store.settings.rows_read_max,
+            member,
         )
     )
     freshness = store.freshness(store.cluster(cluster_id))

@@ -38,12 +38,13 @@ async def readyz(at: DeskOf) -> Response:
 
 
 @router.get("/version", response_model=models.Version, summary="What is running")
-async def version() -> Response:
+async def version(at: DeskOf) -> Response:
     """Name and versions."""
     described = models.Version(
         name="kardia",
         version=__version__,
         api=API_VERSION,
+        personal="hidden" if at.store.settings.hide_personal else "shown",
         tables={name: len(table.columns) for name, table in TABLES.items()},
     )
     return Response(described.model_dump_json(), media_type="application/json")

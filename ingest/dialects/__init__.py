@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kardia.events import ALL_SHARDS, Event, Kind
+from kardia.slowness import Windows
 
 if TYPE_CHECKING:
     from ingest.dialects.quiet_lines import QuietLines
@@ -40,6 +41,11 @@ class Dialect(Protocol):
     @property
     def quiet(self) -> QuietLines | None:
         """Folds lines of a whole block before the rest is read one by one; None if the dialect does not fold."""
+        ...
+
+    @property
+    def slow(self) -> Windows | None:
+        """Slow requests among the lines read; who takes them empties it. None if the log does not tell."""
         ...
 
     def stamp_ms(self, line: bytes) -> float | None:

@@ -19,6 +19,7 @@ from ingest.dialects.request_events import Builder, RequestEvents, fetched_bytes
 from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import SILENCE_MS, Event, Kind
+from kardia.slowness import SLOW_MS
 from kardia.stretches import WIDTH, Stretch
 
 _pack = Struct(f"{WIDTH}d").pack
@@ -108,6 +109,12 @@ class QuietLines:
                         source,
                     )
                     size = 0
+                delay = parsed.request_queue_time_ms + parsed.local_time_ms
+                if kind == _HEARTBEAT:
+                    delay += parsed.remote_time_ms  # a FETCH waits for data there
+                if delay >= SLOW_MS or (kind == _HEARTBEAT and parsed.throttle_time_ms):
+                    rest.append((line, begin, end))  # it tells that the broker is slow
+                    continue
                 numbers = numbers_of.get(key)
                 if numbers is None:
                     numbers = self._begin(key, kind, body, source, begin, end, at_ms)

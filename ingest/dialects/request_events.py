@@ -112,7 +112,7 @@ class RequestEvents:
                 header.request_api_version,
                 line.response.error_code,  # type: ignore[union-attr]
                 request.generation_id,
-                None,
+                {"throttle_ms": line.throttle_time_ms} if line.throttle_time_ms else None,
             ),
         )
 
@@ -315,13 +315,30 @@ class RequestEvents:
     def _telemetry(self, line: shapes.TelemetryLine, source: str, start: int, end: int, at_ms: float) -> Event:
         request: Any = line.request
         response: Any = line.response
-        detail = {
-            "metrics": request.metrics,
+        from ingest import telemetry  # brings Arrow and protobuf: most logs have no such line
+
+        pushed = telemetry.read(request.metrics, request.compression_type)
+        detail: dict[str, Any] = {
+            "bytes": len(request.metrics) * 3 // 4,
             "compression": request.compression_type,
             "client_instance_id": request.client_instance_id,
         }
-        place = (source, start, end, at_ms)
-        return self._event(Kind.TELEMETRY, line, place, "", "", None, response.error_code, -1, detail, ALL_SHARDS)
+        if pushed.last_poll_s is not None:
+            detail["last_poll_s"] = pushed.last_poll_s
+        if pushed.unreadable:
+            detail["unreadable"] = pushed.unreadable
+        return self._event(
+            Kind.TELEMETRY,
+            line,
+            (source, start, end, at_ms),
+            pushed.group_id,
+            pushed.member_id,
+            pushed.group_instance_id,
+            response.error_code,
+            -1,
+            detail,
+            None if pushed.group_id else ALL_SHARDS,
+        )
 
     def _delete_groups(
         self, line: shapes.DeleteGroupsLine, source: str, start: int, end: int, at_ms: float

@@ -24,8 +24,10 @@ from ingest.dialects import Reading, rejection
 from ingest.dialects.quiet_lines import QuietLines
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents
 from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, PREFIX
+from ingest.dialects.slow_lines import note_slow
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event
+from kardia.slowness import SLOW_MS, Windows
 
 _HEAD_BYTES = 256
 """`MARK` is looked for within this many bytes: a layout may print the thread before it, never anything of a client."""
@@ -56,6 +58,7 @@ class RequestJson:
         `fold`: put heartbeats and fetches into stretches, for who reads many lines at a time.
         """
         self.stamps = Stamps(zone)
+        self._slow: Windows = {}
         self._at_ms = self.stamps.at_ms
         self._seconds = self.stamps.seconds
         builders = RequestEvents(offsets_partitions)
@@ -70,6 +73,11 @@ class RequestJson:
     def quiet(self) -> QuietLines | None:
         """See `ingest.dialects.Dialect`."""
         return self._quiet
+
+    @property
+    def slow(self) -> Windows | None:
+        """See `ingest.dialects.Dialect`."""
+        return self._slow
 
     def stamp_ms(self, line: bytes) -> float | None:
         """Instant of the line's own stamp."""
@@ -118,11 +126,14 @@ class RequestJson:
         if not line.isascii() and not _is_utf8(line):
             return rejection("bad_encoding", "UTF-8", line, source, start, end, at_ms)
         try:
-            return build(parsed, source, start, end, at_ms)
+            reading = build(parsed, source, start, end, at_ms)
         except AttributeError:
             # `request` or `response` is a string or null.
             expected = "a request and a response; logging began while this request was on its way, or it got no answer"
             return rejection("unknown_shape", expected, line, source, start, end, at_ms)
+        if parsed.total_time_ms >= SLOW_MS:
+            note_slow(self._slow, parsed, reading, at_ms)
+        return reading
 
     # --- lines that are not in the shipped layout ------------------------------------------------------------------
 

@@ -54,6 +54,8 @@ class Times(Shape, kw_only=True):
     request_queue_time_ms: Duration
     local_time_ms: Duration
     remote_time_ms: Duration
+    throttle_time_ms: Duration = 0.0
+    """For that long the connection is not read after this answer: the next request on it comes late."""
 
 
 class Envelope(Times, kw_only=True):

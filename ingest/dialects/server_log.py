@@ -219,6 +219,7 @@ class ServerLog:
         self._offsets_partitions = offsets_partitions
 
     quiet = None
+    slow = None
     """Its lines are rare: nothing is folded."""
 
     def stamp_ms(self, line: bytes) -> float | None:

@@ -32,11 +32,33 @@ def demo(
             "median may be a fifth of it. For a machine that is busy with other things, which needs more than usual.",
         ),
     ] = None,
+    stretch: Annotated[
+        int,
+        typer.Option(
+            min=1, max=100, help="Make all times of the story so many times as long, for a machine that is too busy."
+        ),
+    ] = 1,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the API and the page; 0 takes a free one.")] = 0,
+    with_prometheus: Annotated[
+        bool,
+        typer.Option(
+            "--with-prometheus",
+            help="Also run the notifier, Prometheus with Kardia's rules, and Alertmanager, which must be on the path "
+            "(Debian packages prometheus and prometheus-alertmanager); shows who was told of which fault, how soon.",
+        ),
+    ] = False,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            help="Release of the broker: 4.4.0, the newest, if none is named, or 3.9.2, the last with the Scala "
+            "coordinator. The jars of the latter, 48 MB, are fetched when it is first asked for.",
+        ),
+    ] = None,
 ) -> None:
     """Show on a real broker, with real faults, what Kardia sees; exit 0 only if every fault was reconstructed."""
     from rich.console import Console
 
+    from demo.broker import NEWEST, releases
     from demo.process import ProcessError, stoppable
     from demo.scenario import FAULTS
     from demo.show import Options, show
@@ -51,8 +73,14 @@ def demo(
     if unknown:
         errors.print(f"kardia demo: there is no scenario {', '.join(unknown)}; there are {', '.join(FAULTS)}.")
         raise typer.Exit(2)
+    release = NEWEST if kafka is None else kafka
+    if release not in releases():
+        errors.print(f"kardia demo: there is no broker {release}; there are {', '.join(releases())}.")
+        raise typer.Exit(2)
     tolerance = Tolerance() if within is None else Tolerance(within)
-    options = Options(scenario or list(FAULTS), directory.resolve(), for_, stay, port, tolerance)
+    options = Options(
+        scenario or list(FAULTS), directory.resolve(), for_, stay, port, release, with_prometheus, stretch, tolerance
+    )
     try:
         with stoppable():
             right = show(options, console)

@@ -32,6 +32,10 @@ def serve(
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Host name to answer to beside the address; may be repeated.")
     ] = None,
+    hide_personal: Annotated[
+        bool | None,
+        typer.Option("--hide-personal", help="Answer without clients' addresses and their own words, everywhere."),
+    ] = None,
     serve_everyone_without_a_token: Annotated[
         bool | None,
         typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read."),
@@ -56,6 +60,7 @@ def serve(
         "tls_certificate": tls_certificate,
         "tls_key": tls_key,
         "allowed_hosts": tuple(allowed_host) if allowed_host else None,
+        "hide_personal": hide_personal,
         "serve_everyone_without_a_token": serve_everyone_without_a_token,
     }
     try:

@@ -131,6 +131,10 @@ def member(row: Answer) -> RenderableType:
             ("ended", _instant(row["ended_at_ms"])),
             ("cause", Text(f"{words.name(row['end_cause'])} ({words.name(row['certainty'])})")),
             ("reason", Text(words.quoted(row["end_reason"]) if row["end_reason"] else "-")),
+            (
+                "broken by",
+                Text(f"{words.name(row['fault'])} ({words.name(row['fault_certainty'])})" if row["fault"] else "-"),
+            ),
         ]
     else:
         lines += [

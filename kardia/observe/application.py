@@ -27,12 +27,15 @@ def polling(group: Group, member: Member, now: float, *, alone: bool) -> str:
     FETCH is its own."""
     library = LIBRARIES[member.library]
     heard = member.armed_at >= 0 and now - member.armed_at <= 2.0 * max(member.habit_ms, 500.0)
-    if group.state != GroupState.STABLE or member.unknown_since >= 0 or not heard or member.polled_at < 0:
+    if group.state != GroupState.STABLE or member.unknown_since >= 0 or not heard or member.last_poll_at < 0:
         return UNKNOWN
+    settled = now - group.stable_at > QUIET_MS + MARGIN_MS  # a rebalance stops everybody, and they begin at their pace
+    pushed = _as_pushed(member, now)
+    if pushed is not None:
+        return pushed if pushed == POLLS or settled else UNKNOWN
     if group.held_in == group.generation and not group.held.get(member.member_id):
         return UNKNOWN  # it has no partition: nothing to read, and nothing to see
     silent_ms = now - member.polled_at
-    settled = now - group.stable_at > QUIET_MS + MARGIN_MS  # a rebalance stops everybody, and they begin at their pace
     if "fetch" in library.polled_by:
         if silent_ms <= QUIET_MS:
             return POLLS if alone or member.poll_evidence != "fetch" else UNKNOWN
@@ -50,3 +53,14 @@ def polling(group: Group, member: Member, now: float, *, alone: bool) -> str:
         return POLLS
     untaken = alone and member.data_since_commit_at >= 0 and now - member.data_since_commit_at > within_ms
     return STALLED if untaken and settled else UNKNOWN
+
+
+def _as_pushed(member: Member, now: float) -> str | None:
+    """What its own telemetry says, if it is fresh: a measurement, whatever there was to take and to commit."""
+    if member.pushed_at < 0 or now - member.pushed_at > QUIET_MS:
+        return None
+    if member.by_telemetry and now - member.last_poll_at <= QUIET_MS:
+        return POLLS
+    if member.pushed_ago_ms > QUIET_MS and member.polled_at <= member.pushed_at - member.pushed_ago_ms:
+        return STALLED
+    return None

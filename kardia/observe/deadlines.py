@@ -60,14 +60,17 @@ def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
     For a library whose commits trail, silence means something only while there is data that it does not commit.
     """
     library = LIBRARIES[member.library]
-    if not library.poll_interval or member.rebalance_ms <= 0 or member.polled_at < 0 or member.poll_prediction_at >= 0:
+    if not library.poll_interval or member.rebalance_ms <= 0 or member.poll_prediction_at >= 0:
         return NEVER
-    at = member.polled_at + settings.prediction_share * member.rebalance_ms
+    polled_at = member.last_poll_at
+    if polled_at < 0:
+        return NEVER
+    at = polled_at + settings.prediction_share * member.rebalance_ms
     if "fetch" not in library.polled_by:
         if member.data_since_commit_at < 0:
             return NEVER
         # The next commit is due one interval after the last; only when it fails to come the silence says something.
-        at = max(at, member.polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
+        at = max(at, polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
     return at
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, phases, rebalance, timeouts
+from kardia.observe import deadlines, pending, phases, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 
@@ -41,7 +41,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
             observer.watch(group, member, not_before=now + 0.1 * member.rebalance_ms)
             return
         member.poll_prediction_at = now
-        member.poll_prediction_deadline = member.polled_at + member.rebalance_ms
+        member.poll_prediction_deadline = member.last_poll_at + member.rebalance_ms
         observer.emit_prediction(group, member, "poll", "open", NEVER)
     observer.watch(group, member)
 
@@ -77,7 +77,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
 
 def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
     """An id that was handed out was never used: it no longer blocks a rebalance."""
-    group.pending.pop(member_id, None)
+    pending.is_over(group, member_id, now)
     if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
         rebalance.becomes_empty(observer, group, now)
     else:
@@ -91,6 +91,9 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
         if group.broker != observer.broker:
             continue
         group.whole = False
+        group.gap_at = to_at
+        if group.rebalance is not None:
+            group.rebalance.members_before = -1
         for member in group.members.values():
             if member.deadline >= at:
                 member.unknown_since = at

@@ -9,6 +9,7 @@ from __future__ import annotations
 from heapq import heappush
 from typing import Any
 
+from kardia import slowness
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
 from kardia.model.states import COORDINATOR_MOVED, GroupState
@@ -32,6 +33,8 @@ class Facts:
         """(shard, client.id, address) -> members that a FETCH of that client may belong to."""
         self.timers: dict[str, list[Timer]] = {}
         self.silences: dict[str, list[list[float]]] = {}
+        self.slow: dict[str, slowness.Windows] = {}
+        """By broker: windows in which it was slow."""
         self.coordinator: Coordinator = coordinator_of(settings.kafka_version) or Coordinator.JAVA
         self.coordinator_known = bool(settings.kafka_version)
         self.rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
@@ -91,6 +94,11 @@ class Facts:
     def silent_at(self, broker: str, at: float) -> bool:
         """Whether nothing at all was logged by the broker around an instant: it may have been down."""
         return any(begin < at < end for begin, end in self.silences.get(broker, ()))
+
+    def slow_between(self, broker: str, begin: float, end: float) -> list[float] | None:
+        """The slowest that the broker was between two instants; see `kardia.slowness`."""
+        windows = self.slow.get(broker)
+        return slowness.between(windows.values(), begin, end) if windows else None
 
     def index(self, group: Group, member: Member) -> None:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""
@@ -226,8 +234,14 @@ class Facts:
     ) -> None:
         """What is known about a rebalance."""
         current.row_known = self.known_at(group, current.row_known)
+        slow = None
+        if current.assigned_at >= 0:
+            slow = self.slow_between(group.broker, current.started_at, current.assigned_at)
+        slow_ms = int(slow[slowness.TAKEN]) if slow is not None and slow[slowness.TAKEN] >= slowness.SLOW_MS else None
         self.rows["rebalances"].append(
-            rows.rebalance_row(self.settings.cluster_id, group, current, stragglers, current.row_known, certainty)
+            rows.rebalance_row(
+                self.settings.cluster_id, group, current, stragglers, current.row_known, certainty, slow_ms
+            )
         )
 
     def emit_prediction(self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float) -> None:

@@ -16,6 +16,10 @@ from kardia.model.states import GroupState
 NEVER = -1.0
 """An instant that is not known."""
 
+TELEMETRY_ERROR_MS = 1_500.0
+"""A poll was at most that much before the instant that telemetry tells: it counts whole seconds, and the push needs its
+way."""
+
 
 @dataclass(slots=True)
 class Member:
@@ -51,10 +55,22 @@ class Member:
     habit_ms: float = 0.0
     """Longest usual silence between two renewals, slowly forgotten."""
 
+    heard_on: str = ""
+    """Connection of its last heartbeat."""
+    throttled_ms: float = 0.0
+    """For that long a quota muted its connection after that heartbeat."""
+    fetched_at: float = NEVER
+    """Arrival of the last FETCH of its client, from which any connection but the coordinator's shows that it lives."""
+
     # the application
     polled_at: float = NEVER
     poll_evidence: str = "none"
     poll_error_ms: float = 0.0
+    pushed_at: float = NEVER
+    """Arrival of its last telemetry that said when it polled; `pushed_ago_ms` before that, by its own clock."""
+    pushed_ago_ms: float = 0.0
+    pushed_poll_at: float = NEVER
+    """Last poll by its telemetry, kept apart from what its traffic shows: the surer one counts, see `last_poll_at`."""
     last_commit_at: float = NEVER
     """Arrival of its last commit, also of one that brought nothing new."""
     committed_at: float = NEVER
@@ -84,6 +100,16 @@ class Member:
     """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
 
     @property
+    def by_telemetry(self) -> bool:
+        """Whether its own telemetry shows a poll after the last one that its traffic shows."""
+        return self.pushed_poll_at - TELEMETRY_ERROR_MS > self.polled_at
+
+    @property
+    def last_poll_at(self) -> float:
+        """Latest instant at which the application is known to have polled; NEVER if there is none."""
+        return self.pushed_poll_at if self.by_telemetry else self.polled_at
+
+    @property
     def deadline(self) -> float:
         """When the coordinator evicts it if it stays silent; NEVER when that is not known."""
         if self.armed_at < 0 or self.session_ms < 0 or self.unknown_since >= 0:
@@ -100,6 +126,10 @@ class Ended:
     cause: str
     reason: str
     certainty: str
+    fault: str = ""
+    """Who broke it, one of `FAULTS`; empty if nobody did."""
+    fault_certainty: str = ""
+    fault_signs: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -167,6 +197,8 @@ class Rebalance:
     """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)
     """[member id, client id, waited_ms] of those who were waited for in vain."""
+    blocked: list[list[Any]] = field(default_factory=list)
+    """[member id, client id, waited_ms] of ids that it waited for and that nobody joined with."""
     settled: bool = False
     row_known: int = -1
 
@@ -192,6 +224,10 @@ class Group:
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids handed out and not used yet: [deadline, client id, client host, handed out at]."""
+    pending_over: list[list[Any]] = field(default_factory=list)
+    """Ids that were never used and are pending no more: [member id, client id, handed out at, ended at]."""
+    gap_at: float = NEVER
+    """End of the last gap of the log: an id handed out before it may have been used in it."""
     handed_out_at: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     held: dict[str, int] = field(default_factory=dict)
@@ -240,6 +276,7 @@ def _getter(kind: type[Any]) -> attrgetter[tuple[Any, ...]]:
 
 
 _MEMBER, _JOIN, _CAUSE = _getter(Member), _getter(Join), _getter(Cause)
+_ENDED = attrgetter(*(item.name for item in fields(Ended) if item.name != "member"))
 _GROUP_PLAIN = tuple(item.name for item in fields(Group) if item.name not in ("members", "ended", "rebalance"))
 _GROUP = attrgetter(*_GROUP_PLAIN)
 _REBALANCE_PLAIN = tuple(item.name for item in fields(Rebalance) if item.name not in ("cause", "joins", "refused"))
@@ -252,10 +289,7 @@ def dump_group(group: Group) -> list[Any]:
     return [
         list(_GROUP(group)),
         [_MEMBER(member) for member in group.members.values()],
-        [
-            [_MEMBER(over.member), over.ended_at, over.cause, over.reason, over.certainty]
-            for over in group.ended.values()
-        ],
+        [[_MEMBER(over.member), *_ENDED(over)] for over in group.ended.values()],
         None
         if rebalance is None
         else [
@@ -275,9 +309,9 @@ def load_group(data: list[Any]) -> Group:
     for values in members:
         member = Member(*values)
         group.members[member.member_id] = member
-    for values, ended_at, cause, reason, certainty in ended:
+    for values, *over in ended:
         member = Member(*values)
-        group.ended[member.member_id] = Ended(member, ended_at, cause, reason, certainty)
+        group.ended[member.member_id] = Ended(member, *over)
     if open_rebalance is not None:
         values, cause_values, joins, refused = open_rebalance
         rebalance = Rebalance(**dict(zip(_REBALANCE_PLAIN, values, strict=True)))

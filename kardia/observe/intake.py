@@ -7,9 +7,10 @@ source itself and are counted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.model.sessions import coordinator_of_connection
 from kardia.observe import rows
@@ -24,8 +25,9 @@ _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
 _BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)})
 """Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
 
-MAX_SILENCES = 100
-"""Silences of a log that are remembered; only those that a session timeout reaches back to matter."""
+REMEMBERED_MS = 2 * 1_800_000.0
+"""Silences of a log, and when its broker was slow, are remembered that long: twice the longest session that brokers
+allow by default."""
 
 COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
 
@@ -207,6 +209,8 @@ class Intake(Facts):
             stream.complete_to = event.logged_at_ms
         if not repeated:
             self._note_silences(broker_of(event.source), stream.alive_to, detail)
+            if detail.get("slow"):
+                self._note_slow(broker_of(event.source), detail["slow"])
         alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
         if alive_to > stream.alive_to:
             stream.alive_to = alive_to
@@ -218,9 +222,21 @@ class Intake(Facts):
         if 0 <= alive_to <= first_at - SILENCE_MS:
             found.insert(0, [alive_to, first_at])
         if found:
-            silences = self.silences.setdefault(broker, [])
-            silences += found
-            del silences[:-MAX_SILENCES]
+            self.silences.setdefault(broker, []).extend(found)
+
+    def _note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
+        """Remember when the broker was slow."""
+        known = self.slow.setdefault(broker, {})
+        for window in windows:
+            slowness.note(known, window)
+
+    def forget_before(self, broker: str, at: float) -> None:
+        """Forget silences and slow windows of a broker that no session can reach back to any more."""
+        silences, slow = self.silences.get(broker), self.slow.get(broker)
+        if silences:
+            self.silences[broker] = [pair for pair in silences if pair[1] >= at]
+        if slow:
+            self.slow[broker] = {begin: window for begin, window in slow.items() if begin >= at}
 
     def _on_rejected(self, event: Event) -> None:
         detail = event.detail or {}

@@ -58,7 +58,7 @@ def why(member: Member, event: Event, asked_id: str, reason: str) -> Verdict:
 def quiet_for(member: Member, left_at: float) -> bool:
     """Whether nothing shows a poll within the poll interval before a leave."""
     interval = member.rebalance_ms
-    return interval <= 0 or member.polled_at < 0 or left_at - member.polled_at >= interval - LEAVE_DELAY_MS
+    return interval <= 0 or member.last_poll_at < 0 or left_at - member.last_poll_at >= interval - LEAVE_DELAY_MS
 
 
 def poll_interval_ran_out(member: Member, left_at: float) -> bool:
@@ -72,7 +72,7 @@ def poll_interval_ran_out(member: Member, left_at: float) -> bool:
         return False
     library = LIBRARIES[member.library]
     if "fetch" in library.polled_by:
-        return member.polled_at >= 0 and left_at - member.polled_at >= interval - LEAVE_DELAY_MS
+        return member.last_poll_at >= 0 and left_at - member.last_poll_at >= interval - LEAVE_DELAY_MS
     if member.committed_at < 0 or left_at - member.committed_at <= CLOSE_COMMIT_WITHIN_MS:
         return False
     slack = min(float(AUTO_COMMIT_INTERVAL_MS), 0.6 * interval) + LEAVE_DELAY_MS

@@ -37,18 +37,30 @@ def follows_from(group: Group, current: Rebalance) -> float:
 def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
     """Who was waited for, the longest first: the last to join, everybody later than a moment, those who never came."""
     entries = [
-        {"member_id": member_id, "client_id": client_id, "waited_ms": waited_ms, "joined": False}
-        for member_id, client_id, waited_ms in current.removed
+        _entry(member_id, client_id, waited_ms, joined=False) for member_id, client_id, waited_ms in current.removed
+    ]
+    entries += [
+        _entry(member_id, client_id, waited_ms, joined=False, pending=True)
+        for member_id, client_id, waited_ms in current.blocked
+        if waited_ms >= observer.settings.straggler_ms
     ]
     joined = sorted(current.joins, key=lambda join: -join.handled_at)
     for place, join in enumerate(joined):
         waited_ms = int(join.handled_at - current.started_at)
         first_of_several = place == 0 and len(joined) > 1
         if join.member_id in group.members and (first_of_several or waited_ms >= observer.settings.straggler_ms):
-            entries.append(
-                {"member_id": join.member_id, "client_id": join.client_id, "waited_ms": waited_ms, "joined": True}
-            )
+            entries.append(_entry(join.member_id, join.client_id, waited_ms, joined=True))
     return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
+
+
+def _entry(member_id: str, client_id: str, waited_ms: int, *, joined: bool, pending: bool = False) -> dict[str, Any]:
+    return {
+        "member_id": member_id,
+        "client_id": client_id,
+        "waited_ms": waited_ms,
+        "joined": joined,
+        "pending": pending,
+    }
 
 
 def emit(observer: Facts, group: Group, current: Rebalance) -> None:

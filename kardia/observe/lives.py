@@ -5,7 +5,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 
 from __future__ import annotations
 
-from kardia.observe import rows
+from kardia.observe import faults, rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
 
@@ -24,6 +24,7 @@ def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reaso
     facts.forget(group, member)
     at = max(at, member.joined_at)
     over = Ended(member, at, cause, reason, certainty)
+    faults.judge(facts, group, over)
     group.ended.pop(member.member_id, None)
     group.ended[member.member_id] = over
     if len(group.ended) > MAX_ENDED:
@@ -66,6 +67,7 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
 def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
     over.ended_at, over.cause, over.certainty = max(at, over.member.joined_at), cause, "exact"
+    faults.judge(facts, group, over)
     facts.emit_member(group, over.member, over.ended_at, "exact", over)
     facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, "exact")
     doubt(group, over.member.member_id)
@@ -77,7 +79,7 @@ def doubt(group: Group, member_id: str) -> None:
     if current is None or current.settled or current.cause is None or current.row_known >= 0:
         return
     if current.cause.member_id == member_id:
-        current.told_at = min(at for at in (current.told_at, current.cause.at) if at >= 0)
+        current.told_at = min((at for at in (current.told_at, current.cause.at) if at >= 0), default=NEVER)
         current.cause = None
 
 

@@ -19,7 +19,7 @@ from kardia.model.states import GroupState
 from kardia.observe import application, deadlines, expiry, phases, quiet, rebalance, records, requests, rows, timeouts
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
-from kardia.observe.intake import COUNTS, Intake, Stream, effect_at
+from kardia.observe.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
 from kardia.observe.settings import ObserverSettings
 from kardia.stretches import Stretch
 from kardia.tables import LIVE_TABLES, Row
@@ -94,6 +94,8 @@ class Observer(Intake):
         """
         for limits in self._moves(self._limits(hold_ms)):
             self._move_to(limits)
+        for broker, now in self._now.items():
+            self.forget_before(broker, now - REMEMBERED_MS)
 
     def _moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
         """Where the clocks stop on their way: trouble in a group unfolds its stretches of one move, not all of them."""
@@ -353,6 +355,7 @@ class Observer(Intake):
             },
             "untold": [self.late, self.divergences, self.not_modelled],
             "silences": self.silences,
+            "slow": {broker: list(windows.values()) for broker, windows in self.slow.items()},
             "queues": queues,
             "now": dict(self._now),
             "alive": dict(self.last_sign_at),
@@ -382,6 +385,8 @@ class Observer(Intake):
         for name, (end, tick_end) in state["sources"].items():
             observer.new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
+        for broker, windows in state["slow"].items():
+            observer._note_slow(broker, windows)
         observer._now = {broker: float(at) for broker, at in state["now"].items()}
         observer.last_sign_at = {broker: float(at) for broker, at in state["alive"].items()}
         return observer

@@ -41,6 +41,8 @@ def sync_deadline(group: Group) -> float:
     current = group.rebalance
     if current is None or current.joined_at < 0 or current.generation_after != group.generation:
         return NEVER
+    if current.settled and not group.whole:
+        return NEVER  # lines are lost: who was not seen to sync may have done so
     within_ms = current.sync_within_ms if current.settled else longest_ms(group)
     return current.joined_at + within_ms if within_ms > 0 else NEVER
 

@@ -3,7 +3,8 @@
 An inference, and it says so: each piece of evidence has a kind and a bound on its error, by client library
 (`kardia.model.libraries`). A request that a library sends only inside poll proves a poll at its arrival. A commit of
 advanced offsets proves consumption a little earlier. A FETCH that some libraries send only when what they fetched
-before has been taken proves that it was. Everything else proves nothing.
+before has been taken proves that it was. Telemetry that the client pushes says it outright. Everything else proves
+nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model.libraries import LIBRARIES
 from kardia.observe.facts import Facts
-from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.group import NEVER, TELEMETRY_ERROR_MS, Group, Member
 
 MAX_CONNECTIONS = 64
 """Connections of a member whose last answer is held, the oldest goes first: a client has one or two to each broker."""
@@ -25,8 +26,10 @@ def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived
 
 def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> None:
     """Take a FETCH: evidence at its arrival for some libraries; its answer tells whether there was data to consume."""
+    arrived_at = event.arrived_at_ms
+    if arrived_at > member.fetched_at:
+        member.fetched_at = arrived_at
     if "fetch" in LIBRARIES[member.library].polled_by:
-        arrived_at = event.arrived_at_ms
         if arrived_at > member.polled_at:
             if member.timer_at >= 0 and member.poll_prediction_at < 0 and member.poll_evidence == "fetch":
                 member.polled_at = arrived_at  # the usual case: nothing else changes
@@ -88,4 +91,18 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
     if member.poll_prediction_at >= 0:
         observer.close_prediction(group, member, "poll", "averted", at)
     if surer or member.timer_at < 0:
+        observer.watch(group, member)
+
+
+def on_telemetry(observer: Facts, group: Group, member: Member, arrived_at: float, ago_ms: float) -> None:
+    """The client itself says how long ago it polled, in whole seconds, so that one poll is told a little differently
+    each time: another one is meant only by what lies clearly after it."""
+    before, at = member.last_poll_at, arrived_at - ago_ms
+    if arrived_at > member.pushed_at:
+        member.pushed_at, member.pushed_ago_ms = arrived_at, ago_ms
+    if member.pushed_poll_at < 0 or at - TELEMETRY_ERROR_MS > member.pushed_poll_at:
+        member.pushed_poll_at = at
+    if member.last_poll_at > before:
+        if member.poll_prediction_at >= 0:
+            observer.close_prediction(group, member, "poll", "averted", member.last_poll_at)
         observer.watch(group, member)

@@ -8,7 +8,6 @@ Everything else becomes single events again and goes the long way. A law in the 
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -156,7 +155,10 @@ class _Batch:
     def _look_at(self, event: Event) -> None:
         """Note whom an event troubles. A commit of a member does not; neither does a record of one."""
         kind, group_id = event.kind, event.group_id
-        if kind in (_OFFSET_RECORD, _TELEMETRY):
+        if kind == _OFFSET_RECORD:
+            return
+        if kind == _TELEMETRY:
+            self._look_at_telemetry(event)
             return
         if kind == _FETCH:
             self._clients.add((event.shard, event.client_id, event.client_host))
@@ -176,6 +178,15 @@ class _Batch:
             if member is None or says_library(member, event):
                 self._troubled.add(group_id)
                 self._clients.add((event.shard, event.client_id, event.client_host))
+
+    def _look_at_telemetry(self, event: Event) -> None:
+        """What a client says of its polls is kept apart from what its traffic shows, so that it troubles nobody unless
+        it is the first that is heard of them."""
+        group = self._observer.groups.get(event.group_id)
+        member = group.members.get(event.member_id) if group is not None else None
+        if member is not None and member.last_poll_at < 0:
+            self._troubled.add(event.group_id)
+            self._clients.add((event.shard, event.client_id, event.client_host))
 
     def _gather(self) -> None:
         """Sort what is due by group and member."""
@@ -252,13 +263,13 @@ class _Batch:
         if member.session_ms >= 0 and _longest(member.armed_at, times) >= early:
             return False
         library = LIBRARIES[member.library]
-        if library.poll_interval and member.rebalance_ms > 0 and member.polled_at >= 0:
+        if library.poll_interval and member.rebalance_ms > 0 and member.last_poll_at >= 0:
             times = [event.arrived_at_ms for _, _, event in quiet.commits]
             if "fetch" in library.polled_by:
                 for stretch in quiet.fetches:
                     times += stretch.column(ARRIVED)
             times.sort()
-            if _longest(member.polled_at, times) >= settings.prediction_share * member.rebalance_ms:
+            if _longest(member.last_poll_at, times) >= settings.prediction_share * member.rebalance_ms:
                 return False
         return True
 
@@ -333,22 +344,26 @@ def _apply_one(observer: Facts, group: Group, quiet: _Quiet) -> None:
     heard = _decided(quiet.heartbeats) or []
     if heard:
         group.steady_at = max(group.steady_at, heard[-1])
+        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `_decided`
+        member.throttled_ms = 0.0
+    fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
+    member.fetched_at = max([member.fetched_at, *(fetched_at for _, fetched_at in fetches)])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by
     if LIBRARIES[member.library].taken_within_ms >= 0:
         _fetched_when_taken(observer, group, member, quiet.fetches)
     if not quiet.commits:
         _renew_all(observer, group, member, heard)
-        for stretch in quiet.fetches:
+        for stretch, fetched_at in fetches:
             if inside_poll:
-                _fetched_inside_poll(observer, group, member, stretch.column(ARRIVED))
+                _fetched_inside_poll(observer, group, member, fetched_at)
             elif member.data_since_commit_at < 0:
                 _fetched_beside(observer, group, member, stretch)
         return
     moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in heard]
     moments += [(at, 1, event) for at, _, event in quiet.commits]
-    for stretch in quiet.fetches:
+    for stretch, fetched_at in fetches:
         if inside_poll:
-            _fetched_inside_poll(observer, group, member, stretch.column(ARRIVED))
+            _fetched_inside_poll(observer, group, member, fetched_at)
         else:
             numbers = stretch.numbers
             brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
@@ -380,9 +395,9 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
     observer.watch_renewed(group, member)
 
 
-def _fetched_inside_poll(observer: Facts, group: Group, member: Member, arrived: array[float]) -> None:
+def _fetched_inside_poll(observer: Facts, group: Group, member: Member, fetched_at: float) -> None:
     """Only the latest poll counts."""
-    polls.polled(observer, group, member, "fetch", max(arrived), 0.0)
+    polls.polled(observer, group, member, "fetch", fetched_at, 0.0)
 
 
 def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:

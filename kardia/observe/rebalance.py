@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, lives
+from kardia.observe import deadlines, lives, pending
 from kardia.observe.costs import forget_assignment, partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
@@ -104,7 +104,8 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         and other.deadline >= group.steady_at - tolerance
     ]
     unsynced_at = sync_deadline(group)
-    unsynced_due = group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS and bool(unsynced(group))
+    unsynced_due = 0 <= unsynced_at and group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS
+    unsynced_due = unsynced_due and bool(unsynced(group))
     if group.state == GroupState.COMPLETING and (silent or unsynced_due):
         # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
         group.unsynced_at = unsynced_at if unsynced_due else NEVER
@@ -215,6 +216,8 @@ def on_join_phase_completed(
             started_at=NEVER,
             members_before=len(group.members) if known_before and not missed else -1,
         )
+    if group.generation < 0:
+        current.generation_before = generation - 1  # it began before any generation had been seen
     current.joined_at = at
     current.generation_after = generation
     group.generation = generation
@@ -260,6 +263,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         current.sync_within_ms = longest_ms(group)
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
+    if first_time:
+        current.blocked = pending.blocked(group, current)
     emit(observer, group, current)
     for member_id, at, cause, reason, certainty in current.left_after:
         again = group.members.get(member_id)
@@ -376,7 +381,8 @@ def _cause_of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "leader_rejoined"
     else:
         trigger = "metadata_changed"
-    certainty = "exact" if group.whole or current.generation_before == 0 else "inferred"
+    # Of a group that was not known whole, somebody unseen may have gone first.
+    certainty = "exact" if current.members_before >= 0 else "provisional"
     return Cause(join.handled_at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty)
 
 
@@ -441,6 +447,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
     current.settled = True
     current.leader = ""
+    current.blocked = pending.blocked(group, current)
     forget_assignment(group)
     group.generation = current.generation_after
     group.leader = ""
@@ -455,7 +462,7 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     if over is not None:
         lives.confirm(observer, group, over)
         return
-    group.pending.pop(member_id, None)
+    pending.is_over(group, member_id, at)
     member = group.members.get(member_id)
     if member is None:
         return

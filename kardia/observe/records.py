@@ -11,7 +11,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, lives, rebalance
+from kardia.observe import costs, faults, lives, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Member
 
@@ -156,4 +156,6 @@ def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None
     over = group.ended.get(member_id)
     if over is not None and over.cause in ("session_expired", "unknown") and over.certainty != "exact":
         over.ended_at, over.cause, over.certainty = at, "session_expired", "exact"
+        if over.fault == faults.UNKNOWN:
+            faults.judge(observer, group, over)
         observer.emit_member(group, over.member, at, "exact", over)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import costs, leaves, lives, polls, rebalance, refusals, timeouts
+from kardia.observe import costs, faults, leaves, lives, pending, polls, rebalance, refusals, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -39,12 +39,14 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
             heard_steady(observer, group, event, at)
         elif at > group.steady_at:
             group.steady_at = at
+        faults.heard(member, event)
         renew(observer, group, member, at)
     elif error == TOLD:
         member = group.members.get(event.member_id)
         if member is None:
             member = notice(observer, group, event, at)
         rebalance.on_told(observer, group, member, at)
+        faults.heard(member, event)
         renew(observer, group, member, at)
         if member.told_at < 0:
             member.told_at = at
@@ -124,6 +126,7 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     error = event.error_code
     if error == ErrorCode.UNKNOWN_MEMBER_ID:
         rebalance.on_gone(observer, group, event.member_id, at)
+        faults.came_back(observer, group, event, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         rebalance.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)
@@ -230,7 +233,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             replaces = replaced_by(observer, group, event)
             member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
             group.members[member_id] = member
-    group.pending.pop(member_id, None)
+    pending.used(group, member_id)
     left = group.left_pending.pop(member_id, None)
     if left is not None:
         open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
@@ -404,7 +407,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
                 rebalance.on_gone(observer, group, asked_id, at)
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
-        if group.pending.pop(member_id, None) is not None and member_id not in group.members:
+        if pending.is_over(group, member_id, at) and member_id not in group.members:
             _left_unseen(group, member_id, event, reason or "")
             if observer.coordinator is sessions.Coordinator.JAVA:
                 rebalance.on_pending_left(observer, group, member_id, event, at)
@@ -470,9 +473,18 @@ def on_modern(observer: Facts, event: Event, at: float) -> None:
         rebalance.end_member(observer, group, member, event.handled_at_ms, "left", "", "inferred")
 
 
-def on_telemetry(observer: Facts, _event: Event, _at: float) -> None:
-    """Pushed client metrics: counted, not decoded."""
-    observer.not_modelled += 1
+def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
+    """Pushed client metrics: when the application polled, where the client says that, of itself and of nobody else.
+
+    It is pushed to any broker, so it does not tell who coordinates the group.
+    """
+    group = observer.groups.get(event.group_id)
+    member = group.members.get(event.member_id) if group is not None else None
+    ago_s = (event.detail or {}).get("last_poll_s")
+    if group is None or member is None or ago_s is None or event.error_code != NONE:
+        observer.not_modelled += 1
+    elif (member.client_id, member.client_host) == (event.client_id, event.client_host):
+        polls.on_telemetry(observer, group, member, event.arrived_at_ms, 1_000.0 * float(ago_s))
 
 
 def on_delete_groups(observer: Facts, event: Event, at: float) -> None:

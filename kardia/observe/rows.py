@@ -9,8 +9,9 @@ from typing import Any
 
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
+from kardia.observe import pending
 from kardia.observe.application import UNKNOWN
-from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.group import NEVER, TELEMETRY_ERROR_MS, Ended, Group, Member, Rebalance
 from kardia.observe.waiting import awaited
 from kardia.tables import Row
 
@@ -69,11 +70,20 @@ def member_row(
         (over.reason or None) if over else None,
         group.broker or None,
         _timeout(member.generation_first),
+        (over.fault or None) if over else None,
+        (over.fault_certainty or None) if over else None,
+        [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
     )
 
 
 def rebalance_row(
-    cluster: str, group: Group, rebalance: Rebalance, stragglers: list[dict[str, Any]], known_at: int, certainty: str
+    cluster: str,
+    group: Group,
+    rebalance: Rebalance,
+    stragglers: list[dict[str, Any]],
+    known_at: int,
+    certainty: str,
+    slow_ms: int | None,
 ) -> Row:
     """Row of `rebalances`; the rebalance has a cause and a start."""
     cause = rebalance.cause
@@ -105,6 +115,7 @@ def rebalance_row(
         known(rebalance.caused_by),
         lost_s(rebalance),
         int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
+        slow_ms,
     )
 
 
@@ -166,7 +177,8 @@ def health_row(
     """Row of `health`."""
     interval = poll_interval(member)
     since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
-    polled = member.polled_at >= 0
+    polled_at = member.last_poll_at
+    polled = polled_at >= 0
     deadline = member.deadline
     return (
         cluster,
@@ -184,28 +196,18 @@ def health_row(
         interval,
         known(member.armed_at),
         known(deadline),
-        known(member.polled_at),
-        member.poll_evidence,
-        int(member.poll_error_ms) if polled else None,
-        instant(member.polled_at + interval) if polled and interval else None,
+        known(polled_at),
+        "telemetry" if member.by_telemetry else member.poll_evidence,
+        int(TELEMETRY_ERROR_MS if member.by_telemetry else member.poll_error_ms) if polled else None,
+        instant(polled_at + interval) if polled and interval else None,
         status,
         reasons,
-        abandoned(group),
+        len(pending.abandoned(group)),
         known(since),
         known(until),
         polling,
+        pending.told(group),
     )
-
-
-USED_WITHIN_MS = 1_000
-"""A client joins with the id it was handed in its next request, milliseconds later."""
-
-
-def abandoned(group: Group) -> int:
-    """Ids that were handed out and that nobody joins with. Whoever joins makes a Stable group prepare a rebalance at
-    once, so the id is abandoned if the group was still steady a while later. An id handed out in a rebalance
-    may belong to a JoinGroup that waits unseen, and is not counted."""
-    return sum(group.steady_at > entry[3] + USED_WITHIN_MS for entry in group.pending.values())
 
 
 def prediction_row(
@@ -292,7 +294,7 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         silent = int(now - member.armed_at)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
     if member.poll_prediction_at >= 0:
-        silent = int(now - member.polled_at)
+        silent = int(now - member.last_poll_at)
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
     if member.rebalance_prediction_at >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")

@@ -119,10 +119,9 @@ def _second_step(row: Row, previous: Row | None) -> Link:
 def _same_client(one: Row, other: Row) -> bool:
     if one["group_instance_id"] or other["group_instance_id"]:
         return bool(one["group_instance_id"] == other["group_instance_id"])
-    return bool(one["client_id"]) and (one["client_id"], one["client_host"]) == (
-        other["client_id"],
-        other["client_host"],
-    )
+    # Without a host, not known or hidden, a client.id alone says nothing: a fleet shares one.
+    names = one["client_id"], one["client_host"]
+    return all(names) and names == (other["client_id"], other["client_host"])
 
 
 def _present(material: Material, ended: Row, at_ms: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.story import evidence, foretold, words
+from kardia.story import evidence, faults, foretold, words
 from kardia.story.facts import Material, Row, Sentence
 
 EVICTIONS = (
@@ -52,6 +52,7 @@ def ended(material: Material, life: Row) -> Sentence:
         unsure(life["end_cause"], life["certainty"], life["end_reason"]),
         foretold.beforehand(material, life),
         _poll_of_static_member(material, life),
+        faults.told(life),
     )
     transition = material.transition(at_ms, "Absent", member_id)
     found = evidence.of(transition) or evidence.of_row("members")

@@ -87,13 +87,39 @@ def _waits(material: Material, at_ms: int) -> str:
     ]
     rows = [row for row in rows if not _is_over(material, row, at_ms)]
     if not rows:
-        return ""
+        return _waits_for_ids(material, at_ms)
     who = [material.who(row["member_id"], row["client_id"]) for row in rows[:MEMBERS_MAX]]
     more = f" and {len(rows) - MEMBERS_MAX} more" if len(rows) > MEMBERS_MAX else ""
     since = words.clock(min(row["awaited_since_at_ms"] for row in rows), at_ms)
     ends = [row["awaited_until_at_ms"] for row in rows if row["awaited_until_at_ms"] is not None]
     until = f", until {words.clock(min(ends), at_ms)} at the latest" if ends else ""
-    return f" The rebalance waited for {words.listing(who)}{more} since {since}{until}."
+    return (
+        f" The rebalance waited for {words.listing(who)}{more} since {since}{until}.{_waits_for_ids(material, at_ms)}"
+    )
+
+
+def _waits_for_ids(material: Material, at_ms: int) -> str:
+    """Ids that were handed out and never used, for which a join phase waits as for members."""
+    rows = [row for row in material.health if row["at_ms"] <= at_ms < row["at_ms"] + SEEN_WITHIN_MS]
+    latest = max(rows, key=lambda row: int(row["at_ms"]), default=None)
+    if latest is None or _last_state(material, at_ms) != "PreparingRebalance":
+        return ""
+    ids = [entry for entry in latest["pending"] or () if entry["until_at_ms"] > at_ms]
+    if not ids:
+        return ""
+    who = words.listing(
+        [
+            f"{words.name(entry['client_id'] or entry['member_id'])}, at {words.clock(entry['since_at_ms'], at_ms)}"
+            for entry in ids[:MEMBERS_MAX]
+        ]
+    )
+    until = words.clock(max(entry["until_at_ms"] for entry in ids), at_ms)
+    return f" It waited for ids that were handed out and not used ({who}), until {until} at the latest."
+
+
+def _last_state(material: Material, at_ms: int) -> str:
+    changes = [row for row in material.transitions if row["entity"] == "group" and row["at_ms"] <= at_ms]
+    return str(changes[-1]["to_state"]) if changes else ""
 
 
 def _is_over(material: Material, row: Row, at_ms: int) -> bool:

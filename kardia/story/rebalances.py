@@ -83,9 +83,12 @@ def ended(material: Material, row: Row) -> Sentence | None:
 def waited(material: Material, row: Row) -> str:
     """Whom it waited for and how long; those who never came first."""
     entries = [entry for entry in row["stragglers"] or () if (entry["waited_ms"] or 0) >= WAITED_MIN_MS]
-    gone = [_wait(material, entry) for entry in entries if not entry["joined"]]
+    unused = [_wait(material, entry) for entry in entries if entry.get("pending")]
+    gone = [_wait(material, entry) for entry in entries if not entry["joined"] and not entry.get("pending")]
     came = [_wait(material, entry) for entry in entries if entry["joined"]]
     text = f" It waited in vain for {words.listing(gone)}: dropped." if gone else ""
+    if unused:
+        text += f" It waited for ids that had been handed out and that nobody joined with: {words.listing(unused)}."
     return text + (f" It waited for {words.listing(came)}." if came else "")
 
 
@@ -132,7 +135,8 @@ def _is_in(life: Row, at_ms: int) -> bool:
 
 
 def _wait(material: Material, entry: Row) -> str:
-    return f"{material.who(entry['member_id'], entry['client_id'])} ({words.span(entry['waited_ms'])})"
+    who = words.name(entry["client_id"] or entry["member_id"]) if entry.get("pending") else None
+    return f"{who or material.who(entry['member_id'], entry['client_id'])} ({words.span(entry['waited_ms'])})"
 
 
 def _chosen(material: Material, row: Row) -> str:

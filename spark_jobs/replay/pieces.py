@@ -66,6 +66,8 @@ class Piece(msgspec.Struct, array_like=True):
     rejected: dict[str, int]
     silences: list[tuple[float, float]] = []
     """Between two lines nothing was logged for `SILENCE_MS` or longer: from, to."""
+    slow: list[list[float]] = []
+    """Windows in which a request was slow, see `kardia.slowness`."""
 
 
 _index_decoder = msgspec.msgpack.Decoder(Index)
@@ -117,6 +119,7 @@ def spill(parsed: ParsedRange, path: Path) -> Piece:
         parsed.ignored,
         parsed.rejected,
         parsed.silences,
+        parsed.slow,
     )
 
 

@@ -61,6 +61,7 @@ class _Stream:
     ignored: dict[str, int] = field(default_factory=dict)
     last_line_ms: float = 0.0
     silences: list[list[float]] = field(default_factory=list)
+    slow: list[list[float]] = field(default_factory=list)
 
 
 class Windows:
@@ -121,6 +122,7 @@ class Windows:
         if stream.last_line_ms and piece.first_at_ms - stream.last_line_ms >= SILENCE_MS:
             stream.silences.append([stream.last_line_ms, piece.first_at_ms])
         stream.silences.extend([begin, end] for begin, end in piece.silences)
+        stream.slow.extend(piece.slow)
         stream.last_line_ms = max(stream.last_line_ms, piece.last_at_ms)
         for reason, count in piece.ignored.items():
             stream.ignored[reason] = stream.ignored.get(reason, 0) + count
@@ -129,7 +131,8 @@ class Windows:
         stream = self._streams[name]
         broker = broker_of(stream.source)
         complete_to_ms = horizon_ms if broker in busy else min(horizon_ms, self._broker_last_ms[broker])
-        signs = {"last_line_at_ms": stream.last_line_ms, "silences": stream.silences}
+        signs = {"last_line_at_ms": stream.last_line_ms, "silences": stream.silences, "slow": stream.slow}
         reading = Reading(stream.source, stream.told, stream.end, complete_to_ms, stream.lines, stream.ignored, signs)
-        stream.told, stream.lines, stream.ignored, stream.silences = stream.end, 0, {}, []
+        stream.told, stream.lines, stream.ignored = stream.end, 0, {}
+        stream.silences, stream.slow = [], []
         return reading

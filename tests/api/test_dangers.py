@@ -102,4 +102,31 @@ def test_a_rebalance_under_way_says_whom_it_waits_for_and_until_when(tables: Tab
         ("b", "heartbeats without rejoining")
     ]
     assert orders["ends_at_latest_at_ms"] == NOW_MS - 2_000 + 60_000
+    assert orders["waits_for"][0]["until_at_ms"] == NOW_MS + 3_000
     assert told(api, "open-rebalances", limit=1)["left_off"] == 1
+
+
+def test_an_id_that_nobody_uses_is_waited_for_as_well(tables: Tables, serve: Serve) -> None:
+    """And a member that was told and does not come, from its health row, before any prediction is due."""
+    since, until = NOW_MS - 9_000, NOW_MS + 26_000
+    unused = [{"member_id": "app-77", "client_id": "app", "since_at_ms": since, "until_at_ms": until}]
+    waits = {"group_state": "PreparingRebalance", "awaited_since_at_ms": NOW_MS - 2_000}
+    tables.create()
+    tables.batch(
+        0,
+        member("orders", "a"),
+        member("orders", "b"),
+        transition("orders", 1, "PreparingRebalance", at_ms=NOW_MS - 2_000),
+        health("orders", "a", pending=unused, pending_members=1, group_state="PreparingRebalance"),
+        health("orders", "b", pending=unused, pending_members=1, awaited_until_at_ms=NOW_MS + 58_000, **waits),
+        progress(NOW_MS),
+    )
+    api = serve()
+    api.wait_for_batch(0)
+    (found,) = told(api, "open-rebalances")["open_rebalances"]
+    assert [(one["member_id"], one["pending"], one["until_at_ms"]) for one in found["waits_for"]] == [
+        ("app-77", True, until),
+        ("b", False, NOW_MS + 58_000),
+    ]
+    group = api.get(f"{CLUSTER}/groups/orders")["group"]
+    assert group["pending"] == unused

@@ -76,6 +76,7 @@ SHAPES: dict[str, Any] = {
     f"{GROUP}/predictions": models.Predictions,
     f"{GROUP}/health": models.HealthAt,
     f"{GROUP}/pulse": models.Pulse,
+    f"{GROUP}/lanes": report_models.Lanes,
     f"{GROUP}/incident": report_models.Incident,
     f"{GROUP}/diff": report_models.Difference,
     "/api/v1/clusters/demo/next-evictions": report_models.NextEvictions,

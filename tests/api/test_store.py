@@ -183,6 +183,36 @@ def test_a_file_vacuumed_under_a_read_is_read_again_from_its_successor(tables: T
     assert [row.member_id for row in page.rows] == ["m2", "m1", "m0"]
 
 
+def test_rows_that_come_while_a_scan_starts_again_are_shown_with_their_batch(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scan that lost a file moves its table on; what it passes over belongs to a batch that is not trusted yet."""
+    tables.create()
+    tables.batch(0, member("g", "m0"), progress(NOW_MS))
+    store = store_of(tables)
+    store.refresh()
+    tables.batch(1, member("g", "m1"), progress(NOW_MS + 1))
+    store.refresh()
+    tables.batch(2, transition("g", 1, "Stable"), progress(NOW_MS + 2))
+    reader = store.readers["members"]
+    pieces = reader._pieces
+    lost: list[Any] = []
+
+    def losing(*asked: Any) -> Any:
+        if not lost:
+            lost.append(asked)
+            tables.batch(3, member("g", "m3"), progress(NOW_MS + 3), only=("members",))
+            raise FileNotFoundError("vacuumed")
+        return pieces(*asked)
+
+    monkeypatch.setattr(reader, "_pieces", losing)
+    store.refresh()
+    assert lost
+    tables.batch(3, progress(NOW_MS + 3))
+    store.refresh()
+    assert set(store.current.clusters["demo"].groups["g"].lives) == {"m0", "m1", "m3"}
+
+
 def test_predictions_are_open_until_their_outcome_and_scored_once(tables: Tables) -> None:
     tables.create()
     store = store_of(tables)

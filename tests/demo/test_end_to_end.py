@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from demo import process, server_log
+from demo.broker import NEWEST
 from demo.tables import Tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -41,11 +42,12 @@ def _is_zombie(one: psutil.Process) -> bool:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
-    """The command, its directory, and a file with what it prints; killed at the end if it still runs."""
+def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
+    """The command with the options of the test, its directory, and a file with what it prints; killed at the end if it
+    still runs."""
     directory, said = tmp_path / "run", tmp_path / "said"
     command = [sys.executable, "-m", "kardia.command.main", "demo", "--directory", str(directory)]
-    command += ["--scenario", "leave", "--scenario", "kill", "--stay", "--within", str(WITHIN_MS)]
+    command += [*request.param, "--stay", "--within", str(WITHIN_MS)]
     with said.open("wb") as output:
         running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=process.environ())
     try:
@@ -55,7 +57,18 @@ def demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]
         running.wait()
 
 
-def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen[bytes], Path, Path]) -> None:
+@pytest.mark.parametrize(
+    ("demo", "release"),
+    [
+        (("--scenario", "leave", "--scenario", "kill"), NEWEST),
+        (("--kafka", "3.9.2", "--scenario", "leave", "--scenario", "kill"), "3.9.2"),
+    ],
+    indirect=["demo"],
+    ids=["newest", "3.9.2"],
+)
+def test_two_faults_from_a_real_broker_to_a_verdict(
+    demo: tuple[subprocess.Popen[bytes], Path, Path], release: str
+) -> None:
     running, directory, said = demo
 
     def stays() -> bool:
@@ -64,6 +77,7 @@ def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen
     process.until(stays, WAIT_S, said.read_text)
     text = said.read_text()
     assert running.poll() is None, text
+    assert f"A Kafka {release} broker listens" in text
     url = re.search(r"API and page: (http://\S+)/", text)
     assert url is not None
     groups = httpx.get(f"{url[1]}/api/v1/clusters/demo/groups", timeout=60)
@@ -83,6 +97,7 @@ def test_two_faults_from_a_real_broker_to_a_verdict(demo: tuple[subprocess.Popen
     assert _alive(family) == []
 
 
+@pytest.mark.parametrize("demo", [("--scenario", "kill")], indirect=True)
 def test_a_demo_that_is_killed_leaves_nothing_running(demo: tuple[subprocess.Popen[bytes], Path, Path]) -> None:
     running, _, said = demo
     process.until(

@@ -17,6 +17,21 @@ def test_it_has_every_fault_that_was_promised() -> None:
     assert set(FAULTS) == set(promised.split())
 
 
+def test_a_stretched_story_is_the_same_story() -> None:
+    names = list(FAULTS)
+    assert length_s(names, 3) == 3 * length_s(names)
+    for one, other in zip(cues(names), cues(names, 3), strict=True):
+        assert (other.at_s, other.step.seconds) == (3 * one.at_s, 3 * one.step.seconds)
+        assert (other.fault, other.step.action, other.step.client_id) == (
+            one.fault,
+            one.step.action,
+            one.step.client_id,
+        )
+    for plan, longer in zip(members_of(names), members_of(names, 3), strict=True):
+        assert longer.session_timeout_ms == 3 * plan.session_timeout_ms
+        assert longer.poll_interval_ms == 3 * plan.poll_interval_ms
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_fault_stands_alone(name: str) -> None:
     fault = FAULTS[name]

@@ -52,14 +52,45 @@ def test_lines_of_others_are_no_facts() -> None:
     assert list(server_log.facts(lines)) == []
 
 
-def test_a_new_static_member_is_known_from_the_rebalance_it_starts() -> None:
-    line = (
-        "[2026-01-02 03:04:05,006] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] Preparing to "
-        "rebalance group g in state PreparingRebalance with old generation 4 (reason: Adding new member shelf-1 with "
-        "group instance id shelf; client reason: not provided). (org.apache.kafka.GroupMetadataManager)"
-    )
-    started, added = server_log.facts([line])
-    assert (started.what, started.group_id, started.generation) == (server_log.REBALANCE_STARTED, "g", 4)
-    assert (added.what, added.member_id, added.at_ms) == (server_log.MEMBER_ADDED, "shelf-1", 1767323045006)
-    [dynamic] = server_log.facts([line.replace("id shelf;", "id null;")])
-    assert dynamic.what == server_log.REBALANCE_STARTED
+JAVA = "[2026-01-02 03:04:05,006] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] "
+SCALA = "[2026-01-02 03:04:05,006] INFO [GroupCoordinator 1]: "
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (
+            JAVA
+            + "Pending dynamic member with id m-1 joins group g in Stable state. Adding to the group now. (o.a.k.M)",
+            JAVA
+            + "Preparing to rebalance group g in state PreparingRebalance with old generation 4 (reason: Adding new "
+            "member m-1 with group instance id null; client reason: not provided). (org.apache.kafka.M)",
+        ),
+        (
+            JAVA + "Static member with groupInstanceId=shelf and unknown member id joins group g in Stable state. "
+            "Created a new member id m-1 for this member and added to the group. (org.apache.kafka.M)",
+            JAVA
+            + "Preparing to rebalance group g in state PreparingRebalance with old generation 4 (reason: Adding new "
+            "member m-1 with group instance id shelf; client reason: not provided). (org.apache.kafka.M)",
+        ),
+        (
+            SCALA + "Static member with groupInstanceId=shelf and unknown member id joins group g in Stable state. "
+            "Created a new member id m-1 for this member and add to the group. (kafka.coordinator.group.C)",
+            SCALA + "Preparing to rebalance group g in state PreparingRebalance with old generation 4 "
+            "(__consumer_offsets-3) (reason: Adding new member m-1 with group instance id Some(shelf); client reason: "
+            "not provided) (kafka.coordinator.group.C)",
+        ),
+        (
+            SCALA + "Preparing to rebalance group g in state PreparingRebalance with old generation 4 "
+            "(__consumer_offsets-3) (reason: Adding new member m-1 with group instance id None; client reason: not "
+            "provided) (kafka.coordinator.group.C)",
+        ),
+    ],
+    ids=["java dynamic", "java static", "scala static", "scala dynamic"],
+)
+def test_a_member_that_joins_is_one_fact_whichever_line_says_it(lines: tuple[str, ...]) -> None:
+    facts = {fact.what: fact for fact in server_log.facts(lines)}
+    assert len(facts) == len(list(server_log.facts(lines))) == 2
+    added, started = facts[server_log.MEMBER_ADDED], facts[server_log.REBALANCE_STARTED]
+    assert (added.group_id, added.member_id, added.at_ms) == ("g", "m-1", 1767323045006)
+    assert (started.group_id, started.generation) == ("g", 4)

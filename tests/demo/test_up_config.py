@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
+from api.notify.settings import NotifySettings
 from demo import process
+from demo.roles import roles
 from demo.up_config import ConfigError, busy_ports, load
+from kardia.command.main import app
 
 GOOD = """
 cluster: prod-eu
@@ -54,6 +58,12 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
         (("data: {data}\n", ""), ["data is missing; expected the directory"]),
         (("[/var/log/kafka/kafka-request.log]", "[]"), ["collect.request_log"]),
         (("collect:", "collect: ["), ["is not YAML"]),
+        (("serve:", "notify: {{webhok: []}}\nserve:"), ["notify.webhok is not a known key; did you mean webhook?"]),
+        (("serve:", "notify: {{webhook: pager}}\nserve:"), ["notify.webhook.0: Input should be a valid URL"]),
+        (
+            ("serve:", "notify: {{alertmanager: 'http://127.0.0.1:9093', metrics_port: 9464}}\nserve:"),
+            ["collect.metrics_port and notify.metrics_port are both 9464"],
+        ),
     ],
 )
 def test_each_mistake_is_a_sentence(tmp_path: Path, change: tuple[str, str], sentences: list[str]) -> None:
@@ -93,6 +103,33 @@ def test_a_taken_port_is_named_with_its_key(tmp_path: Path) -> None:
         assert [
             sentence for sentence in busy_ports(config) if f"serve.port: 127.0.0.1:{port} cannot be had" in sentence
         ]
+
+
+def test_the_notifier_runs_if_there_is_somebody_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [role.name for role in roles(load(_write(tmp_path, GOOD)))] == ["collect", "stream", "serve"]
+    nobody = GOOD + "notify: {{metrics_port: 9464}}\n"
+    assert "notify" not in [role.name for role in roles(load(_write(tmp_path, nobody)))]
+    somebody = GOOD + (
+        "notify: {{alertmanager: ['http://127.0.0.1:9093', 'http://127.0.0.1:9094/am'], "
+        "webhook: 'http://127.0.0.1:9/x?y=1', kardia_url: 'https://kardia.example'}}\n"
+    )
+    config = load(_write(tmp_path, somebody))
+    last = roles(config)[-1]
+    assert last.name == "notify"
+    verb, *words = last.command[3:]
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    with command.make_context(verb, words) as context:
+        given = context.params
+    assert (given["tables"], given["state"]) == (tmp_path / "tables", tmp_path / "notify")
+    assert (given["cluster"], given["kardia_url"]) == ("prod-eu", "https://kardia.example")
+    # An address may hold a secret: it is not in the list of processes, nor in what is printed.
+    assert "x?y=1" not in " ".join(last.command) + repr(last)
+    for name, value in last.environ.items():
+        monkeypatch.setenv(name, value)
+    told = NotifySettings(tables=tmp_path, state=tmp_path)
+    assert [str(url) for url in told.alertmanager] == ["http://127.0.0.1:9093/", "http://127.0.0.1:9094/am"]
+    assert [str(url) for url in told.webhook] == ["http://127.0.0.1:9/x?y=1"]
+    assert given["metrics_port"] == config.ports["notify.metrics_port"][1] == 9466
 
 
 def test_check_shows_the_roles_and_starts_nothing(tmp_path: Path) -> None:

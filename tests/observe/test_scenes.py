@@ -147,7 +147,13 @@ def test_a_member_that_waits_in_a_join_is_not_evicted() -> None:
     (_, rebalance) = known.rebalances()
     assert (rebalance["trigger"], rebalance["trigger_member_id"]) == ("member_joined", "c")
     assert rebalance["started_at_ms"] == START + 8_000
-    assert rebalance["stragglers"][0] == {"member_id": "b", "client_id": "b", "waited_ms": 21_990, "joined": True}
+    assert rebalance["stragglers"][0] == {
+        "member_id": "b",
+        "client_id": "b",
+        "waited_ms": 21_990,
+        "joined": True,
+        "pending": False,
+    }
 
 
 def test_a_member_killed_during_a_rebalance_was_evicted_at_its_deadline() -> None:

@@ -205,7 +205,7 @@ def running(kafka: Broker, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         stream_command(kafka.bootstrap, LIVE_TOPIC, tmp_path),
         cwd=ROOT,
-        env=_environment() | {"KARDIA_STREAM_ARCHIVE_EVERY_S": "0.5"},
+        env={**os.environ, "KARDIA_STREAM_ARCHIVE_EVERY_S": "0.5"},
         stderr=subprocess.PIPE,
         text=True,
     )

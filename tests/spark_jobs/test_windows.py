@@ -108,12 +108,16 @@ def test_segments_of_a_spilled_piece_are_decoded_together(tmp_path: Path) -> Non
         assert loaded.events([]) == []
 
 
-def test_a_log_that_was_silent_says_so() -> None:
+def test_a_log_that_was_silent_or_slow_says_so() -> None:
     """Between the pieces and inside them: a broker that logs nothing may be down, and nobody's silence is evidence."""
     windows = Windows()
     first, second = piece("a/request/1", 0, 50), piece("a/request/1", 9_000, 9_100, 1)
-    second.silences = [(9_010.0, 9_090.0)]
+    second.silences, second.slow = [(9_010.0, 9_090.0)], [[9_000.0, 700.0, 600.0, 100.0, 0.0]]
     windows.add([first, second], [])
     (only,) = windows.ready([])
     (reading,) = only.readings
-    assert reading.signs == {"last_line_at_ms": 9_100, "silences": [[50, 9_000], [9_010.0, 9_090.0]]}
+    assert reading.signs == {
+        "last_line_at_ms": 9_100,
+        "silences": [[50, 9_000], [9_010.0, 9_090.0]],
+        "slow": [[9_000.0, 700.0, 600.0, 100.0, 0.0]],
+    }

@@ -26,7 +26,8 @@ VALUES: dict[str, Any] = {
     "double": 1.5,
     "bool": True,
     "strings": ["a"],
-    "stragglers": [("m", "c", 3, True)],
+    "stragglers": [("m", "c", 3, True, False)],
+    "pending": [("m", "c", 3, 4)],
 }
 
 

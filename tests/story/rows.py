@@ -66,9 +66,10 @@ def rebalance(started: int, completed: int | None, trigger: str, member_id: str,
     return row("rebalances", at_ms=T + started, **(known | given))
 
 
-def wait(member_id: str, waited_ms: int, joined: bool = True) -> dict[str, Any]:
+def wait(member_id: str, waited_ms: int, joined: bool = True, *, pending: bool = False) -> dict[str, Any]:
     """An entry of `stragglers`."""
-    return {"member_id": member_id, "client_id": member_id, "waited_ms": waited_ms, "joined": joined}
+    known = {"member_id": member_id, "client_id": member_id, "waited_ms": waited_ms}
+    return {**known, "joined": joined, "pending": pending}
 
 
 def prediction(member_id: str, kind: str, at: int, deadline: int, outcome: str, over: int | None) -> dict[str, Any]:

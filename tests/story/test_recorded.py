@@ -95,6 +95,14 @@ def test_a_kill_is_an_expired_session_that_began_a_rebalance(tables: Path) -> No
     assert "It waited for c01-a (2.012 s)" in over["text"]
 
 
+def test_a_kill_is_the_clients_fault_and_a_stall_the_applications(tables: Path) -> None:
+    (killed,) = [one for one in of_kind(sentences(tables, "c01", "g01"), "ended") if "c01-b" in one["text"]]
+    assert "Who broke it: the client; no request of it came any more, on any connection" in killed["text"]
+    assert "while 2 other members at its address went on. (Inferred.)" in killed["text"]
+    (stalled,) = [one for one in of_kind(sentences(tables, "c04", "g04"), "ended") if "c04-a" in one["text"]]
+    assert "Who broke it: the application, which did not poll in time; its heartbeats went on" in stalled["text"]
+
+
 def test_a_poll_timeout_is_told_in_the_clients_own_words_or_as_inferred(tables: Path) -> None:
     ended = {one["member_ids"][0][:5]: one for one in of_kind(sentences(tables, "c04", "g04"), "ended")}
     java, librdkafka = ended["c04-a"], ended["c04-b"]

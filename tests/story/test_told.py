@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kardia.story import Material, NoSuchMember, explain, present, why, words
-from kardia.tables import END_CAUSES, TRIGGERS
+from kardia.story import faults as story_faults
+from kardia.tables import END_CAUSES, FAULTS, TRIGGERS
 from tests.story.rows import T, health, life, material, prediction, rebalance, transition, wait
 
 
@@ -237,3 +238,98 @@ def test_a_zombie_is_called_one_only_where_that_is_known() -> None:
         )
         told = present.present(known, T + 20_000, None, live=False)
         assert any("does not poll" in sentence.text for sentence in told) == said
+
+
+FAULT_TOLD = {
+    (
+        "client_silent",
+        "fetched_at_ms={T}",
+        "host_heard=2",
+        "elsewhere_heard=1",
+    ): "no request of it came any more, on any "
+    "connection (last FETCH at 08:53:20.000), while 3 other members, 2 of them at its address went on. (Inferred.)",
+    ("client_silent", "fetches_of_others=1"): "its fetches cannot be told from those of 1 other member. (Inferred.)",
+    (
+        "client_silent",
+        "back_at_ms={T}",
+        "back_on_same_connection=1",
+    ): "It came back at 08:53:20.000 under its old id over the same connection: its process had lived.",
+    ("client_silent", "broker_ms=900", "broker_queue_ms=880", "broker_local_ms=20", "broker_remote_ms=0"): "The broker "
+    "took up to 900 ms for a request meanwhile (queue 880 ms, handler 20 ms).",
+    (
+        "host_silent",
+        "host_silent=2",
+        "elsewhere_heard=1",
+    ): "2 other members at its address fell silent at the same moment, "
+    "and nobody there was heard again, while 1 other member elsewhere went on.",
+    ("heartbeats_stopped", "fetched_at_ms={T}"): "its fetches went on until 08:53:20.000, so the client lived.",
+    ("connection_lost", "fetched_at_ms={T}"): "the connection to the coordinator was lost",
+    ("application", "heard_at_ms={T}"): "the application, which did not poll in time; its heartbeats went on until",
+    (
+        "broker_slow",
+        "arrived_at_ms={T}",
+        "handled_at_ms={T}",
+    ): "a request had arrived at 08:53:20.000, in time, and was",
+    (
+        "broker_slow",
+        "broker_ms=9000",
+        "broker_queue_ms=9000",
+    ): "the broker; it took up to 9 s for a request (queue 9 s).",
+    ("broker_slow", "throttle_ms=9000"): "a quota of the broker, which muted its connection for 9 s",
+    (
+        "coordinator_moved",
+        "loaded_at_ms={T}",
+        "fetched_at_ms={T}",
+    ): "a coordinator loaded the group at 08:53:20.000, and",
+    (
+        "unknown",
+        "log_silent_ms=9000",
+        "broker_ms=800",
+    ): "cannot be told: the broker logged nothing at all for 9 s and the broker took up to 800 ms for a request.",
+    (
+        "unknown",
+        "loaded_at_ms={T}",
+    ): "cannot be told: a coordinator loaded the group at 08:53:20.000, and nobody was heard",
+    ("unknown",): "Who broke it cannot be told.",
+}
+
+
+@pytest.mark.parametrize("found", FAULT_TOLD)
+def test_who_broke_it_is_told_with_what_shows_it(found: tuple[str, ...]) -> None:
+    fault, *signs = found
+    certainty = "unknown" if fault == "unknown" else "inferred"
+    given = {"fault": fault, "fault_certainty": certainty, "fault_signs": [sign.format(T=T) for sign in signs]}
+    gone = life("a", -50_000, 10_000, "session_expired", **given)
+    (text,) = texts(material(lives=[gone]), "ended")
+    assert FAULT_TOLD[found] in text
+    assert text.count("Who broke it") == 1
+
+
+def test_there_are_words_for_every_fault_and_none_for_who_left() -> None:
+    assert set(story_faults._VERDICTS) == set(FAULTS) == {found[0] for found in FAULT_TOLD}
+    (text,) = texts(material(lives=[life("a", 0, 10_000, "left")]), "ended")
+    assert "Who broke it" not in text
+
+
+def test_signs_that_are_none_are_left_out() -> None:
+    """Tables may be newer than whoever reads them, or damaged."""
+    signs = ["heard_at_ms=12", "new_key=1", "broker_ms=x", "broker_ms", "back_at_ms=-1", "log_silent_ms=\u0663"]
+    assert story_faults.signs_of({"fault_signs": signs}) == {"heard_at_ms": 12}
+
+
+def test_ids_that_nobody_used_are_told_while_it_lasts_and_after_it() -> None:
+    unused = [{"member_id": "app-77", "client_id": "app", "since_at_ms": T + 9_000, "until_at_ms": T + 54_000}]
+    changes = [transition(1, 0, "Stable"), transition(2, 10_000, "PreparingRebalance")]
+    rows = [health("a", 20_000, pending=unused, pending_members=1)]
+    known = material(transitions=changes, lives=[life("a", 0)], health=rows)
+    since, until = words.clock(T + 9_000, T), words.clock(T + 54_000, T)
+    expected = f"It waited for ids that were handed out and not used (app, at {since}), until {until} at the latest."
+    assert expected in present.state(known, T + 21_000).text
+    steady = material(transitions=changes[:1], lives=[life("a", 0)], health=rows)
+    assert "handed out" not in present.state(steady, T + 21_000).text, "a stable group waits for nobody"
+    waits = [wait("app-77", 44_000, joined=False, pending=True), wait("b", 900)]
+    over = rebalance(10_000, 54_100, "member_joined", "b", stragglers=waits)
+    (text,) = texts(material(rebalances=[over]), "rebalance_ended")
+    assert "It waited for ids that had been handed out and that nobody joined with: app-77 (44 s)." in text
+    assert "It waited for b (900 ms)." in text
+    assert "in vain" not in text, "nobody was dropped"

@@ -32,14 +32,17 @@ class Scene:
         self.position = 0
         self.generation = 0
         self.ticked = 0
+        self.hosts: dict[str, str] = {}
+        """client.id -> address, where it is not everybody's."""
 
     def _event(self, kind: Kind, at: float, **values: Any) -> Event:
         waited_from = values.pop("since", None)
         arrived = START + (at if waited_from is None else waited_from)
+        client = values.get("client_id", values.get("member_id", "") or "c")
         defaults: dict[str, Any] = {
             "group_id": self.group,
-            "client_id": values.get("member_id", "") or "c",
-            "client_host": "10.0.0.9",
+            "client_id": client,
+            "client_host": self.hosts.get(client, "10.0.0.9"),
             "connection": self.connection,
             "software": self.software,
             "api_version": 5,
@@ -147,14 +150,27 @@ class Scene:
                 detail={"assignments": entries if member == leader else []},
             )
 
-    def heartbeat(self, at: float, member: str, *, error: int = 0, generation: int | None = None) -> None:
-        """A heartbeat and its answer."""
+    def heartbeat(
+        self,
+        at: float,
+        member: str,
+        *,
+        error: int = 0,
+        generation: int | None = None,
+        since: float | None = None,
+        connection: str = "",
+        throttle_ms: float = 0.0,
+    ) -> None:
+        """A heartbeat and its answer; `since`: when it arrived, if the broker kept it waiting."""
         self._event(
             Kind.HEARTBEAT,
             at,
+            since=at if since is None else since,
             member_id=member,
             error_code=error,
             generation_id=self.generation if generation is None else generation,
+            connection=connection or self.connection,
+            detail={"throttle_ms": throttle_ms} if throttle_ms else None,
         )
 
     def heartbeats(self, begin: float, end: float, *members: str, every: float = 3_000, error: int = 0) -> None:
@@ -180,6 +196,13 @@ class Scene:
     def fetch(self, at: float, client: str, *, data: int = 0) -> None:
         """A FETCH of a client."""
         self._event(Kind.FETCH, at, group_id="", client_id=client, detail={"bytes": data})
+
+    def telemetry(self, at: float, member: str, last_poll_s: float | None, *, client: str = "") -> None:
+        """Metrics that a client pushed; `client`: it is another one that says so."""
+        detail: dict[str, Any] = {"bytes": 186, "compression": 4, "client_instance_id": "i"}
+        if last_poll_s is not None:
+            detail["last_poll_s"] = last_poll_s
+        self._event(Kind.TELEMETRY, at, member_id=member, client_id=client or member, detail=detail)
 
     def leave(self, at: float, member: str, *, reason: str = "", instance: str = "", client: str | None = None) -> None:
         """A LeaveGroup with one entry, accepted."""
@@ -221,8 +244,10 @@ class Scene:
         last_line: float | None = None,
         silences: list[list[float]] | None = None,
         sent: int | None = None,
+        slow: list[list[float]] | None = None,
     ) -> None:
-        """Everything up to `at` has been read; `sent`: events that the collector sent since the last tick."""
+        """Everything up to `at` has been read; `sent`: events that the collector sent since the last tick; `slow`:
+        windows in which the broker was."""
         detail: dict[str, Any] = {}
         if sent is not None:
             detail |= {"events": sent, "previous_end": self.ticked}
@@ -231,6 +256,8 @@ class Scene:
             detail["last_line_at_ms"] = START + last_line
         if silences:
             detail["silences"] = [[START + begin, START + end] for begin, end in silences]
+        if slow:
+            detail["slow"] = [[START + begin, *times] for begin, *times in slow]
         self._sign(Kind.TICK, at, detail)
 
     def gap(self, begin: float, end: float) -> None:
@@ -269,6 +296,16 @@ class Known:
             for row in standing("members", self.rows["members"])
             if row["ended_at_ms"] is not None
         }
+
+    def faults(self) -> dict[str, tuple[str, str, dict[str, int]]]:
+        """Member -> (fault, certainty, signs; instants relative) of the lives that somebody broke."""
+        found = {}
+        for row in standing("members", self.rows["members"]):
+            if row["fault"] is not None:
+                pairs = (sign.split("=") for sign in row["fault_signs"])
+                signs = {key: int(value) - int(START) * key.endswith("_at_ms") for key, value in pairs}
+                found[row["member_id"]] = (row["fault"], row["fault_certainty"], signs)
+        return found
 
     def alive(self) -> set[str]:
         """Members that are members still."""

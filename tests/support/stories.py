@@ -72,7 +72,11 @@ class Story:
 @cache
 def lanes_of(name: str, server_log: bool = False, offsets: bool = True) -> tuple[tuple[Event, ...], ...]:
     """Events of a story by lane, each source in the order of its positions."""
-    story = Story(name)
+    return lanes_in(Story(name), server_log, offsets)
+
+
+def lanes_in(story: Story, server_log: bool = False, offsets: bool = True) -> tuple[tuple[Event, ...], ...]:
+    """Events of the story in a folder, which a test may have made itself."""
     servers = sorted(story.folder.glob("server*.log.gz")) if server_log else []
     pieces = [
         parse_range(piece)

@@ -1,4 +1,4 @@
-"""`python -m tests.truth.fleet --groups N --version V --seed S [--reloads] [--json]`: one run, its scores as a table.
+"""`python -m tests.truth.fleet --groups N --version V --seed S [--scenario NAME] [--json]`: one run, its scores as a table.
 
 `--total N` plays N groups instead, in many runs of `--groups` with the seeds from `--seed` on, over all releases in
 turn, and `--markdown PAGE` puts the sums between the marks of a page (`many`). Exit status 1 when a goal is missed. The
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.truth.fleet.many import many, told, write
 from tests.truth.fleet.report import Report, judged, missed, table
+from tests.truth.fleet.scenarios import PLAIN, SCENARIOS
 
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
 
@@ -24,7 +25,7 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=100, help="groups on the broker")
     parser.add_argument("--version", choices=VERSIONS, action="append", help="release of the broker; may be repeated")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--reloads", action="store_true", help="the coordinator also gives groups up and loads them")
+    parser.add_argument("--scenario", choices=SCENARIOS, default=PLAIN.name, help="what befalls brokers and evidence")
     parser.add_argument("--total", type=int, default=0, help="groups of many runs together")
     parser.add_argument("--processes", type=int, default=2, help="with --total: runs at a time")
     parser.add_argument("--markdown", type=Path, help="with --total: a page with marks to write the sums to")
@@ -32,13 +33,15 @@ def main() -> int:
     options = parser.parse_args()
     if options.total:
         versions = options.version or VERSIONS
-        sums = many(versions, options.total, options.groups, options.seed, options.processes, reloads=options.reloads)
+        sums = many(
+            versions, options.total, options.groups, options.seed, options.processes, SCENARIOS[options.scenario]
+        )
         sys.stdout.write(told(sums, problems=True))
         if options.markdown:
             write(sums, options.markdown)
         return 1 if any(missed(report) for report in sums) else 0
     reports: list[Report] = [
-        judged(version, options.seed, options.groups, reloads=options.reloads)
+        judged(version, options.seed, options.groups, SCENARIOS[options.scenario])
         for version in options.version or VERSIONS
     ]
     if options.json:

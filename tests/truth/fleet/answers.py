@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
-from kardia.model.operations import Answer, Commit, Heartbeat, Join, Leave, Operation, Sync
+from kardia.model.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
 
 
 def request_of(operation: Operation | None) -> tuple[str, dict[str, Any]]:
@@ -53,6 +53,8 @@ def request_of(operation: Operation | None) -> tuple[str, dict[str, Any]]:
             }
         case Leave():
             return "LEAVE_GROUP", _leave_request(operation)
+        case DeleteGroups():
+            return "DELETE_GROUPS", {"groupsNames": [operation.group_id]}
     raise AssertionError(f"{operation}: a kind of operation that no client sends")
 
 
@@ -89,6 +91,8 @@ def response_of(operation: Operation | None, answer: Answer) -> dict[str, Any]:
                 "memberId": answer.member_id,
                 "members": members,
             }
+        case DeleteGroups():
+            return {"throttleTimeMs": 0, "results": [{"groupId": operation.group_id, "errorCode": answer.error_code}]}
         case Sync():
             response |= {"assignment": _base64(answer.assignment)}
         case Leave() if operation.version >= 3:

@@ -7,11 +7,13 @@ up when it runs out: a dynamic member leaves, a static one falls silent. Duratio
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from kardia.model.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Operation, Sync
-from tests.truth.fleet.broker import Asked, Broker, Connection
+from tests.truth.fleet.broker import Asked, Connection
+from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.world import World
 
 
@@ -65,10 +67,17 @@ class Client:
     """One consumer: a process that can be started, stalled, frozen, killed and closed."""
 
     def __init__(
-        self, world: World, broker: Broker, group_id: str, name: str, habits: Habits, settings: Settings, instance: str
+        self,
+        world: World,
+        cluster: Cluster,
+        group_id: str,
+        name: str,
+        habits: Habits,
+        settings: Settings,
+        instance: str,
     ) -> None:
         """`instance`: group.instance.id, empty for a dynamic member."""
-        self.world, self.broker, self.group_id, self.name = world, broker, group_id, name
+        self.world, self.cluster, self.group_id, self.name = world, cluster, group_id, name
         self.habits, self.settings, self.instance = habits, settings, instance or None
         self.host = f"10.1.{world.random.randrange(250)}.{world.random.randrange(1, 250)}"
         self.life = 0
@@ -90,19 +99,25 @@ class Client:
         """A new process."""
         if self.state != "down" or self.life < 0:
             return
-        self._group = self.broker.connect(self.name, self.habits.software, self.host)
-        self._data = self.broker.connect(self.name, self.habits.software, self.host)
+        self._group = self._data = None
+        self.state = "starting"
+        self._find_coordinator()
+        self._connect_data()
         self.member_id, self.generation, self.told = "", -1, False
         self.stalled_to_ms = self.frozen_to_ms = 0.0
         self.polled_at_ms = self.world.now_ms
         self._later(self.world.random.uniform(0, self.settings.commit_ms), self._commit_by_timer)
-        self._later(5.0, self._fetch)
         self._join("")
 
     def kill(self) -> None:
         """SIGKILL: nothing more is sent, what was sent stays sent."""
         self.life += 1
         self.state = "down"
+
+    def retire(self) -> None:
+        """No process is ever started again."""
+        self.kill()
+        self.life = -1_000_000_000
 
     def freeze(self, for_ms: float) -> None:
         """SIGSTOP, and SIGCONT later."""
@@ -131,6 +146,47 @@ class Client:
             self.told = True
             self._rejoin_at_poll()
 
+    # --- connections
+
+    def _find_coordinator(self) -> None:
+        """Connect to the leader of the group's shard; while there is none, ask again."""
+        broker = self.cluster.coordinator_of(self.group_id)
+        if broker is None:
+            self._later(200.0, self._find_coordinator)
+        else:
+            self._group = broker.connect(self.name, self.habits.software, self.host, self._lost)
+
+    def _connect_data(self) -> None:
+        """Connect to a broker that leads what is consumed, whichever that is."""
+        brokers = self.cluster.brokers
+        broker = brokers[zlib.crc32(self.name.encode()) % len(brokers)]
+        if not broker.up:
+            self._later(500.0, self._connect_data)
+            return
+        self._data = broker.connect(self.name, self.habits.software, self.host, self._lost)
+        self._later(5.0, self._fetch)
+
+    def _lost(self, connection: Connection) -> None:
+        """A connection broke. What waited for an answer on it is asked again; a member goes on being one."""
+        if self.state == "down":
+            return
+        if connection is self._data:
+            self._data = None
+            self._later(500.0, self._connect_data)
+        elif connection is self._group:
+            self._look_for_coordinator()
+            if self.state in ("joining", "syncing"):
+                self._rejoin("rebalance failed due to DisconnectException")
+
+    def _look_for_coordinator(self) -> None:
+        if self._group is not None:
+            self._group = None
+            self._later(self.world.random.uniform(20.0, 150.0), self._find_coordinator)
+
+    def _rejoin(self, reason: str) -> None:
+        self.state = "joining"
+        self._later(100.0, lambda: self._join(reason))
+
     # --- time inside the process
 
     def _later(self, delay_ms: float, act: Callable[[], None]) -> None:
@@ -154,8 +210,8 @@ class Client:
         hear: Callable[[Answer], None],
         **more: float,
     ) -> None:
-        if connection is None:
-            raise AssertionError(f"{self.name}: a request without a connection; start the client first")
+        if connection is None or not connection.alive:
+            return  # the library notices, and sends nothing before it has found the coordinator again
         life, delay_ms = self.life, self.settings.network_ms * self.world.random.uniform(0.5, 1.5)
 
         def heard(answer: Answer) -> None:
@@ -165,7 +221,7 @@ class Client:
         asked = Asked(connection, version, operation, heard, network_ms=delay_ms)
         asked.fetch_wait_ms, asked.fetched_bytes = more.get("wait_ms", 0.0), int(more.get("size", 0))
         connection.reaches_at_ms = max(self.world.now_ms + delay_ms, connection.reaches_at_ms)
-        self.world.at(connection.reaches_at_ms, lambda: self.broker.send(asked))
+        self.world.at(connection.reaches_at_ms, lambda: connection.broker.send(asked))
 
     def _when_polled(self, act: Callable[[], None]) -> None:
         """Do something inside the next poll: after the batch at hand, or when the stall is over."""
@@ -184,10 +240,13 @@ class Client:
     def _join(self, reason: str) -> None:
         self.state, self.told = "joining", False
         self.polled_at_ms = self.world.now_ms
+        if self._group is None:
+            self._later(50.0, lambda: self._join(reason) if self.state == "joining" else None)
+            return
         self._ids += 1
         settings = self.settings
         operation = Join(
-            self.broker.number(),
+            self.cluster.number(),
             self.habits.versions[0],
             self.group_id,
             self.member_id,
@@ -221,13 +280,15 @@ class Client:
         else:
             if answer.error_code in (25, 22):
                 self.member_id = ""
-            self._later(100.0, lambda: self._join("rebalance failed"))
+            if answer.error_code in (15, 16):
+                self._look_for_coordinator()
+            self._later(100.0, lambda: self._join("rebalance failed") if self.state == "joining" else None)
 
     def _sync(self, protocol_name: str | None, assignments: tuple[tuple[str, bytes], ...]) -> None:
         if self.state != "syncing":
             return
         operation = Sync(
-            self.broker.number(),
+            self.cluster.number(),
             self.habits.versions[1],
             self.group_id,
             self.generation,
@@ -267,9 +328,11 @@ class Client:
             elif self.state == "syncing":
                 self.state = "joining"
                 self._when_polled(lambda: self._join("group is already rebalancing"))
-        elif error in (14, 15, 16) and self.state == "syncing":
-            self.state = "joining"
-            self._later(100.0, lambda: self._join("rebalance failed due to NotCoordinatorException"))
+        elif error in (14, 15, 16):
+            if error != 14:
+                self._look_for_coordinator()
+            if self.state == "syncing":
+                self._rejoin("rebalance failed due to NotCoordinatorException")
 
     def _rejoin_at_poll(self) -> None:
         def rejoin() -> None:
@@ -287,7 +350,7 @@ class Client:
             if self.state != "stable" or self.generation != generation:
                 return
             operation = Heartbeat(
-                self.broker.number(),
+                self.cluster.number(),
                 self.habits.versions[2],
                 self.group_id,
                 generation,
@@ -334,8 +397,8 @@ class Client:
     def _leave(self, reason: str | None, cause: str) -> None:
         version = self.habits.versions[3]
         leaving = Leaving(self.member_id, self.instance, reason)
-        operation = Leave(self.broker.number(), version, self.group_id, (leaving,))
-        self.broker.truths[self.group_id].causes[operation.number] = cause
+        operation = Leave(self.cluster.number(), version, self.group_id, (leaving,))
+        self.cluster.truths[self.group_id].causes[operation.number] = cause
         self._ask(self._group, version, operation, lambda _: None)
 
     def _commit_by_timer(self) -> None:
@@ -349,7 +412,7 @@ class Client:
 
     def _commit(self) -> None:
         operation = Commit(
-            self.broker.number(),
+            self.cluster.number(),
             self.habits.versions[4],
             self.group_id,
             self.generation,
@@ -363,7 +426,11 @@ class Client:
 
     def _committed(self, generation: int) -> Callable[[Answer], None]:
         def committed(answer: Answer) -> None:
-            if answer.error_code in (22, 25, 82) and self.state == "stable" and self.generation == generation:
+            if (
+                answer.error_code in (14, 15, 16, 22, 25, 82)
+                and self.state == "stable"
+                and self.generation == generation
+            ):
                 self._wrong(answer.error_code, "OffsetCommit")
 
         return committed
@@ -371,6 +438,8 @@ class Client:
     def _fetch(self) -> None:
         if self.habits.inside_poll and not self._polls():
             self._later(self.stalled_to_ms - self.world.now_ms, self._fetch)
+        elif self._data is None:
+            return  # begins again with the next connection
         elif self.state != "stable":
             self._later(250.0, self._fetch)
         else:

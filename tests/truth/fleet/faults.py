@@ -6,8 +6,8 @@ one is over. Every fault here is one that people meet.
 
 from __future__ import annotations
 
-from tests.truth.fleet.broker import Broker
 from tests.truth.fleet.clients import LIBRARIES, Client, Settings
+from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.world import START_MS, World
 
 SETTLED_MS = 12_000.0
@@ -17,9 +17,9 @@ SETTLED_MS = 12_000.0
 class GroupStory:
     """One group: its clients and what happens to them until `to_ms`."""
 
-    def __init__(self, world: World, broker: Broker, group_id: str, to_ms: float, reloads: bool) -> None:
+    def __init__(self, world: World, cluster: Cluster, group_id: str, to_ms: float, reloads: bool) -> None:
         """Draw the members and plan the first fault."""
-        self.world, self.broker, self.group_id, self.to_ms = world, broker, group_id, to_ms
+        self.world, self.cluster, self.group_id, self.to_ms = world, cluster, group_id, to_ms
         self.reloads = reloads
         chance = world.random
         self.session_ms = chance.choice((6_000, 6_000, 10_000, 10_000, 30_000))
@@ -49,7 +49,7 @@ class GroupStory:
             busy=chance.random() < 0.7,
         )
         instance = f"{name}-i" if self.static and chance.random() < 0.8 else ""
-        client = Client(self.world, self.broker, self.group_id, name, habits, settings, instance)
+        client = Client(self.world, self.cluster, self.group_id, name, habits, settings, instance)
         self.clients.append(client)
         return client
 
@@ -125,4 +125,4 @@ class GroupStory:
 
     def _reload(self, _client: Client) -> None:
         self._tell("reload", None)
-        self.broker.reload(self.group_id)
+        self.cluster.reload(self.group_id, self.world.random.uniform(20, 400))

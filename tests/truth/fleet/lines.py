@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 API = {
     "FETCH": 1,
@@ -19,6 +19,7 @@ API = {
     "HEARTBEAT": 12,
     "LEAVE_GROUP": 13,
     "SYNC_GROUP": 14,
+    "DELETE_GROUPS": 42,
 }
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
@@ -93,17 +94,27 @@ def line_of(
     return f"[{stamp_of(at_ms)}] DEBUG Completed request:{_dumps(body)} (kafka.request.logger)\n".encode()
 
 
+class Line(NamedTuple):
+    """A line, when it reaches the file, and the stamp in it."""
+
+    written_at_ms: float
+    stamp_at_ms: int
+    text: bytes
+
+
 class RequestLog:
     """Lines of one broker with the instants at which they reach the file."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._lines: list[tuple[float, int, bytes]] = []
+        self._lines: list[Line] = []
+        self.most_late_ms = 12.0
+        """A thread that lost the processor writes its line that late at most."""
 
-    def write(self, written_at_ms: float, line: bytes) -> None:
-        """Add a line that reaches the file at an instant."""
-        self._lines.append((written_at_ms, len(self._lines), line))
+    def write(self, at_ms: float, late_ms: float, line: bytes) -> None:
+        """Add a line that is stamped at an instant and reaches the file a little later."""
+        self._lines.append(Line(at_ms + late_ms, int(at_ms), line))
 
-    def lines(self) -> list[tuple[float, bytes]]:
-        """(instant of writing, line) in the order of the file."""
-        return [(at_ms, line) for at_ms, _, line in sorted(self._lines)]
+    def lines(self) -> list[Line]:
+        """In the order of the file; a sort that keeps the order of equal instants."""
+        return sorted(self._lines, key=lambda line: line.written_at_ms)

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tests.truth.fleet.report import NEVER_WRONG, Report, judged, missed
+from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.score import Score
 
 BEGIN, END = "<!-- begin: the fleet -->", "<!-- end: the fleet -->"
@@ -20,14 +21,14 @@ SHOWN = 200
 
 
 def many(
-    versions: Sequence[str], total: int, groups: int, seed: int, processes: int, *, reloads: bool = False
+    versions: Sequence[str], total: int, groups: int, seed: int, processes: int, scenario: Scenario = PLAIN
 ) -> list[Report]:
     """One report per release, of so many runs that they hold at least `total` groups together."""
     runs = -(-total // groups)
     work = [(versions[number % len(versions)], seed + number) for number in range(runs)]
-    sums = {version: Report(version, seed, 0, reloads, Score()) for version in versions}
+    sums = {version: Report(version, seed, 0, scenario, Score()) for version in versions}
     with ProcessPoolExecutor(processes) as pool:
-        futures = [pool.submit(judged, version, one, groups, reloads=reloads) for version, one in work]
+        futures = [pool.submit(judged, version, one, groups, scenario) for version, one in work]
         for future in futures:
             report = future.result()
             whole = sums[report.version]

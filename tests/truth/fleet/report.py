@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.truth.fleet.run import play
+from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.score import Score, score
 from tests.truth.fleet.seen import observe
 
 LEAD = "lead, share of the timeout in %"
 
-PROBLEMS_SHOWN = 20
+PROBLEMS_SHOWN = 400
 
 NEVER_WRONG = ("invented member", "invented end", "missed end", "missed rebalance", "wrong cause", "not foretold")
 """Problems that no run may have."""
@@ -26,16 +27,14 @@ class Report:
     version: str
     seed: int
     groups: int
-    reloads: bool
+    scenario: Scenario
     score: Score
 
     @property
     def again(self) -> str:
         """The command that plays the same run."""
-        reloads = " --reloads" if self.reloads else ""
-        return (
-            f"python -m tests.truth.fleet --groups {self.groups} --version {self.version} --seed {self.seed}{reloads}"
-        )
+        where = "" if self.scenario is PLAIN else f' --scenario "{self.scenario.name}"'
+        return f"python -m tests.truth.fleet --groups {self.groups} --version {self.version} --seed {self.seed}{where}"
 
     def share(self, part: str, whole: str) -> float:
         """Share of one count in another; 1 where there was nothing."""
@@ -61,10 +60,10 @@ class Report:
         }
 
 
-def judged(version: str, seed: int, groups: int, *, reloads: bool = False) -> Report:
+def judged(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Report:
     """Play a run, show its log to the observer, compare."""
-    run = play(version, seed, groups, reloads=reloads)
-    return Report(version, seed, groups, reloads, score(run, observe(run.lines, run.ended_at_ms)))
+    run = play(version, seed, groups, scenario)
+    return Report(version, seed, groups, scenario, score(run, observe(run)))
 
 
 def missed(report: Report) -> list[str]:

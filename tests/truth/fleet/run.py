@@ -1,16 +1,21 @@
-"""One run: groups, their faults, the broker's log, the truth. A function of version, seed and number of groups."""
+"""One run: groups, their faults, the brokers' logs, the topic, the truth. A function of version, seed, groups and
+scenario."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.truth.fleet.broker import Broker
+from tests.truth.fleet import upheavals
+from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.faults import GroupStory
+from tests.truth.fleet.lines import Line
+from tests.truth.fleet.records import TopicRecord
+from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World
 
 LASTS_MS = 90_000.0
-"""Length of a run on the broker's clock."""
+"""Length of a run on the brokers' clock."""
 
 
 @dataclass
@@ -19,20 +24,29 @@ class Run:
 
     version: str
     seed: int
-    lines: list[tuple[float, bytes]]
+    scenario: Scenario
+    logs: list[list[Line]]
+    """Of each broker, in the order of the file."""
+    records: list[TopicRecord]
+    """In the order in which a reader of the topic gets them."""
     truths: dict[str, Truth]
     stories: dict[str, GroupStory]
     ended_at_ms: float
 
 
-def play(version: str, seed: int, groups: int, *, reloads: bool = False, lasts_ms: float = LASTS_MS) -> Run:
-    """Let `groups` groups live on one broker."""
+def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN, *, lasts_ms: float = LASTS_MS) -> Run:
+    """Let `groups` groups live."""
     world = World(seed)
     names = [f"g{number}" for number in range(groups)]
-    broker = Broker(world, version, names, initial_delay_ms=world.random.choice((0, 500, 3_000)))
+    delay_ms = world.random.choice((0, 500, 3_000))
+    cluster = Cluster(world, version, names, delay_ms, scenario.brokers, seed)
+    for broker in cluster.brokers:
+        broker.log.most_late_ms = 300.0 if scenario.disorder else 12.0
     end_ms = START_MS + lasts_ms
-    stories = {name: GroupStory(world, broker, name, end_ms - 8_000, reloads) for name in names}
+    stories = {name: GroupStory(world, cluster, name, end_ms - 8_000, scenario.reloads) for name in names}
+    upheavals.plan(cluster, stories, scenario, seed, end_ms)
     world.run(end_ms)
-    broker.close()
-    lines = [line for line in broker.log.lines() if line[0] <= end_ms]
-    return Run(version, seed, lines, broker.truths, stories, end_ms)
+    cluster.close()
+    logs = [[line for line in broker.log.lines() if line.written_at_ms <= end_ms] for broker in cluster.brokers]
+    records = sorted(cluster.topic.records, key=lambda one: (one.read_at_ms, one.partition, one.offset))
+    return Run(version, seed, scenario, logs, records, cluster.truths, stories, end_ms)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from kardia.model.states import GroupState
+from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS
 
@@ -19,12 +20,22 @@ NEAR_MS = 15.0
 """That close to a change either state is right."""
 
 
-def compare(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float) -> None:
+def doubts(health: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
+    """Member -> (instant, status) where the last row about it says that it is not known how it is, and why."""
+    last = {row["member_id"]: row for row in health}
+    return {
+        member_id: (row["at_ms"], row["status"])
+        for member_id, row in last.items()
+        if row["status"] in ("unknown", "overdue") and row["reasons"]
+    }
+
+
+def compare(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, damage: Damage) -> None:
     """Compare states at instants all through the run, up to the last one that had been settled by the end."""
     moves = [(row["at_ms"], row["seq"], row["to_state"]) for row in rows if row["entity"] == "group"]
     moves.sort()
     last = next((one.started_at_ms for one in truth.rebalances if not 0 <= one.joined_at_ms <= until_ms), until_ms)
-    at_ms = START_MS
+    at_ms = max(START_MS, damage.begins_at_ms)
     while (at_ms := at_ms + EVERY_MS) < min(last, until_ms):
         if truth.changes_between(at_ms - NEAR_MS, at_ms + NEAR_MS):
             continue
@@ -34,6 +45,9 @@ def compare(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: f
         true = view.state if view else "Dead"
         if said == "Unknown" and true in ("Empty", "Dead"):
             continue  # nobody has spoken for it yet
+        if damage.dark(at_ms, at_ms):
+            result.count("states in the dark")
+            continue
         result.count("states")
         if said == true:
             result.count("states: right")

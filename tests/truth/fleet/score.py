@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.support.stories import named, standing
 from tests.truth.fleet import foretold, honesty, said_states
+from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.run import Run
 from tests.truth.fleet.seen import Seen
 from tests.truth.fleet.truth import Life, TrueRebalance, Truth
@@ -63,16 +64,17 @@ def score(run: Run, seen: Seen) -> Score:
     """Everything that is compared."""
     result = Score()
     result.count("groups", len(run.truths))
-    result.count("lines", len(run.lines))
+    result.count("lines", sum(len(lines) for lines in run.logs))
     result.count("divergences", seen.divergences)
     tables = {name: by_group(named(name, rows)) for name, rows in seen.rows.items() if name != "progress"}
     stood = {name: by_group(standing(name, seen.rows[name])) for name in ("members", "rebalances", "predictions")}
     for group_id, truth in run.truths.items():
         until_ms = run.ended_at_ms - END_MARGIN_MS
-        _lives(result, truth, stood["members"].get(group_id, []), until_ms)
-        _rebalances(result, truth, stood["rebalances"].get(group_id, []), until_ms)
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
-        said_states.compare(result, truth, of_group["transitions"], until_ms)
+        evidence = Evidence(seen.damage, seen.named, said_states.doubts(of_group["health"]))
+        _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
+        _rebalances(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
+        said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
         honesty.compare(result, truth, of_group, until_ms)
         foretold.compare(result, truth, stood["predictions"].get(group_id, []), of_group["predictions"], until_ms)
     return result
@@ -86,6 +88,24 @@ def by_group(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@dataclass
+class Evidence:
+    """What the observer was shown of a group, and of whom it said at last that it does not know."""
+
+    damage: Damage
+    named: set[str]
+    doubts: dict[str, tuple[int, str]]
+    """Member -> (instant, status) of its last row of `health`, if that says unknown or overdue."""
+
+    def missed(self, life: Life, row: dict[str, Any] | None) -> str:
+        """What a missed end is: a name of a count where the evidence is absent, empty where it is a mistake."""
+        if row is None:
+            return "" if life.member_id in self.named else "never in the log"
+        at_ms, status = self.doubts.get(life.member_id, (-1, ""))
+        blind = self.damage.begins_at_ms > 0 or bool(self.damage.told or self.damage.thin)
+        return f"said to be {status}" if blind and status and at_ms >= life.ended_at_ms else ""
+
+
 def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
     """Whether what happened then can be known: the join phase it belongs to has ended."""
     for one in truth.rebalances:
@@ -94,13 +114,13 @@ def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
     return at_ms <= until_ms
 
 
-def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float) -> None:
+def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence) -> None:
     said = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["joined_at_ms"])}
     lives = {life.member_id: life for life in truth.lives}
     for life in lives.values():
         row = said.get(life.member_id)
         if life.ended_at_ms >= 0 and _settled(truth, life.ended_at_ms, until_ms):
-            _one_end(result, truth, life, row)
+            _one_end(result, truth, life, row, evidence)
         if row is not None and life.ended_at_ms < 0 and row["ended_at_ms"] is not None:
             text = f"{life.member_id} said to have ended by {row['end_cause']}, {row['certainty']}; it is a member"
             result.problem("invented end", truth.group_id, row["ended_at_ms"], text)
@@ -109,10 +129,18 @@ def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: fl
             result.problem("invented member", truth.group_id, row["joined_at_ms"], member_id)
 
 
-def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None) -> None:
+def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None, evidence: Evidence) -> None:
     timed = life.cause in TIMED
     kind = "evictions" if timed else "other ends"
+    open_ended = row is None or row["ended_at_ms"] is None
+    absent = evidence.missed(life, row) if open_ended else ""
+    if absent == "never in the log":
+        result.count(f"{kind} never in the log")
+        return
     result.count(kind)
+    if absent:
+        result.count(f"{kind}: {absent}")
+        return
     if row is None or row["ended_at_ms"] is None:
         text = f"{life.member_id}: {life.cause}; {'never seen' if row is None else 'still a member'}"
         result.problem("missed end", truth.group_id, life.ended_at_ms, text)
@@ -136,7 +164,7 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
         result.problem("instant of an end", truth.group_id, life.ended_at_ms, text)
 
 
-def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float) -> None:
+def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence) -> None:
     said: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         said.setdefault(row["generation_before"], []).append(row)
@@ -151,6 +179,10 @@ def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_m
         if one.trigger == "sync_timeout" and not one.member_id:
             continue  # of an id left behind by a replaced static member: nobody is removed, nothing shows it
         if 0 <= one.joined_at_ms <= until_ms:
+            dark = evidence.damage.dark(one.started_at_ms, one.joined_at_ms)
+            if not found and (dark or one.joined_at_ms <= evidence.damage.begins_at_ms):
+                result.count("rebalances in the dark")
+                continue
             result.count("rebalances")
             if not found:
                 result.problem("missed rebalance", truth.group_id, one.started_at_ms, f"{one}")
@@ -216,7 +248,7 @@ def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, A
     result.count("stragglers")
     longest = max(waited.values())
     names = {member_id for member_id, ms in waited.items() if ms >= longest - HANDLED_MS}
-    found = row["stragglers"]
+    found = [entry for entry in row["stragglers"] if not entry["pending"]]  # ids that nobody used are no members
     if found and found[0]["member_id"] in names and abs(found[0]["waited_ms"] - longest) <= 2 * HANDLED_MS:
         result.count("stragglers: right")
     else:

@@ -1,20 +1,24 @@
-"""What the observer says of a run: its log lines through the real dialect, a second at a time, as a collector would.
+"""What the observer says of a run: its log lines through the real dialect, a second at a time, as collectors would.
 
-The observer gets events and ticks and nothing else. Rows of every step are kept, so that what was said at any time can
-be held against the truth.
+The observer gets events, ticks and gaps and nothing else. Rows of every step are kept, so that what was said at any
+time can be held against the truth. `damage` takes evidence away on its way.
 """
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ingest.offline import parse_range, plan, route, tick
+from ingest.offline import ParsedRange, parse_range, plan, route, tick
+from ingest.offsets_records import record_event
 from ingest.router import Directory
-from kardia.events import Event
+from kardia.events import SILENCE_MS, Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
+from tests.truth.fleet.damage import Damage, damage_of
+from tests.truth.fleet.lines import Line
+from tests.truth.fleet.run import Run
 from tests.truth.fleet.world import START_MS
 
 STEP_MS = 1_000.0
@@ -22,60 +26,132 @@ STEP_MS = 1_000.0
 
 @dataclass
 class Seen:
-    """Rows of every step, and what is left unexplained."""
+    """Rows of every step, what is left unexplained, and what the observer was not shown."""
 
     rows: dict[str, list[Row]]
     events: int
     divergences: int
+    damage: Damage = field(default_factory=Damage)
+    named: set[str] = field(default_factory=set)
+    """Member ids that are named in what the observer was shown."""
 
 
-def observe(lines: list[tuple[float, bytes]], to_ms: float, step_ms: float = STEP_MS, *, repeats: bool = False) -> Seen:
-    """Read the lines of one broker up to `to_ms`, in the order in which they reached the file. With `repeats` each step
-    is sent once more before the next one, as after a producer that did not hear of its success."""
-    events, source = _parsed(b"".join(line for _, line in lines))
-    ends, position = [], 0
-    for written_at_ms, line in lines:
-        position += len(line)
-        ends.append((written_at_ms, position))
+class Log:
+    """The log of one broker as its collector reads it."""
+
+    def __init__(self, lines: list[Line], piece: ParsedRange, directory: Directory) -> None:
+        """`piece` is the whole log, parsed."""
+        self._lines, self._source = lines, piece.source
+        self._events = [event for lane in route(piece, directory).values() for event in lane]
+        self._events.sort(key=lambda event: (event.start, event.shard))
+        self._line = self._place = self._end = self._told_end = 0
+        self._last_at_ms = -1
+
+    def step(self, now: float, damage: Damage) -> list[Event]:
+        """What the collector sends of the lines that were written up to `now`, and its tick."""
+        first, line = self._line, self._line
+        while line < len(self._lines) and self._lines[line].written_at_ms <= now:
+            self._end += len(self._lines[line].text)
+            line += 1
+        self._line = line
+        step: list[Event] = []
+        while self._place < len(self._events) and self._events[self._place].end <= self._end:
+            step.append(self._events[self._place])
+            self._place += 1
+        lost = damage.lost_at(now)
+        if lost is not None and now < lost.to_ms:
+            return []  # the collector does not run, or cannot read: no tick either
+        signs = self._signs([one.stamp_at_ms for one in self._lines[first:line]], now)
+        begin, self._told_end = self._told_end, self._end
+        if lost is not None:
+            step = [event for event in step if event.logged_at_ms > lost.to_ms]
+            detail = {"from_ms": lost.from_ms, "to_ms": lost.to_ms, "reason": "lost_lines"}
+            at = lost.to_ms
+            gap = Event(int(Kind.GAP), -1, self._source, begin, begin, at, at, at, at, detail=detail)
+            step.insert(0, gap)
+        counted = sum(event.kind != Kind.GAP for event in step)
+        sign = tick(self._source, begin, self._end, now, counted, counted, {}, now, signs)
+        return [*damage.thinned(step, now), sign]
+
+    def _signs(self, stamps: list[int], now: float) -> dict[str, object]:
+        """When the log was alive: as the collector's own reader says it."""
+        if not stamps:
+            return {"last_line_at_ms": float(self._last_at_ms if self._last_at_ms >= 0 else now)}
+        silences, last = [], stamps[0]
+        for stamp in stamps:
+            if stamp - last >= SILENCE_MS:
+                silences.append([float(last), float(stamp)])
+            last = max(last, stamp)
+        self._last_at_ms = max(self._last_at_ms, last)
+        return {
+            "first_line_at_ms": float(stamps[0]),
+            "last_line_at_ms": float(self._last_at_ms),
+            "silences": silences,
+        }
+
+
+def observe(
+    run: Run, *, records: bool | None = None, repeats: bool = False, step_ms: float = STEP_MS, damaged: bool = True
+) -> Seen:
+    """Show a run to the observer. `records`: with `__consumer_offsets`, by default as the scenario says. With `repeats`
+    each step is sent once more before the next one, as after a producer that did not hear of its success."""
+    damage = damage_of(run) if damaged else Damage()
+    topic = run.records if (run.scenario.records if records is None else records) else []
+    logs = _logs([[line for line in lines if line.written_at_ms > damage.begins_at_ms] for lines in run.logs])
     observer = Observer(ObserverSettings("truth"))
     rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
-    place = line_place = begin = 0
     before: list[Event] = []
-    now = START_MS
-    while now < to_ms:
+    seen = Seen(rows, 0, 0, damage)
+    place = 0
+    now = max(START_MS, damage.begins_at_ms)
+    while now < run.ended_at_ms:
         now += step_ms
-        end = begin
-        while line_place < len(ends) and ends[line_place][0] <= now:
-            end = ends[line_place][1]
-            line_place += 1
-        step: list[Event] = []
-        while place < len(events) and events[place].end <= end:
-            step.append(events[place])
+        step = [event for log in logs for event in log.step(now, damage)]
+        begin = place
+        while place < len(topic) and topic[place].read_at_ms <= now:
             place += 1
-        step.append(tick(source, begin, end, now, len(step), len(step), {}, now, {"last_line_at_ms": now}))
-        begin = end
+        for one in topic[begin:place]:
+            event = record_event(one.partition, one.offset, one.timestamp_ms, one.key, one.value)
+            if event is None or event.kind == Kind.REJECTED:
+                raise AssertionError(f"{one}: a record of the simulated broker was not understood")
+            step.append(event)
+        _name(seen.named, step)
+        seen.events += len(step)
         _add(rows, observer.step([*before, *step]))
-        before = step if repeats else []
+        before = step if repeats or run.scenario.disorder else []
     _add(rows, observer.finish())
-    divergences = sum(row[-2] for row in rows["progress"])
-    return Seen(rows, len(events), divergences)
+    seen.divergences = sum(row[-2] for row in rows["progress"])
+    return seen
 
 
-def _parsed(text: bytes) -> tuple[list[Event], str]:
-    """Events in the order of the file; a FETCH once for each shard of its client."""
+def _logs(texts: list[list[Line]]) -> list[Log]:
+    """The logs of the brokers, parsed; a FETCH once for each shard of its client."""
+    pieces = []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kafka-request.log"
-        path.write_bytes(text)
-        pieces = [parse_range(piece) for piece in plan([path])]
+        for number, lines in enumerate(texts):
+            path = Path(folder) / f"{number}" / "kafka-request.log"
+            path.parent.mkdir()
+            path.write_bytes(b"".join(line.text for line in lines))
+            ranges = plan([path], range_bytes=1 << 40)
+            pieces.append([parse_range(piece) for piece in ranges])
     directory = Directory()
-    for piece in pieces:
-        directory.merge(piece.directory)
-    events = [event for piece in pieces for lane in route(piece, directory).values() for event in lane]
-    rejected = sum(sum(piece.rejected.values()) for piece in pieces)
-    if rejected:
-        raise AssertionError(f"{rejected} lines of the simulated broker were not understood")
-    events.sort(key=lambda event: (event.start, event.shard))
-    return events, pieces[0].source
+    for found in pieces:
+        for piece in found:
+            directory.merge(piece.directory)
+            rejected = sum(piece.rejected.values())
+            if rejected:
+                raise AssertionError(f"{rejected} lines of the simulated broker were not understood")
+    return [Log(lines, found[0], directory) for lines, found in zip(texts, pieces, strict=True) if found]
+
+
+def _name(named: set[str], events: list[Event]) -> None:
+    """Collect who is named in events."""
+    for event in events:
+        named.add(event.member_id)
+        detail = event.detail
+        if detail:
+            named.add(str(detail.get("assigned_member_id", "")))
+            named.update(str(entry[0]) for entry in detail.get("members", ()))
 
 
 def _add(rows: dict[str, list[Row]], more: dict[str, list[Row]]) -> None:

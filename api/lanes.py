@@ -1,0 +1,100 @@
+"""The pulse of a group as flat lists, one row per point: what dashboards and data frames can draw without unfolding.
+
+In: what `api.pulse` read. Out: `lanes`, `beats`, `polls` and `samples`, each in order of time. Computes two things
+that a picture needs and a row does not have: the silence that a beat ended, and what was left of a timeout at a sample.
+A lane is named as a person would name the member: by its static id, else by its client id; members that share one
+are told apart by the end of their member ids. Decides nothing.
+
+Every row carries the name of its lane and not the member's id, which may be 32 KiB long; `lanes` has both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from api.deadlines import headroom
+
+NAME_CHARS_MAX = 80
+"""Longest name; what a legend can show."""
+
+TAIL_CHARS = 6
+"""Enough of a UUID's end to tell the members of one group apart."""
+
+
+def named(members: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """(name of the lane, member), by name. Names are unique: where tails do not do, the lanes are numbered."""
+    ordered = sorted(members, key=lambda one: one["member_id"])
+    shared = Counter(map(_plain, ordered))
+    names = [_plain(one) if shared[_plain(one)] == 1 else _with_tail(one) for one in ordered]
+    if len(set(names)) < len(names):
+        names = [f"{number} {_plain(one)}" for number, one in enumerate(ordered, 1)]
+    return sorted(zip(names, ordered, strict=True), key=lambda pair: pair[0])
+
+
+def flat(members: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows of the answer."""
+    lanes = named(members)
+    return {
+        "lanes": [
+            {
+                "href": one["href"],
+                "lane": lane,
+                "group_id": one["group_id"],
+                "member_id": one["member_id"],
+                "client_id": one["client_id"],
+                "group_instance_id": one["group_instance_id"],
+                "last_status": one["samples"][-1]["status"] if one["samples"] else "unknown",
+            }
+            for lane, one in lanes
+        ],
+        "beats": _ordered(row for lane, one in lanes for row in _beats(lane, one)),
+        "polls": _ordered({"lane": lane, **poll} for lane, one in lanes for poll in one["polls"]),
+        "samples": _ordered(row for lane, one in lanes for row in _samples(lane, one)),
+    }
+
+
+def _plain(one: dict[str, Any]) -> str:
+    name = str(one["group_instance_id"] or one["client_id"] or one["member_id"])
+    return name if len(name) <= NAME_CHARS_MAX else f"{name[: NAME_CHARS_MAX - 1]}…"
+
+
+def _with_tail(one: dict[str, Any]) -> str:
+    return f"{_plain(one)} …{one['member_id'][-TAIL_CHARS:]}"
+
+
+def _ordered(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["at_ms"])
+
+
+def _beats(lane: str, one: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Beats with the silence before each. The first has none: what was before it is not in the picture."""
+    before_ms: int | None = None
+    timeout_at = 0
+    samples = one["samples"]
+    for beat in one["beats"]:
+        # The session timeout that was in force: that of the first sample at or after the beat, else of the last one.
+        while timeout_at < len(samples) - 1 and samples[timeout_at]["at_ms"] < beat["at_ms"]:
+            timeout_at += 1
+        timeout_ms = samples[timeout_at]["session_timeout_ms"] if samples else None
+        gap_ms: int | None = None if before_ms is None else beat["at_ms"] - before_ms
+        ratio: float | None = None if gap_ms is None or not timeout_ms else round(gap_ms / timeout_ms, 4)
+        yield {"lane": lane, **beat, "gap_ms": gap_ms, "gap_ratio": ratio}
+        before_ms = beat["at_ms"]
+
+
+def _samples(lane: str, one: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for sample in one["samples"]:
+        known = sample["status"] != "unknown"
+        at_ms = sample["at_ms"]
+        yield {
+            "lane": lane,
+            **{name: sample[name] for name in ("at_ms", "status", "certainty", "group_state", "generation_id")},
+            "session_headroom_ratio": headroom(sample["session_deadline_at_ms"], sample["session_timeout_ms"], at_ms)
+            if known
+            else None,
+            "poll_headroom_ratio": headroom(sample["poll_deadline_at_ms"], sample["poll_timeout_ms"], at_ms)
+            if known
+            else None,
+        }

@@ -1,0 +1,158 @@
+"""Which alerts were received for which fault, and whether any is missing. Pure functions over messages and rows.
+
+An alert is received when the receiver behind Alertmanager has it. It belongs to the fault of its group that began last
+before it. What had to be told is read off the tables: a prediction that stood open in them for long enough to be seen,
+and that is worth an alert (`api.deadlines`). The story's script says when a fault began and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message
+from demo.tables import Record
+
+ALERT_OF = {"session": "KafkaGroupSessionTimeoutImminent", "poll": "KafkaGroupPollTimeoutImminent"}
+"""Kind of a prediction -> the alert that tells of it."""
+
+OPEN_FOR_MS = 2_000
+"""The notifier promises to tell within a second after the commit. What was over sooner than twice that, on a machine
+that is busy, need not have been told."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A fault began: to which group, and when (epoch ms)."""
+
+    fault: str
+    group_id: str
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Danger:
+    """A prediction that was worth an alert, as the tables had it: instants of evidence and of commits, epoch ms."""
+
+    group_id: str
+    member_id: str
+    kind: str
+    evidence_at_ms: int
+    """When the broker's log, read so far, showed it; the broker's clock."""
+    committed_at_ms: int
+    closed_at_ms: int | None
+    """When its outcome was committed; None while it is open."""
+
+    @property
+    def alert(self) -> str:
+        """Name of the alert that tells of it."""
+        return ALERT_OF[self.kind]
+
+    @property
+    def must_be_told(self) -> bool:
+        """Whether it stood long enough."""
+        return self.closed_at_ms is None or self.closed_at_ms - self.committed_at_ms >= OPEN_FOR_MS
+
+
+@dataclass(frozen=True)
+class Received:
+    """An alert from its first notification to its end. `raised_at_ms`: when the notifier decided to tell it; None if
+    only Prometheus did. `pushed_at_ms`: when the notifier's own webhook had it."""
+
+    alert: str
+    group_id: str
+    severity: str
+    description: str
+    incident_url: str
+    at_ms: int
+    resolved_at_ms: int | None = None
+    raised_at_ms: int | None = None
+    pushed_at_ms: int | None = None
+
+    def covers(self, danger: Danger) -> bool:
+        """Whether somebody who had it knew of that danger while it was there."""
+        same = (self.alert, self.group_id) == (danger.alert, danger.group_id)
+        late = danger.closed_at_ms is not None and self.at_ms > danger.closed_at_ms + OPEN_FOR_MS
+        over = self.resolved_at_ms is not None and self.resolved_at_ms < danger.committed_at_ms
+        return same and not late and not over
+
+
+def received(messages: Sequence[Message]) -> list[Received]:
+    """What Alertmanager told, by the instant of arrival; repeats of what is known to fire add nothing."""
+    pushed = [message for message in messages if message.path == FROM_NOTIFIER]
+    firing: dict[str, Received] = {}
+    ended: list[Received] = []
+    for message in messages:
+        for alert in message.body["alerts"] if message.path == FROM_ALERTMANAGER else ():
+            known = firing.get(alert["fingerprint"])
+            if alert["status"] == "firing" and known is None:
+                firing[alert["fingerprint"]] = _received(alert, message.at_ms, pushed)
+            elif alert["status"] == "resolved" and known is not None:
+                del firing[alert["fingerprint"]]
+                ended.append(Received(**{**vars(known), "resolved_at_ms": message.at_ms}))
+    return sorted([*ended, *firing.values()], key=lambda one: one.at_ms)
+
+
+def _received(alert: Mapping[str, Any], at_ms: int, pushed: Iterable[Message]) -> Received:
+    labels, texts = alert["labels"], alert["annotations"]
+    began_ms = round(datetime.fromisoformat(alert["startsAt"]).timestamp() * 1000)
+    same = [
+        message
+        for message in pushed
+        if message.body["type"].endswith(".raised")
+        and all(labels.get(name) == value for name, value in message.body["data"]["labels"].items())
+        # An alert keeps its start for as long as it lasts, whoever told it first.
+        and message.body["data"]["told_at_ms"] >= began_ms - OPEN_FOR_MS
+    ]
+    first = min(same, key=lambda message: message.at_ms, default=None)
+    return Received(
+        labels["alertname"],
+        labels.get("group", ""),
+        labels.get("severity", ""),
+        texts.get("description", ""),
+        texts.get("incident_url", ""),
+        at_ms,
+        raised_at_ms=None if first is None else int(first.body["data"]["told_at_ms"]),
+        pushed_at_ms=None if first is None else first.at_ms,
+    )
+
+
+def dangers(rows: Iterable[Record], committed_at_ms: Mapping[int, int]) -> list[Danger]:
+    """From all versions of `predictions`, in their order; `committed_at_ms`: batch to when it was committed."""
+    opened: dict[tuple[Any, ...], Danger] = {}
+    found: list[Danger] = []
+    for row in rows:
+        at_ms = committed_at_ms.get(row["batch_id"])
+        if row["kind"] not in ALERT_OF or at_ms is None:
+            continue
+        key = (row["group_id"], row["member_id"], row["kind"], row["predicted_at_ms"])
+        if row["outcome"] != "open":
+            danger = opened.pop(key, None)
+            if danger is not None:
+                found.append(Danger(**{**vars(danger), "closed_at_ms": at_ms}))
+        elif key not in opened and (row["kind"] != "session" or row["certainty"] != "provisional"):
+            opened[key] = Danger(*key[:3], row["known_at_ms"], at_ms, None)
+    return sorted([*found, *opened.values()], key=lambda one: one.committed_at_ms)
+
+
+def fault_of(one: Received, begun: Sequence[Begun]) -> Begun | None:
+    """The fault that an alert belongs to."""
+    before = [begin for begin in begun if begin.group_id == one.group_id and begin.at_ms <= one.at_ms]
+    return max(before, key=lambda begin: begin.at_ms, default=None)
+
+
+def missing(found: Sequence[Danger], told: Sequence[Received]) -> list[Danger]:
+    """What had to be told and was not."""
+    return [danger for danger in found if danger.must_be_told and not any(one.covers(danger) for one in told)]
+
+
+def invented(found: Sequence[Danger], told: Sequence[Received]) -> list[Received]:
+    """What was told of a timeout that the tables do not say is near."""
+    return [one for one in told if one.alert in ALERT_OF.values() and not any(one.covers(danger) for danger in found)]
+
+
+def danger_of(one: Received, found: Sequence[Danger]) -> Danger | None:
+    """The danger that an alert was raised for: the first that it covers."""
+    return next((danger for danger in found if one.covers(danger)), None)

@@ -1,0 +1,104 @@
+"""The pulse as flat rows: the same points, the silence before each beat, lanes with names that people know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api import lanes
+from api.routes.pulse import WIDTH_MAX_MS
+from tests.api.conftest import Serve
+from tests.api.test_pulse import PULSE, story
+from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, transition
+
+LANES = PULSE.replace("/pulse", "/lanes")
+
+
+def test_each_point_of_the_pulse_is_a_row_and_there_is_no_other(tables: Tables, serve: Serve) -> None:
+    story(tables)
+    api = serve()
+    api.wait_for_batch(0)
+    pulse, found = api.get(PULSE)["members"], api.get(LANES)
+    for kind in ("beats", "polls", "samples"):
+        assert [row["at_ms"] for row in found[kind]] == sorted(one["at_ms"] for lane in pulse for one in lane[kind])
+    assert [(row["gap_ms"], row["gap_ratio"]) for row in found["beats"]] == [(None, None), (5_000, 0.5), (5_000, 0.5)]
+    assert {row["lane"] for row in found["samples"]} == {one["lane"] for one in found["lanes"]} == {"app …a", "app …b"}
+    left = {row["lane"]: (row["session_headroom_ratio"], row["poll_headroom_ratio"]) for row in found["samples"]}
+    assert left == {"app …a": (0.9, 0.9667), "app …b": (None, None)}
+
+
+def test_one_member_is_asked_for_by_its_id(tables: Tables, serve: Serve) -> None:
+    story(tables)
+    api = serve()
+    api.wait_for_batch(0)
+    found = api.get(LANES, member="a")
+    assert [one["lane"] for one in found["lanes"]] == ["app"]
+    assert {row["lane"] for row in found["samples"]} == {"app"}
+    assert api.get(LANES, member="nobody")["lanes"] == []
+
+
+def test_a_range_that_is_too_wide_or_ahead_of_the_log_is_answered_for_its_end(tables: Tables, serve: Serve) -> None:
+    story(tables)
+    api = serve()
+    api.wait_for_batch(0)
+    found = api.get(LANES, **{"from": NOW_MS - 10 * WIDTH_MAX_MS, "to": NOW_MS + 60_000})
+    assert (found["to_ms"], found["to_ms"] - found["from_ms"]) == (NOW_MS + 1, WIDTH_MAX_MS)
+    assert len(found["samples"]) == 4
+    ahead = api.get(LANES, **{"from": NOW_MS + 60_000})
+    assert (ahead["from_ms"], ahead["to_ms"], ahead["samples"]) == (NOW_MS + 60_000, NOW_MS + 60_000, [])
+
+
+@pytest.mark.parametrize(
+    ("members", "names"),
+    [
+        ([("app", None, "m-1")], ["app"]),
+        ([("app", "static-1", "m-1"), ("app", None, "m-2")], ["app", "static-1"]),
+        ([("app", None, "m-000001"), ("app", None, "m-000002")], ["app …000001", "app …000002"]),
+        ([("app", None, "1-000001"), ("app", None, "2-000001")], ["1 app", "2 app"]),
+        (
+            [("1 app", None, "a-000001"), ("app", None, "b-000001"), ("app", None, "c-000001")],
+            ["1 1 app", "2 app", "3 app"],
+        ),
+        ([(None, None, "m-1")], ["m-1"]),
+        ([("x" * 81, None, "m-1"), ("y" * 80, None, "m-2")], ["x" * 79 + "…", "y" * 80]),
+    ],
+)
+def test_lanes_have_names_that_people_know_and_no_two_share_one(
+    members: list[tuple[str | None, str | None, str]], names: list[str]
+) -> None:
+    found: list[dict[str, Any]] = [
+        {"client_id": client_id, "group_instance_id": static_id, "member_id": member_id}
+        for client_id, static_id, member_id in members
+    ]
+    assert [name for name, _ in lanes.named(found)] == names
+
+
+def test_history_and_predictions_are_told_of_one_member_alone(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable"),
+        transition("orders", 2, "Present", entity="member", member_id="a"),
+        transition("orders", 3, "Present", entity="member", member_id="b"),
+        member("orders", "a"),
+        member("orders", "b"),
+        health("orders", "a"),
+        prediction("orders", "a", "session"),
+        prediction("orders", "b", "poll"),
+        progress(NOW_MS),
+    )
+    api = serve()
+    api.wait_for_batch(0)
+    group = PULSE.removesuffix("/pulse")
+    for member_id, kind in (("a", "session"), ("b", "poll")):
+        told = api.get(f"{group}/history", member=member_id)["transitions"]
+        assert [row["member_id"] for row in told] == [member_id]
+        foretold = api.get(f"{group}/predictions", member=member_id)["predictions"]
+        assert [(row["member_id"], row["kind"]) for row in foretold] == [(member_id, kind)]
+    counted = dict(line.rsplit(" ", 1) for line in api.client.get("/metrics").text.splitlines())
+    by_certainty = {
+        certainty: float(counted[f'kardia_members_by_certainty{{certainty="{certainty}",cluster="demo"}}'])
+        for certainty in ("exact", "inferred", "provisional", "unknown")
+    }
+    assert by_certainty == {"exact": 1, "inferred": 0, "provisional": 0, "unknown": 1}, "b has no health row yet"

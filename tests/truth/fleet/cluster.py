@@ -1,0 +1,206 @@
+"""Brokers that share the shards of `__consumer_offsets`, and the coordinator of each group behind them.
+
+A group's shard is led by one broker; the others answer NOT_COORDINATOR, and so does the one that gave it up. A move
+unloads the shard's groups (who waits is answered 16) and loads them elsewhere: every session starts anew, joins are
+lost, and while a broker loads it answers 14, or 0 to a heartbeat that does nothing. A broker that dies answers nobody;
+what it had not logged is never logged. The state itself is the model's, one coordinator per group: groups of a shard
+share nothing but their load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kardia.events import shard_of
+from kardia.model.behaviour import behaviour_of
+from kardia.model.coordinator import Coordinator
+from kardia.model.operations import Answer, Commit, Heartbeat, Join, Load, Operation, Sync, Unload
+from kardia.model.records import GroupRecord
+from kardia.model.sessions import Coordinator as Implementation
+from kardia.model.settings import CoordinatorSettings
+from kardia.model.states import ErrorCode
+from tests.truth.fleet.broker import Asked, Broker
+from tests.truth.fleet.records import OffsetsTopic
+from tests.truth.fleet.truth import Truth
+from tests.truth.fleet.world import START_MS, World
+
+
+@dataclass
+class Shard:
+    """Who leads a partition of `__consumer_offsets`: None while nobody does."""
+
+    leader: Broker | None
+    loading: bool = False
+    moves: int = 0
+
+
+class Cluster:
+    """The brokers and everything their coordinators hold."""
+
+    def __init__(
+        self, world: World, version: str, groups: Sequence[str], initial_delay_ms: int, brokers: int, seed: int
+    ) -> None:
+        """`version` decides the coordinator and the shape of lines and records."""
+        self.world = world
+        behaviour = behaviour_of(version)
+        self.java = behaviour.coordinator is Implementation.JAVA
+        settings = CoordinatorSettings(initial_rebalance_delay_ms=initial_delay_ms, started_at_ms=int(START_MS))
+        self.brokers = [Broker(world, self, number + 1, java=self.java) for number in range(brokers)]
+        self.truths = {group_id: Truth(group_id) for group_id in groups}
+        self.topic = OffsetsTopic(seed, flexible_commits=version >= "4.1")
+        self._coordinators = {group_id: Coordinator(behaviour, settings) for group_id in groups}
+        self._records: dict[str, GroupRecord | None] = dict.fromkeys(groups)
+        self._asked: dict[int, Asked] = {}
+        self._due: dict[str, float] = {}
+        self._number = 0
+        self.shards: dict[int, Shard] = {}
+        self._groups: dict[int, list[str]] = {}
+        for group_id in groups:
+            shard = shard_of(group_id)
+            self._groups.setdefault(shard, []).append(group_id)
+            self.shards[shard] = Shard(self.brokers[shard % brokers])
+
+    # --- what clients and brokers ask
+
+    def number(self) -> int:
+        """A number for a request."""
+        self._number += 1
+        return self._number
+
+    def coordinator_of(self, group_id: str) -> Broker | None:
+        """What FindCoordinator says: the leader of the group's shard, None while there is none."""
+        leader = self.shards[shard_of(group_id)].leader
+        return leader if leader is not None and leader.up else None
+
+    def refusal(self, broker: Broker, operation: Operation) -> Answer | None:
+        """What a broker answers that does not lead the group's shard, or is loading it; None where it may perform."""
+        shard = self.shards[shard_of(operation.group_id)]  # type: ignore[union-attr]
+        at_ms = int(self.world.now_ms)
+        if shard.leader is not broker:
+            return self._refused(operation, ErrorCode.NOT_COORDINATOR, at_ms)
+        if not shard.loading:
+            return None
+        if isinstance(operation, Heartbeat):
+            return Answer(operation.number, at_ms, int(ErrorCode.NONE))
+        if isinstance(operation, Sync) and not self.java:
+            return Answer(operation.number, at_ms, int(ErrorCode.REBALANCE_IN_PROGRESS))
+        return self._refused(operation, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, at_ms)
+
+    def _refused(self, operation: Operation, error: ErrorCode, at_ms: int) -> Answer:
+        echoed = operation.member_id if isinstance(operation, Join) and not self.java else ""
+        return Answer(operation.number, at_ms, int(error), member_id=echoed)
+
+    def perform(self, asked: Asked, operation: Operation) -> None:
+        """The coordinator takes a request."""
+        group_id: str = operation.group_id  # type: ignore[union-attr]
+        self._asked[operation.number] = asked
+        self.truths[group_id].asked[operation.number] = operation
+        self._step(group_id, operation)
+
+    # --- the coordinators
+
+    def _step(self, group_id: str, operation: Operation | None, *, silent: bool = False) -> None:
+        """Let the coordinator of a group come to now, and do something. `silent`: nobody hears its answers."""
+        at_ms = int(self.world.now_ms)
+        coordinator, truth = self._coordinators[group_id], self.truths[group_id]
+        answers = coordinator.advance(at_ms)
+        truth.note(coordinator.take_happenings(), coordinator.view(group_id), None)
+        self._write(group_id, coordinator, None, answers)
+        recorded = False
+        if operation is not None:
+            more = coordinator.perform(operation, at_ms)
+            happened = coordinator.take_happenings()
+            recorded = any(one.kind == "recorded" for one in happened)
+            truth.note(happened, coordinator.view(group_id), operation, at_ms)
+            self._write(group_id, coordinator, operation, more)
+            answers += more
+        for answer in answers:
+            asked = self._asked.pop(answer.number)
+            if not silent:
+                asked.connection.broker.answered(asked, answer, operation, recorded)
+        self._wake(group_id)
+
+    def _write(
+        self, group_id: str, coordinator: Coordinator, operation: Operation | None, answers: list[Answer]
+    ) -> None:
+        """Put into the topic what the coordinator has written."""
+        record = coordinator.record(group_id)
+        if record is not self._records[group_id]:
+            self._records[group_id] = record
+            self.topic.group(group_id, record, self.world.now_ms)
+        if isinstance(operation, Commit) and answers and answers[0].error_code == ErrorCode.NONE:
+            self.topic.commit(group_id, operation.topic, operation.partition, operation.offset, self.world.now_ms)
+
+    def _wake(self, group_id: str) -> None:
+        """Come back when the coordinator's next timer is due."""
+        due = self._coordinators[group_id].next_deadline_at_ms()
+        planned = self._due.get(group_id, -1.0)
+        if due >= 0 and not 0 <= planned <= due:
+            self._due[group_id] = due
+            self.world.at(due + self.world.random.uniform(0.0, 0.9), lambda: self._woken(group_id, due))
+
+    def _woken(self, group_id: str, due: float) -> None:
+        if self._due.get(group_id) == due:
+            self._due[group_id] = -1.0
+            self._step(group_id, None)
+
+    # --- what happens to the cluster
+
+    def reload(self, group_id: str, after_ms: float) -> None:
+        """The coordinator gives the group up and loads it again, as after an election on the same broker."""
+        self._step(group_id, Unload(self.number()))
+        self.world.after(after_ms, lambda: self._step(group_id, Load(self.number())))
+
+    def move(self, shard_id: int, to: Broker, elected_after_ms: float, load_ms: float) -> None:
+        """Another broker becomes the leader of a shard; the old one gives it up before."""
+        shard = self.shards[shard_id]
+        if shard.leader is None or shard.loading or not to.up:
+            return
+        shard.leader = None
+        for group_id in self._groups[shard_id]:
+            self._step(group_id, Unload(self.number()))
+        shard.moves += 1
+        self.world.after(elected_after_ms, lambda: self._elect(shard_id, to, load_ms))
+
+    def _elect(self, shard_id: int, to: Broker, load_ms: float) -> None:
+        shard = self.shards[shard_id]
+        if shard.leader is not None:
+            return
+        if not to.up:
+            self.world.after(500.0, lambda: self._elect(shard_id, to, load_ms))
+            return
+        shard.leader, shard.loading = to, True
+        moves = shard.moves
+
+        def loaded() -> None:
+            if shard.leader is to and shard.moves == moves:
+                shard.loading = False
+                for group_id in self._groups[shard_id]:
+                    self._step(group_id, Load(self.number()))
+
+        self.world.after(load_ms, loaded)
+
+    def crash(self, broker: Broker, down_ms: float, load_ms: float, failover_ms: float) -> None:
+        """A broker dies and comes back. Its shards go to the others after `failover_ms`, or wait for it."""
+        if not broker.up:
+            return
+        led = [shard_id for shard_id, shard in self.shards.items() if shard.leader is broker]
+        broker.die()
+        for shard_id in led:
+            shard = self.shards[shard_id]
+            shard.leader, shard.loading = None, False
+            shard.moves += 1
+            for group_id in self._groups[shard_id]:
+                self._step(group_id, Unload(self.number()), silent=True)
+        others = [other for other in self.brokers if other.up]
+        self.world.after(down_ms, broker.start)
+        for place, shard_id in enumerate(led):
+            to = others[place % len(others)] if others else broker
+            after_ms = failover_ms if others else down_ms + 50.0
+            self.world.after(after_ms, lambda shard_id=shard_id, to=to: self._elect(shard_id, to, load_ms))
+
+    def close(self) -> None:
+        """Let every coordinator come to now: the truth ends here."""
+        for group_id in self._coordinators:
+            self._step(group_id, None)

@@ -1,0 +1,56 @@
+"""What a run has beside the faults of its consumers: which evidence the observer gets, and what befalls the brokers.
+
+One thing at a time, so that a score says what it is worth. `python -m tests.truth.fleet --scenario NAME`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of run. `blind`: evidence is lost, so that what happened there may be said to be unknown."""
+
+    name: str
+    meaning: str
+    share: int
+    """Of how many in twenty runs of a long series it is the scenario."""
+    brokers: int = 1
+    records: bool = False
+    """The observer reads `__consumer_offsets` as well."""
+    moves: bool = False
+    restarts: bool = False
+    reloads: bool = False
+    loses: str = ""
+    """`told`: lines are lost and the collector says so; `untold`: lines are lost on the way to the topic."""
+    middle: bool = False
+    disorder: bool = False
+
+    @property
+    def blind(self) -> bool:
+        """Whether evidence is lost."""
+        return bool(self.loses) or self.middle
+
+
+SCENARIOS = {
+    one.name: one
+    for one in (
+        Scenario("requests", "the request log of one broker, and nothing else", 7),
+        Scenario("records", "the request log and `__consumer_offsets`; groups are deleted in the end", 4, records=True),
+        Scenario("disorder", "lines reach the file up to 300 ms late, and each batch is sent twice", 1, disorder=True),
+        Scenario("moves", "shards move between three brokers, each with its own log", 2, brokers=3, moves=True),
+        Scenario("restarts", "one broker dies and comes back", 1, restarts=True),
+        Scenario("failover", "one of three brokers dies, the others take over", 1, brokers=3, restarts=True),
+        Scenario("middle", "the log begins in the middle of the groups' lives", 1, middle=True),
+        Scenario(
+            "middle with records", "the same, with `__consumer_offsets` from its begin", 1, middle=True, records=True
+        ),
+        Scenario("gaps", "pieces of the log are lost, and the collector says so", 1, loses="told"),
+        Scenario("lost lines", "single lines are lost, and only the count shows it", 1, loses="untold"),
+        Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
+    )
+}
+"""By name. Those with share 0 are played on request only: the request log cannot show what they do."""
+
+PLAIN = SCENARIOS["requests"]

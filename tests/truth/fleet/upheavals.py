@@ -1,0 +1,65 @@
+"""What happens to the brokers of a run: moves of shards, a death and a return, and an admin who deletes what is over."""
+
+from __future__ import annotations
+
+import random
+
+from kardia.model.operations import DeleteGroups
+from tests.truth.fleet.broker import Asked, Connection
+from tests.truth.fleet.cluster import Cluster
+from tests.truth.fleet.faults import GroupStory
+from tests.truth.fleet.scenarios import Scenario
+from tests.truth.fleet.world import START_MS
+
+MOVE_EVERY_MS = 4_000.0
+"""Between two moves of shards, on average. Each moves one shard, so a group is moved about once in two minutes."""
+
+
+def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, seed: int, end_ms: float) -> None:
+    """Plan the upheavals of a run. Their chance is their own."""
+    chance = random.Random(f"upheavals {seed}")
+    if scenario.moves:
+        _plan_moves(cluster, chance, end_ms)
+    if scenario.restarts:
+        at_ms = START_MS + chance.uniform(20_000, 45_000)
+        down_ms, load_ms = chance.uniform(4_000, 15_000), chance.uniform(50, 3_000)
+        broker, failover_ms = chance.choice(cluster.brokers), chance.uniform(300, 9_000)
+        cluster.world.at(at_ms, lambda: cluster.crash(broker, down_ms, load_ms, failover_ms))
+    if scenario.records:
+        for name, story in stories.items():
+            if chance.random() < 0.2:
+                _plan_deletion(cluster, name, story, end_ms - chance.uniform(10_000, 20_000))
+
+
+def _plan_moves(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
+    at_ms = START_MS + 15_000.0
+    shards = sorted(cluster.shards)
+    while (at_ms := at_ms + chance.expovariate(len(shards) / 35 / MOVE_EVERY_MS)) < end_ms - 5_000:
+        shard, to = chance.choice(shards), chance.choice(cluster.brokers)
+        elected_ms, load_ms = chance.uniform(0, 50), chance.choice((5.0, 40.0, 400.0, 2_500.0))
+        cluster.world.at(at_ms, lambda s=shard, t=to, e=elected_ms, m=load_ms: cluster.move(s, t, e, m))
+
+
+def _plan_deletion(cluster: Cluster, group_id: str, story: GroupStory, at_ms: float) -> None:
+    """An admin deletes the group when all its consumers have gone; before, he is told 68."""
+
+    def retire() -> None:
+        story.to_ms = cluster.world.now_ms
+        for client in story.clients:
+            client.close()
+            client.retire()
+
+    def delete() -> None:
+        broker = cluster.coordinator_of(group_id)
+        if broker is not None:
+            connection = broker.connect("adminclient-1", ("apache-kafka-java", "4.1.2"), "10.9.9.9", _nothing)
+            operation = DeleteGroups(cluster.number(), group_id)
+            broker.send(Asked(connection, 2, operation, lambda _: None))
+
+    cluster.world.at(at_ms, retire)
+    cluster.world.at(at_ms + 3_000, delete)
+    cluster.world.at(at_ms + 8_000, delete)
+
+
+def _nothing(_connection: Connection) -> None:
+    """An admin client does not care for its connection."""
