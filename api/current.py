@@ -340,9 +340,8 @@ class Current:
         group = cluster.group(row)
         group.changed()
         life = group.lives.get(row.member_id)
-        if row.ended_at_ms is None:
-            if life is None or life.joined_at_ms <= row.joined_at_ms:
-                group.lives[row.member_id] = row
+        if row.ended_at_ms is None and (life is None or life.joined_at_ms <= row.joined_at_ms):
+            group.lives[row.member_id] = row
         if row.ended_at_ms is not None or (life is not None and life.joined_at_ms != row.joined_at_ms):
             cluster.lived.add(row.group_id, row.member_id)
         if row.ended_at_ms is not None and life is not None and life.joined_at_ms == row.joined_at_ms:
