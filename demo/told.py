@@ -8,7 +8,7 @@ and that is worth an alert (`api.deadlines`). The story's script says when a fau
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -80,19 +80,29 @@ class Received:
 
 
 def received(messages: Sequence[Message]) -> list[Received]:
-    """What Alertmanager told, by the instant of arrival; repeats of what is known to fire add nothing."""
+    """What Alertmanager told, by the instant of arrival; repeats of what is known to fire add nothing.
+
+    One that fires again with its old start is the same alert: its two senders disagreed about its end, as they do while
+    the feed is stale (the notifier holds it, Prometheus lets it go).
+    """
     pushed = [message for message in messages if message.path == FROM_NOTIFIER]
-    firing: dict[str, Received] = {}
-    ended: list[Received] = []
+    latest: dict[str, tuple[str, Received]] = {}
+    """Fingerprint -> start of the alert, and what is known of it."""
+    over: list[Received] = []
     for message in messages:
         for alert in message.body["alerts"] if message.path == FROM_ALERTMANAGER else ():
-            known = firing.get(alert["fingerprint"])
-            if alert["status"] == "firing" and known is None:
-                firing[alert["fingerprint"]] = _received(alert, message.at_ms, pushed)
-            elif alert["status"] == "resolved" and known is not None:
-                del firing[alert["fingerprint"]]
-                ended.append(Received(**{**vars(known), "resolved_at_ms": message.at_ms}))
-    return sorted([*ended, *firing.values()], key=lambda one: one.at_ms)
+            start, known = latest.get(alert["fingerprint"], ("", None))
+            if alert["status"] == "resolved":
+                if known is not None:
+                    known = replace(known, resolved_at_ms=message.at_ms)
+            elif known is not None and (known.resolved_at_ms is None or start == alert["startsAt"]):
+                known = replace(known, resolved_at_ms=None)
+            else:
+                over += [known] if known is not None else []
+                known = _received(alert, message.at_ms, pushed)
+            if known is not None:
+                latest[alert["fingerprint"]] = (alert["startsAt"], known)
+    return sorted([*over, *(known for _, known in latest.values())], key=lambda one: one.at_ms)
 
 
 def _received(alert: Mapping[str, Any], at_ms: int, pushed: Iterable[Message]) -> Received:
@@ -131,7 +141,7 @@ def dangers(rows: Iterable[Record], committed_at_ms: Mapping[int, int]) -> list[
         if row["outcome"] != "open":
             danger = opened.pop(key, None)
             if danger is not None:
-                found.append(Danger(**{**vars(danger), "closed_at_ms": at_ms}))
+                found.append(replace(danger, closed_at_ms=at_ms))
         elif key not in opened and (row["kind"] != "session" or row["certainty"] != "provisional"):
             opened[key] = Danger(*key[:3], row["known_at_ms"], at_ms, None)
     return sorted([*found, *opened.values()], key=lambda one: one.committed_at_ms)

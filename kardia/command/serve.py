@@ -103,9 +103,12 @@ def _run(settings: ApiSettings) -> None:
     import uvicorn
 
     from api.app import create_app
+    from api.pauses import Pauses
 
     tls = _tls(settings)
-    app = create_app(settings, lambda: time.time_ns() // 1_000_000)
+    pauses = Pauses()
+    pauses.begin()
+    app = create_app(settings, lambda: time.time_ns() // 1_000_000, pauses.shown)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # The protocol is named, because asyncio switches Nagle's delay off only where it is: 40 ms per answer otherwise.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:

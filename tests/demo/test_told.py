@@ -53,12 +53,25 @@ def test_an_alert_lasts_from_its_first_page_to_its_last(group: str) -> None:
         page(STARTED_MS + 60, "firing", group),
         page(STARTED_MS + 90, "resolved", group),
         page(STARTED_MS + 99, "firing", group, POLL),
+        page(STARTED_MS + 999, "resolved", group, "KafkaGroupEvictions"),  # it was told before anybody listened
     ]
     first, second = received(messages)
     assert (first.alert, first.group_id, first.incident_url) == (SESSION, group, "http://kardia/incident")
     assert (first.raised_at_ms, first.pushed_at_ms) == (STARTED_MS + 10, STARTED_MS + 20)
     assert (first.at_ms, first.resolved_at_ms) == (STARTED_MS + 40, STARTED_MS + 90)
     assert (second.alert, second.raised_at_ms, second.resolved_at_ms) == (POLL, None, None)
+
+
+def test_an_alert_that_its_two_senders_end_and_begin_again_is_one() -> None:
+    pages = [page(STARTED_MS + 40, "firing"), page(STARTED_MS + 90, "resolved"), page(STARTED_MS + 95, "firing")]
+    [one] = received(pages)
+    assert (one.at_ms, one.resolved_at_ms) == (STARTED_MS + 40, None)
+    later = page(STARTED_MS + 900, "firing")
+    later.body["alerts"][0]["startsAt"] = "2026-01-02T03:04:06Z"
+    # A start that moves while it fires is the other sender's; after its end it is another alert.
+    assert len(received([*pages, later])) == 1
+    [first, again] = received([*pages, page(STARTED_MS + 800, "resolved"), later])
+    assert (first.resolved_at_ms, again.at_ms) == (STARTED_MS + 800, STARTED_MS + 900)
 
 
 def row(outcome: str, batch_id: int, **changes: Any) -> dict[str, Any]:
