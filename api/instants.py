@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -25,7 +26,13 @@ def to_rfc3339(at_ms: int | None) -> str | None:
     """UTC with milliseconds and `Z`; None for what is not known and for what no calendar holds."""
     if at_ms is None or not 0 <= at_ms <= INSTANT_MAX_MS:
         return None
-    return (_EPOCH + at_ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{_to_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
+
+
+@lru_cache(8_192)
+def _to_second(at_s: int) -> str:
+    """Many instants of an answer lie within the same seconds, and the calendar is most of the work."""
+    return (_EPOCH + timedelta(seconds=at_s)).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def parse_instant(text: str) -> int:

@@ -137,14 +137,11 @@ def lanes(says: Says, path: str, *, height: int, given: Given = NOTHING) -> Any:
     return _parted(panel.with_target(question(path, "samples", AT, LANE, found, given=given)))
 
 
-def states(says: Says, path: str, given: Given = NOTHING) -> Any:
+def states(says: Says, path: str, *, given: Given = NOTHING) -> Any:
     """The state of a group as a band: what it was when the picture begins, and every change since."""
-    before = question(path, "", AT, Column("state", "group.state"), given={"at": "${__from}"})
-    changes = question(f"{path}/history", "transitions", AT, Column("state", "to_state"), ref="B", given=given)
-    panel = _band(says, 5, STATE_COLOURS).with_target(before).with_target(changes)
-    panel = panel.with_transformation(DataTransformerConfig(id_val="merge", options={}))
-    order = {"sort": [{"field": "time", "desc": False}]}
-    return panel.with_transformation(DataTransformerConfig(id_val="sortBy", options=order))
+    return _band(says, 5, STATE_COLOURS).with_target(
+        question(path, "states", AT, Column("state", "state"), given=given)
+    )
 
 
 def _band(says: Says, height: int, colours: dict[str, str]) -> Any:

@@ -143,12 +143,12 @@ def _lanes(made: Dashboard) -> Dashboard:
             states(
                 Says(
                     "State of the group",
-                    "When was it not Stable? Every change, to the millisecond, however short.",
+                    "When was it not Stable? Every change, to the millisecond. The last six hours at most.",
                     "Orange or yellow for long: the ledger says whom it waited for. Grey: the log had a gap.",
                     "rebalance-stuck.md",
                 ),
-                OF,
-                given={"entity": "group", "limit": "1000", **RANGE},
+                path,
+                given={"limit": "1", **RANGE},
             )
         )
         .with_panel(

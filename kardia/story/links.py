@@ -36,6 +36,9 @@ def before(material: Material, row: Row) -> Link:
     ):
         if found != NONE:
             return found
+    because_ms = row["caused_by_started_at_ms"]
+    if because_ms is not None:
+        return f" It follows from the rebalance that began at {words.clock(because_ms, row['started_at_ms'])}.", ()
     return NONE
 
 
