@@ -16,7 +16,7 @@ from kardia.model.sessions import coordinator_of_connection
 from kardia.observe import rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER
-from kardia.observe.quiet import Held
+from kardia.observe.held import Held
 from kardia.observe.settings import ObserverSettings
 from kardia.stretches import END, WIDTH, Stretch
 

@@ -20,6 +20,7 @@ from kardia.observe import (
     application,
     deadlines,
     expiry,
+    joins,
     moves,
     phases,
     quiet,
@@ -48,7 +49,7 @@ MOVE_MS = 30_000.0
 """How far the clocks go in one move while stretches are held."""
 
 HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
-    Kind.JOIN: requests.on_join,
+    Kind.JOIN: joins.on_join,
     Kind.SYNC: requests.on_sync,
     Kind.HEARTBEAT: requests.on_heartbeat,
     Kind.LEAVE: requests.on_leave,

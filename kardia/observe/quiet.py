@@ -8,89 +8,21 @@ Everything else becomes single events again and goes the long way. A law in the 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 
 from kardia.events import Event, Kind
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, polls
+from kardia.observe import deadlines
 from kardia.observe.facts import Facts
+from kardia.observe.folded import Due, Quiet, apply_one, decided
 from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.identity import says_library
-from kardia.observe.requests import CLASSIC, renew
-from kardia.stretches import ARRIVED, BYTES, DECIDED, START, WIDTH, Stretch
+from kardia.observe.requests import CLASSIC
+from kardia.stretches import ARRIVED, DECIDED, WIDTH, Stretch
 
 _COMMIT, _FETCH, _TELEMETRY = int(Kind.COMMIT), int(Kind.FETCH), int(Kind.TELEMETRY)
 _GROUP_RECORD, _OFFSET_RECORD = int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD)
-Due = tuple[float, str, Event]
-"""(instant of its effect, broker, event)."""
-
-
-class Held:
-    """Stretches that wait for the clock of their broker, as events of a queue do."""
-
-    __slots__ = ("_by_broker",)
-
-    def __init__(self) -> None:
-        """Hold nothing."""
-        self._by_broker: dict[str, list[Stretch]] = {}
-
-    def add(self, broker: str, stretch: Stretch) -> bool:
-        """Hold a stretch; refused if its requests took effect in another order than they were logged in."""
-        decided = stretch.column(DECIDED).tolist()
-        if decided != sorted(decided):
-            return False
-        self._by_broker.setdefault(broker, []).append(stretch)
-        return True
-
-    def first_at(self) -> float | None:
-        """Earliest instant of what is held."""
-        return min(
-            (stretch.numbers[DECIDED] for stretches in self._by_broker.values() for stretch in stretches), default=None
-        )
-
-    def due(self, limits: Mapping[str, float]) -> list[tuple[str, Stretch]]:
-        """Take what took effect up to the limit of its broker: (broker, stretch). The rest stays."""
-        taken: list[tuple[str, Stretch]] = []
-        for broker, limit in limits.items():
-            rest: list[Stretch] = []
-            for stretch in self._by_broker.get(broker, ()):
-                decided = stretch.column(DECIDED)
-                count = len(decided) if decided[-1] <= limit else bisect_right(decided, limit)
-                if count == len(decided):
-                    taken.append((broker, stretch))
-                elif count == 0:
-                    rest.append(stretch)
-                else:
-                    head, numbers = stretch.head, stretch.numbers
-                    taken.append((broker, Stretch(head, numbers[: count * WIDTH])))
-                    rest.append(Stretch(head, numbers[count * WIDTH :]))
-            if rest:
-                self._by_broker[broker] = rest
-            else:
-                self._by_broker.pop(broker, None)
-        return taken
-
-    def events(self) -> Iterator[tuple[str, Event]]:
-        """Everything that is held, one by one: (broker, event)."""
-        for broker, stretches in self._by_broker.items():
-            for stretch in stretches:
-                for event in stretch.events():
-                    yield broker, event
-
-
-class _Quiet:
-    """What is due for one member of a quiet group."""
-
-    __slots__ = ("commits", "fetches", "heartbeats", "member")
-
-    def __init__(self, member: Member) -> None:
-        self.member = member
-        self.heartbeats: list[Stretch] = []
-        self.fetches: list[Stretch] = []
-        self.commits: list[Due] = []
 
 
 def apply(
@@ -130,7 +62,7 @@ class _Batch:
         self._clients: set[tuple[int, str, str]] = set()
         """Clients that may get another member in this move: their fetches are looked at one by one."""
         self._everything = False
-        self._quiet: dict[str, dict[str, _Quiet]] = {}
+        self._quiet: dict[str, dict[str, Quiet]] = {}
         self._fetched: dict[int, list[tuple[Group, Member]]] = {}
 
     def find_trouble(self) -> None:
@@ -223,14 +155,14 @@ class _Batch:
                     troubled.add(event.group_id)
                 self._of(group, group.members[event.member_id]).commits.append(moment)
 
-    def _of(self, group: Group, member: Member) -> _Quiet:
+    def _of(self, group: Group, member: Member) -> Quiet:
         members = self._quiet.setdefault(group.group_id, {})
         quiet = members.get(member.member_id)
         if quiet is None:
-            quiet = members[member.member_id] = _Quiet(member)
+            quiet = members[member.member_id] = Quiet(member)
         return quiet
 
-    def _is_quiet(self, group: Group, members: dict[str, _Quiet]) -> bool:
+    def _is_quiet(self, group: Group, members: dict[str, Quiet]) -> bool:
         """Whether nothing can be said about a group while these requests are applied."""
         current = group.rebalance
         if group.state != GroupState.STABLE or group.protocol != CLASSIC or group.pending:
@@ -252,14 +184,14 @@ class _Batch:
                 return False
         return True
 
-    def _goes_on(self, quiet: _Quiet) -> bool:
+    def _goes_on(self, quiet: Quiet) -> bool:
         """Whether a member is well and no silence between these requests is worth a word."""
         member, settings = quiet.member, self._observer.settings
         if member.unknown_since >= 0 or member.armed_at < 0:
             return False
         if max(member.session_prediction_at, member.poll_prediction_at, member.rebalance_prediction_at) >= 0:
             return False
-        times = _decided(quiet.heartbeats)
+        times = decided(quiet.heartbeats)
         if times is None:
             return False
         times += [at for at, _, _ in quiet.commits]
@@ -299,7 +231,7 @@ class _Batch:
             if group_id not in self._troubled:
                 group = self._observer.groups[group_id]
                 for quiet in members.values():
-                    _apply_one(self._observer, group, quiet)
+                    apply_one(self._observer, group, quiet)
 
     def left(self) -> list[Due]:
         """Events for the long way, not in order."""
@@ -323,16 +255,6 @@ def _single(broker: str, stretch: Stretch) -> list[Due]:
     return [(event.decided_at_ms, broker, event) for event in stretch.events()]
 
 
-def _decided(stretches: list[Stretch]) -> list[float] | None:
-    """Instants of several stretches one after the other; None when they are not in order."""
-    if not stretches:
-        return []
-    times = list(stretches[0].column(DECIDED))
-    for stretch in stretches[1:]:
-        times += stretch.column(DECIDED)
-    return times if all(first <= second for first, second in pairwise(times)) else None
-
-
 def _longest(before: float, times: list[float]) -> float:
     """Longest silence between the instants, with one before them."""
     longest = 0.0
@@ -342,98 +264,3 @@ def _longest(before: float, times: list[float]) -> float:
         if at > before:
             before = at
     return longest
-
-
-def _apply_one(observer: Facts, group: Group, quiet: _Quiet) -> None:
-    member = quiet.member
-    heard = _decided(quiet.heartbeats) or []
-    if heard:
-        group.steady_at = max(group.steady_at, heard[-1])
-        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `_decided`
-        member.throttled_ms = 0.0
-    fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
-    member.fetched_at = max([member.fetched_at, *(fetched_at for _, fetched_at in fetches)])
-    inside_poll = "fetch" in LIBRARIES[member.library].polled_by
-    if LIBRARIES[member.library].taken_within_ms >= 0:
-        _fetched_when_taken(observer, group, member, quiet.fetches)
-    if not quiet.commits:
-        _renew_all(observer, group, member, heard)
-        for stretch, fetched_at in fetches:
-            if inside_poll:
-                _fetched_inside_poll(observer, group, member, fetched_at)
-            elif member.data_since_commit_at < 0:
-                _fetched_beside(observer, group, member, stretch)
-        return
-    moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in heard]
-    moments += [(at, 1, event) for at, _, event in quiet.commits]
-    for stretch, fetched_at in fetches:
-        if inside_poll:
-            _fetched_inside_poll(observer, group, member, fetched_at)
-        else:
-            numbers = stretch.numbers
-            brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
-            moments += [(numbers[place * WIDTH + DECIDED], 2, None) for place in brought]
-    moments.sort(key=lambda moment: moment[:2])
-    for at, what, event in moments:
-        if what == 0:
-            renew(observer, group, member, at)
-        elif event is not None:
-            observer.known = max(event.logged_at_ms, at + observer.settings.hold_ms)
-            renew(observer, group, member, at)
-            polls.on_commit(observer, group, member, event)
-        else:
-            _brought(observer, group, member, at)
-
-
-def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]) -> None:
-    """`requests.renew` for each instant; the same arithmetic without the calls."""
-    if not heard:
-        return
-    last, habit, usual = member.armed_at, member.habit_ms, 0.7 * member.session_ms
-    for at in heard:
-        gap = at - last
-        if gap > 0:
-            if gap < usual:
-                habit = max(habit * 0.97, gap)
-            last = at
-    member.armed_at, member.habit_ms = last, habit
-    observer.watch_renewed(group, member)
-
-
-def _fetched_inside_poll(observer: Facts, group: Group, member: Member, fetched_at: float) -> None:
-    """Only the latest poll counts."""
-    polls.polled(observer, group, member, "fetch", fetched_at, 0.0)
-
-
-def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:
-    """Each FETCH tells of the answer before it on its connection."""
-    fetches = [
-        (
-            numbers[at + DECIDED],
-            numbers[at + START],
-            stretch.head.connection,
-            numbers[at + ARRIVED],
-            numbers[at + BYTES],
-        )
-        for stretch in stretches
-        for numbers in (stretch.numbers,)
-        for at in range(0, len(numbers), WIDTH)
-    ]
-    for _, _, connection, arrived_at, size in sorted(fetches):
-        polls.on_taken(observer, group, member, connection, arrived_at, size > 0)
-
-
-def _fetched_beside(observer: Facts, group: Group, member: Member, stretch: Stretch) -> None:
-    """The first answer with records after the last commit is what counts."""
-    numbers = stretch.numbers
-    for place, size in enumerate(stretch.column(BYTES)):
-        if size > 0:
-            _brought(observer, group, member, numbers[place * WIDTH + DECIDED])
-            if member.data_since_commit_at >= 0:
-                return
-
-
-def _brought(observer: Facts, group: Group, member: Member, at: float) -> None:
-    if member.data_since_commit_at < 0 and at > member.committed_at:
-        member.data_since_commit_at = at
-        observer.watch(group, member)

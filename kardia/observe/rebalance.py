@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, lives, pending
+from kardia.observe import causes, deadlines, lives, pending
 from kardia.observe.costs import forget_assignment, partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
@@ -252,8 +252,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     else:
         gone = []
         group.whole = False
-    dropped = [(member, *_how_dropped(observer, group, current, member)) for member in gone]
-    _choose_cause(observer, group, current, dropped)
+    dropped = [(member, *causes.how_dropped(observer, group, current, member)) for member in gone]
+    causes.choose(observer, group, current, dropped)
     current.caused_by = follows_from(group, current)
     if first_time:
         _tell_phases(observer, group, current, joins)
@@ -299,98 +299,6 @@ def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str,
         group.instances[instance_id] = member_id
     observer.emit_member(group, member, joined_at, "inferred")
     observer.emit_transition(group, joined_at, member_id, "Absent", "Member", "listed", "inferred")
-
-
-def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> tuple[float, str, str]:
-    """(at, cause, certainty) of a member that is missing when the join phase ends."""
-    joined_at, tolerance = current.joined_at, observer.settings.tolerance_ms
-    armed = member.armed_before_join
-    if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
-        return joined_at, "unknown", "unknown"
-    deadline = armed + member.session_ms
-    if deadline <= joined_at + tolerance:
-        since_load = armed <= group.unsure_to
-        return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
-    begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
-    began = min((at for at in begins if at >= 0), default=NEVER)
-    longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
-    lasted = joined_at - began if began >= 0 and longest > 0 else NEVER
-    if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
-        return joined_at, "rebalance_timeout", "exact"
-    if lasted >= 0.5 * longest > 0 and armed > group.unsure_to:
-        return joined_at, "rebalance_timeout", "inferred"
-    if armed <= group.unsure_to and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
-        # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
-        # joined at this instant, so the phase ended because this member's session did.
-        return joined_at, "session_expired", "provisional"
-    return joined_at, "unknown", "unknown"
-
-
-def _choose_cause(
-    observer: Facts, group: Group, current: Rebalance, dropped: list[tuple[Member, float, str, str]]
-) -> None:
-    """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
-    candidates = [] if current.cause is None else [current.cause]
-    candidates += [
-        Cause(at, "session_expired", member.member_id, member.client_id, member.instance_id, "", certainty)
-        for member, at, how, certainty in dropped
-        if how == "session_expired"
-    ]
-    candidates += [_cause_of_join(group, current, join) for join in (*current.joins, *current.refused)]
-    tolerance = observer.settings.tolerance_ms
-    line_at = group.prepared_at
-    if line_at >= 0 and (current.joined_at < 0 or line_at <= current.joined_at + tolerance):
-        chosen = _cause_by_line(group, candidates, line_at, 4 * tolerance)
-    else:
-        chosen = _cause_by_order(candidates, current, tolerance)
-        if chosen.certainty == "exact" and any(how == "unknown" for _, _, how, _ in dropped):
-            chosen.certainty = "provisional"  # that member may have gone first
-    if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
-        return  # already written with another start: a late line does not make a second rebalance of it
-    current.cause = chosen
-    current.started_at = chosen.at
-
-
-def _cause_by_line(group: Group, candidates: list[Cause], line_at: float, near_ms: float) -> Cause:
-    """The coordinator's own line says when it began: the cause is what happened then."""
-    near = [cause for cause in candidates if abs(cause.at - line_at) <= near_ms]
-    chosen = min(near, key=lambda item: abs(item.at - line_at)) if near else Cause(line_at, "unknown")
-    chosen.at = line_at
-    chosen.reason = chosen.reason or group.prepared_reason
-    chosen.certainty = "exact"
-    group.prepared_at = NEVER
-    group.prepared_reason = ""
-    return chosen
-
-
-def _cause_by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> Cause:
-    """The earliest candidate, unless a member was told of the rebalance before that."""
-    told_at = current.told_at
-    if not candidates:
-        return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown")
-    chosen = min(candidates, key=lambda item: item.at)
-    if 0 <= told_at < chosen.at - tolerance_ms:
-        return Cause(told_at, "unknown", certainty="unknown")
-    told_before = 0 <= told_at < chosen.at - STAMP_MS
-    near = [one for one in candidates if one.trigger != chosen.trigger and one.at - chosen.at <= STAMP_MS]
-    if (near or told_before) and chosen.certainty in ("exact", "inferred"):
-        chosen.certainty = "provisional"  # which of them came first is lost in the stamps
-    return chosen
-
-
-def _cause_of_join(group: Group, current: Rebalance, join: Join) -> Cause:
-    """What a JoinGroup means when it comes first (`doJoinGroup`: new member, static one, leader, follower)."""
-    if join.replaces:
-        trigger = "static_replaced"
-    elif join.is_new:
-        trigger = "member_joined"
-    elif join.member_id == group.leader:
-        trigger = "leader_rejoined"
-    else:
-        trigger = "metadata_changed"
-    # Of a group that was not known whole, somebody unseen may have gone first.
-    certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
-    return Cause(join.handled_at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty)
 
 
 def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[str, Join]) -> None:
@@ -446,7 +354,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     if current is None:
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
     if current.started_at < 0:
-        _choose_cause(observer, group, current, [])
+        causes.choose(observer, group, current, [])
     current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)

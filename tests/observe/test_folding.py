@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings, observer, quiet
 from kardia.observe.facts import Facts
+from kardia.observe.folded import Quiet
 from kardia.observe.group import Group
 from kardia.stretches import Folder
 from kardia.tables import Row
@@ -54,13 +55,13 @@ def _compare(name: str, data: st.DataObject) -> None:
 
 def test_most_of_a_story_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    apply = quiet._apply_one
+    apply = quiet.apply_one
 
-    def counting(facts: Facts, group: Group, found: quiet._Quiet) -> None:
+    def counting(facts: Facts, group: Group, found: Quiet) -> None:
         taken.append(sum(map(len, found.heartbeats)))
         apply(facts, group, found)
 
-    monkeypatch.setattr(quiet, "_apply_one", counting)
+    monkeypatch.setattr(quiet, "apply_one", counting)
     monkeypatch.setattr(observer, "MOVE_MS", 500.0)
     heartbeats = 0
     for events in map(ticked, lanes_of("c04_mpi-4.1.2")):

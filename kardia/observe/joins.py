@@ -1,0 +1,213 @@
+"""What an answered JoinGroup means: an id handed out, one answer of a join burst, a static member in its old place.
+
+A JoinGroup took effect when it was handled, maybe long before it was answered and so logged. Sources: `doJoinGroup`,
+`updateStaticMemberAndRebalance`, `onCompleteJoin` and their Java successors.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event
+from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe import lives, pending, polls, rebalance, refusals
+from kardia.observe.facts import Facts
+from kardia.observe.group import Group, Join, Member, Rebalance
+from kardia.observe.identity import identify
+from kardia.observe.requests import CLASSIC, NONE, notice, on_refused
+
+
+def on_join(observer: Facts, event: Event, at: float) -> None:
+    """JoinGroup, seen when it is answered; it took effect when it was handled, maybe long before."""
+    group = observer.group_of(event)
+    error, detail = event.error_code, event.detail or {}
+    if error == ErrorCode.MEMBER_ID_REQUIRED:
+        handed_out = str(detail.get("assigned_member_id", ""))
+        deadline = at + int(detail.get("session_timeout_ms", 0))
+        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at]
+        group.handed_out_at = max(group.handed_out_at, at)
+        group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
+        observer.schedule(group, deadline, "pending", handed_out)
+        return
+    if error in COORDINATOR_MOVED:
+        observer.moved(group, at)
+        return
+    if error != NONE:
+        refusals.on_join(observer, group, event, at)
+        if event.member_id:
+            on_refused(observer, group, event, at)
+        elif error == ErrorCode.FENCED_INSTANCE_ID:
+            take_fenced(observer, group, event, at)
+        return
+    generation = event.generation_id
+    begins = generation > group.generation or group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD)
+    if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
+        observer.late += 1
+        return
+    group.protocol = CLASSIC
+    if begins:
+        answered = str(detail.get("assigned_member_id", "")) or event.member_id
+        rebalance.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
+    open_rebalance = group.rebalance
+    member_id = str(detail.get("assigned_member_id", "")) or event.member_id
+    in_burst = (
+        open_rebalance is not None
+        and open_rebalance.generation_after == generation
+        and event.handled_at_ms <= open_rebalance.joined_at + observer.settings.tolerance_ms
+    )
+    if in_burst and open_rebalance is not None:
+        take_join(observer, group, open_rebalance, event, member_id)
+    elif not event.member_id and event.group_instance_id:
+        take_replacement(observer, group, event, member_id, at)
+    else:
+        member = group.members.get(member_id)
+        if member is None:
+            member = notice(observer, group, event, at)
+        identify(member, event, str(detail.get("protocol_type", "")))
+        polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+
+
+def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: Event, member_id: str) -> None:
+    """One answer of the burst that ends a join phase."""
+    detail = event.detail or {}
+    member = group.members.get(member_id)
+    replaces, surely = "", True
+    is_new = member is None
+    if member is None:
+        over = group.ended.get(member_id)
+        if over is not None and event.member_id:  # an id is never handed out twice, and an evicted one is answered 25
+            observer.divergences += 1
+            rebalance.note_left_after(observer, open_rebalance, over)
+            member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
+            is_new = False
+        else:
+            replaces, surely = replaced_by(observer, group, event)
+            member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
+            group.members[member_id] = member
+    pending.used(group, member_id)
+    left = group.left_pending.pop(member_id, None)
+    if left is not None:
+        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
+    before = (member.session_ms, member.rebalance_ms)
+    identify(member, event, str(detail.get("protocol_type", "")))
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    member.seen_joining = True
+    member.overdue = False
+    if member.session_prediction_at >= 0:
+        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at)
+    if member.generation_first < 0:
+        member.generation_first = open_rebalance.generation_after
+    if member.armed_at < open_rebalance.joined_at:
+        member.armed_at = open_rebalance.joined_at
+    observer.index(group, member)
+    old = group.members.get(replaces)
+    if old is not None:
+        how_sure = "exact" if surely else "provisional"
+        rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", how_sure)
+    if member.instance_id:
+        group.instances[member.instance_id] = member_id
+    open_rebalance.joins.append(
+        Join(
+            member_id,
+            event.member_id,
+            event.group_instance_id,
+            event.client_id,
+            event.arrived_at_ms,
+            event.handled_at_ms,
+            str(detail.get("reason", "")),
+            is_new,
+            replaces,
+            surely,
+        )
+    )
+    open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader
+    open_rebalance.protocol_name = str(detail.get("protocol_name", "")) or open_rebalance.protocol_name
+    group.protocol_type = str(detail.get("protocol_type", "")) or group.protocol_type
+    if detail.get("members"):
+        open_rebalance.listed = [[str(entry[0]), str(entry[1] or "")] for entry in detail["members"]]
+    polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+    observer.watch(group, member)
+    if open_rebalance.settled:
+        rebalance.settle(observer, group, open_rebalance)
+    elif not is_new and before != (member.session_ms, member.rebalance_ms):
+        observer.emit_member(group, member, open_rebalance.joined_at, "exact")
+
+
+def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A static process that restarted waited in its JoinGroup, and was replaced by the next one before it was let in:
+    its answer (82) names the id that it had been given."""
+    detail, taken_at = event.detail or {}, event.handled_at_ms
+    member_id = str(detail.get("assigned_member_id", ""))
+    if not member_id or member_id in group.ended:
+        return
+    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    if old is not None and old.member_id != member_id:
+        if 0 <= old.deadline <= taken_at:
+            lives.end(observer, group, old, old.deadline, "session_expired", "", "exact")
+        else:
+            lives.end(observer, group, old, taken_at, "static_replaced", "", "exact")
+    member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
+    identify(member, event, str(detail.get("protocol_type", "")))
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact")
+    lives.end(observer, group, member, at, "static_replaced", "", "exact")
+
+
+def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]:
+    """Id of the static member whose instance id a JoinGroup of the burst took over, empty when nobody held it then; and
+    whether that is sure: it may have been gone where it is not known until when its session ran."""
+    instance_id, taken_at = event.group_instance_id, event.handled_at_ms
+    if not instance_id or event.member_id:
+        return "", True
+    old = group.members.get(group.instances.get(instance_id, ""))
+    if old is not None:
+        ran_out_at = old.armed_before_join + old.session_ms
+        if old.armed_before_join < 0 or old.session_ms < 0 or old.unknown_since >= 0:
+            return old.member_id, False
+        if ran_out_at > taken_at:
+            return old.member_id, old.armed_before_join > group.unsure_to
+        return (
+            "",
+            True,
+        )  # its session had run out; it is missing from the list, and ended when the join phase is settled
+    for over in reversed(list(group.ended.values())):
+        if over.member.instance_id != instance_id:
+            continue
+        if over.certainty != "exact" and over.ended_at > taken_at - observer.settings.burst_ms:
+            surely = over.certainty != "unknown"
+            lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
+            return over.member.member_id, surely
+        return "", True
+    return "", True
+
+
+def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
+    """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
+    detail = event.detail or {}
+    handled_at = event.handled_at_ms
+    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    member = group.members.get(member_id)
+    if member is None:
+        member = Member(member_id, handled_at, armed_at=handled_at, generation_first=event.generation_id)
+        group.members[member_id] = member
+    if old is not None and old.member_id != member_id:
+        member.session_ms = old.session_ms
+        rebalance.note_never_synced(group, old)
+        if old.member_id in group.held:
+            group.held[member_id] = group.held.pop(old.member_id)
+        rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", "exact")
+        if group.leader == old.member_id:
+            group.leader = member_id
+    identify(member, event, str(detail.get("protocol_type", "")))
+    group.instances[event.group_instance_id] = member_id
+    member.seen_joining = True
+    observer.index(group, member)
+    observer.emit_transition(group, handled_at, member_id, "Absent", "Member", "static_replaced", "exact")
+    # This arming still runs on the timeout stored before (Kafka arms first, updates then); later ones on the new.
+    deadline_ms = member.session_ms
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    if deadline_ms >= 0:
+        member.armed_at = handled_at + deadline_ms - member.session_ms
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    observer.emit_member(group, member, handled_at, "exact")
+    polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+    group.steady_at = max(group.steady_at, at)
+    observer.watch(group, member)
