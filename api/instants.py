@@ -22,11 +22,15 @@ _RFC_3339 = re.compile(
 )
 
 
-def to_rfc3339(at_ms: int | None) -> str | None:
-    """UTC with milliseconds and `Z`; None for what is not known and for what no calendar holds."""
+def to_rfc3339(at_ms: float | None) -> str | None:
+    """UTC with milliseconds and `Z`; None for what is not known and for what no calendar holds.
+
+    Stamps of archived events have fractions of a millisecond, which are left out.
+    """
     if at_ms is None or not 0 <= at_ms <= INSTANT_MAX_MS:
         return None
-    return f"{_to_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
+    at_s, ms = divmod(int(at_ms), 1000)
+    return f"{_to_second(at_s)}.{ms:03d}Z"
 
 
 @lru_cache(8_192)
