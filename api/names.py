@@ -68,6 +68,14 @@ async def member_id(
     return _id("member", member, given)
 
 
+async def one_member(
+    member: Annotated[str | None, _GIVEN, Query(description="only about this member, by its id")] = None,
+) -> str | None:
+    """Member that a list of its group is narrowed to; None: all of them."""
+    return None if member is None else _id("member", "~", member)
+
+
 ClusterId = Annotated[str, Depends(cluster_id)]
 GroupId = Annotated[str, Depends(group_id)]
 MemberId = Annotated[str, Depends(member_id)]
+OneMember = Annotated[str | None, Depends(one_member)]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query
 from starlette.responses import Response
 
 from api import archive, lanes, pulse, report_models
 from api.asking import Limit, answer, router_of
 from api.cursor import Place
 from api.desk import DeskOf
-from api.names import ClusterId, GroupId
+from api.names import ClusterId, GroupId, OneMember
 from api.routes.pulse import WIDTH_MAX_MS, WIDTH_MS
 from api.times import TimeRange
 
@@ -32,7 +31,7 @@ async def group_lanes(
     group_id: GroupId,
     times: TimeRange,
     limit: Limit,
-    member: Annotated[str | None, Query(description="only this member, by its id")] = None,
+    member: OneMember,
 ) -> Response:
     """The same as `pulse`, one row per beat, poll and sample, and the state of the group. A wider range than six hours
     is answered for its last six hours; `from_ms` says from when."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import Response
 
 from api import answers, archive, models
 from api.asking import History, answer, router_of
 from api.desk import DeskOf
-from api.names import ClusterId, GroupId
+from api.names import ClusterId, GroupId, OneMember
 
 router = router_of("history")
 
@@ -26,7 +24,7 @@ async def predictions(
     cluster_id: ClusterId,
     group_id: GroupId,
     history: History,
-    member: Annotated[str | None, Query(description="only about this member, by its id")] = None,
+    member: OneMember,
 ) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant it was first said."""
     store = at.store
