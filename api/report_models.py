@@ -259,7 +259,7 @@ class Lanes(Fresh):
 
     from_ms: int
     to_ms: int
-    archived_to_ms: int | None = Field(description="up to here each request is among the beats, as in `pulse`")
+    archived_to_ms: int | None
     states: list[GroupState] = Field(description="the first at from_ms")
     lanes: list[Lane]
     beats: list[LaneBeat]

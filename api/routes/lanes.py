@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Query
 from starlette.responses import Response
 
 from api import archive, lanes, pulse, report_models
 from api.asking import Limit, answer, router_of
 from api.cursor import Place
 from api.desk import DeskOf
-from api.names import ClusterId, GroupId, OneMember
+from api.names import AN_ID, ClusterId, GroupId
 from api.routes.pulse import WIDTH_MAX_MS, WIDTH_MS
 from api.times import TimeRange
 
@@ -31,7 +32,7 @@ async def group_lanes(
     group_id: GroupId,
     times: TimeRange,
     limit: Limit,
-    member: OneMember,
+    member: Annotated[str | None, AN_ID, Query(description="only this member, by its id")] = None,
 ) -> Response:
     """The same as `pulse`, one row per beat, poll and sample, and the state of the group. A wider range than six hours
     is answered for its last six hours; `from_ms` says from when."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
+from fastapi import Query
 from starlette.responses import Response
 
 from api import answers, archive, models
 from api.asking import History, answer, router_of
 from api.desk import DeskOf
-from api.names import ClusterId, GroupId, OneMember
+from api.names import AN_ID, ClusterId, GroupId
 
 router = router_of("history")
 
@@ -24,7 +26,7 @@ async def predictions(
     cluster_id: ClusterId,
     group_id: GroupId,
     history: History,
-    member: OneMember,
+    member: Annotated[str | None, AN_ID, Query(description="only about this member, by its id")] = None,
 ) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant it was first said."""
     store = at.store

@@ -4,9 +4,9 @@
 the time comes from the events and from ticks ("everything up to T has been read"). Reading order: `intake` (each event
 once), `observer` (the loop), `quiet` (the same for many at a time), `group` (what is held), `facts` (memory and mouth),
 `requests` (what an answer means), `expiry` and `deadlines` (what silence means), `rebalance` with
-`phases`, `timeouts` and `refusals` (how one begins and ends), `ledger`, `costs` and `waiting` (how it is told),
-`lives`, `leaves`, `polls`, `application` and `identity` (what a client's behaviour means, and whose it is),
-`records` (what the offsets topic and server.log add), `rows`.
+`phases`, `timeouts` and `refusals` (how one begins and ends), `ledger`, `costs`, `pending` and `waiting` (how it is
+told), `lives`, `faults` (who broke one), `leaves`, `polls`, `application` and `identity` (what a client's behaviour
+means, and whose it is), `records` (what the offsets topic and server.log add), `rows`.
 """
 
 from kardia.observe.observer import Observer

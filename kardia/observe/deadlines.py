@@ -91,6 +91,14 @@ def surely_silent(group: Group, member: Member) -> bool:
     return len(group.members) == 1 or group.steady_at >= member.armed_at + usual_ms
 
 
+def sureness(group: Group, member: Member) -> str:
+    """How sure it is that a session ended at its deadline where silence is all that shows it. After a move sessions run
+    from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
+    unseen, which does not end by its session then."""
+    hidden = bool(member.instance_id) and len(group.members) > 1
+    return "provisional" if hidden or 0 <= member.armed_at <= group.unsure_to else "inferred"
+
+
 def may_be_waiting(group: Group, member: Member, now: float) -> bool:
     """Whether a member may sit in a JoinGroup that is not answered yet, which hides its polls and its heartbeats."""
     if group.state == GroupState.STABLE:

@@ -68,7 +68,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline):
         at, _, why = timeouts.how_ended(group, member)
-        rebalance.end_member(observer, group, member, at, why, "", "inferred")
+        rebalance.end_member(observer, group, member, at, why, "", deadlines.sureness(group, member))
     else:
         member.overdue = True
         phases.watch_overdue(observer, group, member)
@@ -87,11 +87,14 @@ def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) 
 def on_gap(observer: Facts, event: Event, at: float) -> None:
     """A part of the log is lost: who was renewed in it is not known, and nobody expires because of it."""
     to_at = float((event.detail or {}).get("to_ms", event.logged_at_ms))
+    observer.blind_to[observer.broker] = max(to_at, observer.blind_to.get(observer.broker, NEVER))
     for group in observer.groups.values():
         if group.broker != observer.broker:
             continue
         group.whole = False
-        group.gap_at = to_at
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+            observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
+        group.gap_at = max(to_at, group.gap_at)
         if group.rebalance is not None:
             group.rebalance.members_before = -1
         for member in group.members.values():

@@ -13,7 +13,7 @@ from kardia import slowness
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
 from kardia.model.states import COORDINATOR_MOVED, GroupState
-from kardia.observe import deadlines, rows
+from kardia.observe import deadlines, moves, rows
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.settings import ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
@@ -33,6 +33,10 @@ class Facts:
         """(shard, client.id, address) -> members that a FETCH of that client may belong to."""
         self.timers: dict[str, list[Timer]] = {}
         self.silences: dict[str, list[list[float]]] = {}
+        self.unjudged: dict[str, list[list[float]]] = {}
+        """Silences after which nothing has shown yet whether the broker was restarted in them."""
+        self.blind_to: dict[str, float] = {}
+        """Broker -> end of the last gap in its log."""
         self.slow: dict[str, slowness.Windows] = {}
         """By broker: windows in which it was slow."""
         self.coordinator: Coordinator = coordinator_of(settings.kafka_version) or Coordinator.JAVA
@@ -52,14 +56,20 @@ class Facts:
         group = self.groups.get(event.group_id)
         if group is None:
             group = self.groups[event.group_id] = Group(event.group_id, event.shard)
-        if group.broker != self.broker and self.broker and event.error_code not in COORDINATOR_MOVED:
+            group.gap_at = self.blind_to.get(self.broker, NEVER)
+        if event.error_code in COORDINATOR_MOVED:
+            return group
+        if group.broker != self.broker and self.broker:
             self._switch(group, event)
-        elif group.moved_at >= 0 and event.error_code not in COORDINATOR_MOVED and event.handled_at_ms > group.moved_at:
-            self.reload(group, event.handled_at_ms, "inferred")
+        elif group.moved_at >= 0 and event.handled_at_ms > group.moved_at:
+            self.reload(group, event.handled_at_ms, moves.how_sure(event))
+            moves.note_answer(group, event)
+        elif group.loading_since >= 0:
+            moves.note_answer(group, event)
         return group
 
     def _switch(self, group: Group, event: Event) -> None:
-        first = not group.broker
+        first, left = not group.broker, group.broker
         group.broker = self.broker
         for member in group.members.values():
             member.timer_at = NEVER
@@ -67,7 +77,9 @@ class Facts:
             for member in group.members.values():
                 self.watch(group, member)
         else:
-            self.reload(group, event.handled_at_ms, "inferred")
+            moves.give_up_neighbours(self, group, event.handled_at_ms, left)
+            self.reload(group, event.handled_at_ms, moves.how_sure(event))
+            moves.note_answer(group, event)
 
     def reload(self, group: Group, at: float, certainty: str) -> None:
         """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
@@ -89,11 +101,15 @@ class Facts:
     def moved(self, group: Group, at: float) -> None:
         """This broker does not lead the group: nothing about the member follows; what it said last stands."""
         if group.broker == self.broker:
-            group.loaded_at = group.moved_at = max(group.loaded_at, at)
+            moves.give_up_neighbours(self, group, at, group.broker)
+            moves.give_up(self, group, at)
 
     def silent_at(self, broker: str, at: float) -> bool:
-        """Whether nothing at all was logged by the broker around an instant: it may have been down."""
-        return any(begin < at < end for begin, end in self.silences.get(broker, ()))
+        """Whether nothing at all was logged by the broker around an instant: it may have been down, or have come back
+        since, which nothing has shown yet."""
+        if any(begin < at < end for begin, end in self.silences.get(broker, ())):
+            return True
+        return any(begin < at < end + moves.JUDGED_WITHIN_MS for begin, end in self.unjudged.get(broker, ()))
 
     def slow_between(self, broker: str, begin: float, end: float) -> list[float] | None:
         """The slowest that the broker was between two instants; see `kardia.slowness`."""

@@ -145,6 +145,8 @@ class Join:
     reason: str
     is_new: bool
     replaces: str = ""
+    replaces_surely: bool = True
+    """Whether who is replaced was a member then; its session may have run out where that is not known."""
 
 
 @dataclass(slots=True)
@@ -227,7 +229,7 @@ class Group:
     pending_over: list[list[Any]] = field(default_factory=list)
     """Ids that were never used and are pending no more: [member id, client id, handed out at, ended at]."""
     gap_at: float = NEVER
-    """End of the last gap of the log: an id handed out before it may have been used in it."""
+    """End of the last gap of the log: a renewal before it need not be the last, an id handed out may have been used."""
     handed_out_at: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     held: dict[str, int] = field(default_factory=dict)
@@ -262,10 +264,19 @@ class Group:
     """That record, as evidence."""
     deserted_at: float = NEVER
     """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
+    loading_since: float = NEVER
+    """First answer after a move that a coordinator gives while it still loads, too: a heartbeat answered 0."""
+    unproven_at: float = NEVER
+    """The last of them. What seems renewed up to then need not have been."""
     asked_ms: int = -1
     """Highest rebalance timeout of ids handed out since the last join phase ended."""
     left_pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
+
+    @property
+    def unsure_to(self) -> float:
+        """A session that seems to run since then or before runs from a load, whose instant is known within bounds."""
+        return max(self.loaded_at, self.unproven_at)
 
 
 T = TypeVar("T", Member, Ended, Join, Cause, Rebalance, Group)

@@ -166,11 +166,18 @@ class Intake(Facts):
             self._on_tick(event, stream, source)
         elif event.kind == _GAP:
             stream.gaps += 1
-            source.queue.append((float((event.detail or {}).get("from_ms", event.logged_at_ms)), event))
+            self._queue_gap(event, source)
         elif event.kind == _REJECTED and event.end > source.end:
             source.end = event.end
             stream.rejected += 1
             self._on_rejected(event)
+
+    def _queue_gap(self, event: Event, source: Source) -> None:
+        """A gap counts from its begin, and once more at its end, for whoever was heard inside it."""
+        detail = event.detail or {}
+        to_at = float(detail.get("to_ms", event.logged_at_ms))
+        from_at = min(float(detail.get("from_ms", event.logged_at_ms)), to_at)
+        source.queue += [(from_at, event), (to_at, event)]
 
     def _seen_in_step(self, event: Event) -> bool:
         """Whether an event that comes behind its place is a repeat, or only out of order (a FETCH is routed later than
@@ -201,7 +208,7 @@ class Intake(Facts):
             if follows and stream.since_tick < int(sent):
                 stream.gaps += 1
                 lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
-                source.queue.append((stream.complete_to, event._replace(kind=_GAP, detail=lost)))
+                self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
             stream.since_tick = max(0, stream.since_tick - int(sent))
         if not repeated:
             source.tick_end = event.end
@@ -223,6 +230,7 @@ class Intake(Facts):
             found.insert(0, [alive_to, first_at])
         if found:
             self.silences.setdefault(broker, []).extend(found)
+            self.unjudged.setdefault(broker, []).extend(found)
 
     def _note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
         """Remember when the broker was slow."""
@@ -232,9 +240,10 @@ class Intake(Facts):
 
     def forget_before(self, broker: str, at: float) -> None:
         """Forget silences and slow windows of a broker that no session can reach back to any more."""
-        silences, slow = self.silences.get(broker), self.slow.get(broker)
-        if silences:
-            self.silences[broker] = [pair for pair in silences if pair[1] >= at]
+        slow = self.slow.get(broker)
+        for silences in (self.silences, self.unjudged):
+            if silences.get(broker):
+                silences[broker] = [pair for pair in silences[broker] if pair[1] >= at]
         if slow:
             self.slow[broker] = {begin: window for begin, window in slow.items() if begin >= at}
 

@@ -53,7 +53,9 @@ def _score(facts: Facts, group: Group, member: Member, cause: str, at: float) ->
 
 def confirm(facts: Facts, group: Group, over: Ended) -> None:
     """Later evidence shows that an eviction inferred from silence was one."""
-    if over.certainty == "inferred" and over.cause == "session_expired":
+    began = over.ended_at - over.member.session_ms
+    since_load = 0 <= began <= group.unsure_to  # its session ended; when, is known within bounds only
+    if over.certainty in ("inferred", "provisional") and over.cause == "session_expired" and not since_load:
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)
         facts.emit_transition(
@@ -64,12 +66,12 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
             current.cause.certainty = "exact"
 
 
-def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str) -> None:
+def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: str) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
-    over.ended_at, over.cause, over.certainty = max(at, over.member.joined_at), cause, "exact"
+    over.ended_at, over.cause, over.certainty = max(at, over.member.joined_at), cause, certainty
     faults.judge(facts, group, over)
-    facts.emit_member(group, over.member, over.ended_at, "exact", over)
-    facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, "exact")
+    facts.emit_member(group, over.member, over.ended_at, certainty, over)
+    facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, certainty)
     doubt(group, over.member.member_id)
 
 

@@ -16,7 +16,19 @@ from typing import Any
 from kardia.events import Event, Kind
 from kardia.model.sessions import Coordinator
 from kardia.model.states import GroupState
-from kardia.observe import application, deadlines, expiry, phases, quiet, rebalance, records, requests, rows, timeouts
+from kardia.observe import (
+    application,
+    deadlines,
+    expiry,
+    moves,
+    phases,
+    quiet,
+    rebalance,
+    records,
+    requests,
+    rows,
+    timeouts,
+)
 from kardia.observe.facts import Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
@@ -28,6 +40,9 @@ OFFSETS_BROKER = "offsets-topic"
 """Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
+
+SIGN_MS = 1_000.0
+"""A log without a line for longer than that may be the log of a broker that has died: no deadline in it is sure."""
 
 MOVE_MS = 30_000.0
 """How far the clocks go in one move while stretches are held."""
@@ -153,6 +168,8 @@ class Observer(Intake):
         return group.broker if group is not None else broker
 
     def _handle(self, event: Event, at: float) -> None:
+        if event.connection and self.unjudged.get(self.broker):
+            moves.judge(self, event, at)
         handler = HANDLERS.get(event.kind)
         if handler is None:
             self.not_modelled += 1
@@ -297,6 +314,8 @@ class Observer(Intake):
                 )
                 if ((danger or changed) and clock > member.health_at) or clock - member.health_at >= every:
                     status, certainty, reasons = rows.status_of(group, member, clock)
+                    if certainty in ("exact", "inferred") and clock > self.alive_to(group.broker) + SIGN_MS:
+                        certainty = "provisional"
                     member.health_at = clock
                     known_at = rows.instant(max(clock, group.known_at))
                     polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
@@ -355,6 +374,8 @@ class Observer(Intake):
             },
             "untold": [self.late, self.divergences, self.not_modelled],
             "silences": self.silences,
+            "unjudged": self.unjudged,
+            "blind_to": self.blind_to,
             "slow": {broker: list(windows.values()) for broker, windows in self.slow.items()},
             "queues": queues,
             "now": dict(self._now),
@@ -385,6 +406,8 @@ class Observer(Intake):
         for name, (end, tick_end) in state["sources"].items():
             observer.new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
+        observer.unjudged = {broker: [list(pair) for pair in pairs] for broker, pairs in state["unjudged"].items()}
+        observer.blind_to = {broker: float(at) for broker, at in state["blind_to"].items()}
         for broker, windows in state["slow"].items():
             observer._note_slow(broker, windows)
         observer._now = {broker: float(at) for broker, at in state["now"].items()}

@@ -137,6 +137,9 @@ class _Batch:
         """Find the groups that are not quiet, until no more are found."""
         for _, _, event in self._ready:
             self._look_at(event)
+        for broker, limit in self._limits.items():
+            if any(begin < limit for begin, _ in self._observer.unjudged.get(broker, ())):
+                self._everything = True  # a restart may show
         if self._everything:
             return
         for place, (_, stretch) in enumerate(self._due):
@@ -233,6 +236,8 @@ class _Batch:
         if group.state != GroupState.STABLE or group.protocol != CLASSIC or group.pending:
             return False
         if current is not None and not current.settled:
+            return False
+        if group.moved_at >= 0 or group.loading_since >= 0:
             return False
         limit = self._limits[group.broker] - deadlines.GRACE_MS
         for member in group.members.values():

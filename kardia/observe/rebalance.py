@@ -27,6 +27,8 @@ from kardia.observe.phases import (
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 """Causes of an end by LeaveGroup."""
 
+_SURE = ("exact", "inferred", "provisional", "unknown")
+
 _CAUSE_TO_TRIGGER = {
     "session_expired": "session_expired",
     "left": "member_left",
@@ -104,7 +106,7 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         and other.deadline >= group.steady_at - tolerance
     ]
     unsynced_at = sync_deadline(group)
-    unsynced_due = 0 <= unsynced_at and group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS
+    unsynced_due = unsynced_at >= 0 and group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS
     unsynced_due = unsynced_due and bool(unsynced(group))
     if group.state == GroupState.COMPLETING and (silent or unsynced_due):
         # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
@@ -112,7 +114,8 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         begin(observer, group, None, at, len(group.members))
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
     elif silent and deadlines.surely_silent(group, first := _first(silent)):
-        end_member(observer, group, first, min(first.deadline, at), "session_expired", "", "inferred")
+        how_sure = deadlines.sureness(group, first)
+        end_member(observer, group, first, min(first.deadline, at), "session_expired", "", how_sure)
     elif unsynced_due:
         for one in unsynced(group):
             if one is not member:
@@ -306,17 +309,20 @@ def _how_dropped(observer: Facts, group: Group, current: Rebalance, member: Memb
         return joined_at, "unknown", "unknown"
     deadline = armed + member.session_ms
     if deadline <= joined_at + tolerance:
-        return min(deadline, joined_at), "session_expired", "exact"
+        since_load = armed <= group.unsure_to
+        return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
     begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in begins if at >= 0), default=NEVER)
     longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
-    if began >= 0 and longest > 0 and joined_at - began >= 0.5 * longest:
-        near = abs(joined_at - began - longest) <= 4 * tolerance
-        return joined_at, "rebalance_timeout", "exact" if near else "inferred"
-    if armed <= group.loaded_at and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
+    lasted = joined_at - began if began >= 0 and longest > 0 else NEVER
+    if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
+        return joined_at, "rebalance_timeout", "exact"
+    if lasted >= 0.5 * longest > 0 and armed > group.unsure_to:
+        return joined_at, "rebalance_timeout", "inferred"
+    if armed <= group.unsure_to and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
         # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
         # joined at this instant, so the phase ended because this member's session did.
-        return joined_at, "session_expired", "inferred"
+        return joined_at, "session_expired", "provisional"
     return joined_at, "unknown", "unknown"
 
 
@@ -326,8 +332,8 @@ def _choose_cause(
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     candidates = [] if current.cause is None else [current.cause]
     candidates += [
-        Cause(at, "session_expired", member.member_id, member.client_id, member.instance_id, "", "exact")
-        for member, at, how, _ in dropped
+        Cause(at, "session_expired", member.member_id, member.client_id, member.instance_id, "", certainty)
+        for member, at, how, certainty in dropped
         if how == "session_expired"
     ]
     candidates += [_cause_of_join(group, current, join) for join in (*current.joins, *current.refused)]
@@ -365,8 +371,9 @@ def _cause_by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: f
     chosen = min(candidates, key=lambda item: item.at)
     if 0 <= told_at < chosen.at - tolerance_ms:
         return Cause(told_at, "unknown", certainty="unknown")
+    told_before = 0 <= told_at < chosen.at - STAMP_MS
     near = [one for one in candidates if one.trigger != chosen.trigger and one.at - chosen.at <= STAMP_MS]
-    if near and chosen.certainty in ("exact", "inferred"):
+    if (near or told_before) and chosen.certainty in ("exact", "inferred"):
         chosen.certainty = "provisional"  # which of them came first is lost in the stamps
     return chosen
 
@@ -382,7 +389,7 @@ def _cause_of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     else:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
-    certainty = "exact" if current.members_before >= 0 else "provisional"
+    certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
     return Cause(join.handled_at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty)
 
 
@@ -452,7 +459,13 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     group.generation = current.generation_after
     group.leader = ""
     group.instances.clear()
-    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", "exact")
+    how_sure = current.cause.certainty if current.cause is not None else "unknown"
+    last = [over for over in group.ended.values() if over.ended_at >= current.joined_at - STAMP_MS]
+    if any(over.certainty == "exact" for over in last):
+        how_sure = "exact"
+    elif last:
+        how_sure = max((over.certainty for over in last), key=_SURE.index)
+    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure)
     emit(observer, group, current)
 
 
@@ -468,7 +481,8 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
         return
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
-        end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
+        how_sure = "provisional" if member.armed_at <= group.unsure_to else "exact"
+        end_member(observer, group, member, min(deadline, at), "session_expired", "", how_sure)
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
         ended_at = min(sync_deadline(group), at)
         for one in unsynced(group):

@@ -95,7 +95,8 @@ def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
             if gap < 0.7 * member.session_ms:
                 member.habit_ms = max(member.habit_ms * 0.97, gap)
         member.armed_at = at
-        member.unknown_since = NEVER
+        if at > group.gap_at:
+            member.unknown_since = NEVER
         member.overdue = False
         if member.session_prediction_at >= 0:
             observer.close_prediction(group, member, "session", "averted", at)
@@ -151,7 +152,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
             member = group.members.get(event.member_id)
             if member is not None:
                 polls.on_commit(observer, group, member, event)
-        elif event.member_id:
+        elif event.member_id or event.error_code in COORDINATOR_MOVED:
             on_refused(observer, group, event, at)
         return
     if not event.member_id:
@@ -180,6 +181,9 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         group.handed_out_at = max(group.handed_out_at, at)
         group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline, "pending", handed_out)
+        return
+    if error in COORDINATOR_MOVED:
+        observer.moved(group, at)
         return
     if error != NONE:
         refusals.on_join(observer, group, event, at)
@@ -220,7 +224,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     """One answer of the burst that ends a join phase."""
     detail = event.detail or {}
     member = group.members.get(member_id)
-    replaces = ""
+    replaces, surely = "", True
     is_new = member is None
     if member is None:
         over = group.ended.get(member_id)
@@ -230,7 +234,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
             is_new = False
         else:
-            replaces = replaced_by(observer, group, event)
+            replaces, surely = replaced_by(observer, group, event)
             member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
             group.members[member_id] = member
     pending.used(group, member_id)
@@ -252,7 +256,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None:
-        rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", "exact")
+        how_sure = "exact" if surely else "provisional"
+        rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", how_sure)
     if member.instance_id:
         group.instances[member.instance_id] = member_id
     open_rebalance.joins.append(
@@ -266,6 +271,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             str(detail.get("reason", "")),
             is_new,
             replaces,
+            surely,
         )
     )
     open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader
@@ -300,25 +306,32 @@ def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
     lives.end(observer, group, member, at, "static_replaced", "", "exact")
 
 
-def replaced_by(observer: Facts, group: Group, event: Event) -> str:
-    """Id of the static member whose instance id a JoinGroup of the burst took over, empty when nobody held it then."""
+def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]:
+    """Id of the static member whose instance id a JoinGroup of the burst took over, empty when nobody held it then; and
+    whether that is sure: it may have been gone where it is not known until when its session ran."""
     instance_id, taken_at = event.group_instance_id, event.handled_at_ms
     if not instance_id or event.member_id:
-        return ""
+        return "", True
     old = group.members.get(group.instances.get(instance_id, ""))
     if old is not None:
         ran_out_at = old.armed_before_join + old.session_ms
-        if old.armed_before_join < 0 or old.session_ms < 0 or ran_out_at > taken_at:
-            return old.member_id
-        return ""  # its session had run out; it is missing from the list, and ended when the join phase is settled
+        if old.armed_before_join < 0 or old.session_ms < 0 or old.unknown_since >= 0:
+            return old.member_id, False
+        if ran_out_at > taken_at:
+            return old.member_id, old.armed_before_join > group.unsure_to
+        return (
+            "",
+            True,
+        )  # its session had run out; it is missing from the list, and ended when the join phase is settled
     for over in reversed(list(group.ended.values())):
         if over.member.instance_id != instance_id:
             continue
         if over.certainty != "exact" and over.ended_at > taken_at - observer.settings.burst_ms:
-            lives.correct(observer, group, over, taken_at, "static_replaced")
-            return over.member.member_id
-        return ""
-    return ""
+            surely = over.certainty != "unknown"
+            lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
+            return over.member.member_id, surely
+        return "", True
+    return "", True
 
 
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
@@ -420,7 +433,10 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         if member is None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
-        rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
+        certainty = verdict.certainty
+        if certainty == "inferred" and group.state != GroupState.STABLE:
+            certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
+        rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", certainty)
 
 
 def _left_unseen(group: Group, member_id: str, event: Event, reason: str) -> None:

@@ -262,8 +262,12 @@ def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
 
 def _certainty(group: Group, member: Member, now: float) -> str:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
-    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.loaded_at:
+    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.unsure_to:
         return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
+    if 0 <= member.deadline < now:
+        return "provisional"  # it has passed, and its broker has shown no sign of life since
+    if 0 <= member.armed_at <= group.gap_at:
+        return "provisional"  # a later renewal may be among the lines that are lost
     if member.armed_at == member.doubtful_at and member.armed_at >= 0:
         return "provisional"
     if member.instance_id:
@@ -279,6 +283,8 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[
         return "unknown", "unknown", [f"the log has a gap since {instant(member.unknown_since)}"]
     if member.session_ms < 0:
         return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
+    if member.armed_at < 0:
+        return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
     if member.overdue:
         return (
             "overdue",

@@ -35,6 +35,16 @@ class Scene:
         self.hosts: dict[str, str] = {}
         """client.id -> address, where it is not everybody's."""
 
+    def at_broker(self, number: int) -> None:
+        """What follows is asked of another broker, and stands in its log."""
+        address = f"10.0.0.{number}:9092"
+        self.source = f"{address}/request/one"
+        self.connection = address + self.connection[self.connection.index("-") :]
+
+    def connects(self, number: int) -> None:
+        """What follows comes by another connection: `number` is the broker's own count of them."""
+        self.connection = f"{self.connection.rsplit('-', 1)[0]}-{number}"
+
     def _event(self, kind: Kind, at: float, **values: Any) -> Event:
         waited_from = values.pop("since", None)
         arrived = START + (at if waited_from is None else waited_from)
@@ -160,8 +170,10 @@ class Scene:
         since: float | None = None,
         connection: str = "",
         throttle_ms: float = 0.0,
+        group: str = "",
     ) -> None:
-        """A heartbeat and its answer; `since`: when it arrived, if the broker kept it waiting."""
+        """A heartbeat and its answer; `since`: when it arrived, if the broker kept it waiting; `group`: another
+        one than the scene's."""
         self._event(
             Kind.HEARTBEAT,
             at,
@@ -169,6 +181,7 @@ class Scene:
             member_id=member,
             error_code=error,
             generation_id=self.generation if generation is None else generation,
+            group_id=group or self.group,
             connection=connection or self.connection,
             detail={"throttle_ms": throttle_ms} if throttle_ms else None,
         )

@@ -1,8 +1,8 @@
-"""`python -m tests.truth.fleet --groups N --version V --seed S [--scenario NAME] [--json]`: one run, its scores as a table.
+"""`python -m tests.truth.fleet --groups N --version V --seed S [--scenario NAME] [--json]`: one run, its scores.
 
-`--total N` plays N groups instead, in many runs of `--groups` with the seeds from `--seed` on, over all releases in
-turn, and `--markdown PAGE` puts the sums between the marks of a page (`many`). Exit status 1 when a goal is missed. The
-same arguments always give the same run.
+`--total N` plays N groups instead, in many runs of `--groups` with the seeds from `--seed` on, over all releases and
+scenarios in turn, and `--markdown PAGE` puts the sums between the marks of a page (`many`). Exit status 1 when a goal
+is missed. The same arguments always give the same run.
 """
 
 from __future__ import annotations
@@ -25,25 +25,22 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=100, help="groups on the broker")
     parser.add_argument("--version", choices=VERSIONS, action="append", help="release of the broker; may be repeated")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--scenario", choices=SCENARIOS, default=PLAIN.name, help="what befalls brokers and evidence")
+    parser.add_argument("--scenario", choices=SCENARIOS, help="what befalls brokers and evidence")
     parser.add_argument("--total", type=int, default=0, help="groups of many runs together")
     parser.add_argument("--processes", type=int, default=2, help="with --total: runs at a time")
     parser.add_argument("--markdown", type=Path, help="with --total: a page with marks to write the sums to")
     parser.add_argument("--json", action="store_true", help="counts, errors and problems as JSON")
     options = parser.parse_args()
+    versions = options.version or VERSIONS
+    scenario = SCENARIOS.get(options.scenario)
     if options.total:
-        versions = options.version or VERSIONS
-        sums = many(
-            versions, options.total, options.groups, options.seed, options.processes, SCENARIOS[options.scenario]
-        )
+        scenarios = [scenario] if scenario is not None else [one for one in SCENARIOS.values() if one.share]
+        sums = many(versions, scenarios, options.total, options.groups, options.seed, options.processes)
         sys.stdout.write(told(sums, problems=True))
         if options.markdown:
             write(sums, options.markdown)
         return 1 if any(missed(report) for report in sums) else 0
-    reports: list[Report] = [
-        judged(version, options.seed, options.groups, SCENARIOS[options.scenario])
-        for version in options.version or VERSIONS
-    ]
+    reports: list[Report] = [judged(version, options.seed, options.groups, scenario or PLAIN) for version in versions]
     if options.json:
         sys.stdout.write(json.dumps([report.as_json() for report in reports], indent=1) + "\n")
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kardia.model.operations import Answer, Commit, Join, Leave, Operation, Sync
@@ -96,7 +97,7 @@ class Broker:
         connections, self._connections = self._connections, []
         for connection in connections:
             connection.alive = False
-            self.world.after(1.0, lambda one=connection: one.lost(one))
+            self.world.after(1.0, partial(connection.lost, connection))
 
     def start(self) -> None:
         """A new process, which counts its connections from 0."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kardia.events import shard_of
 from kardia.model.behaviour import behaviour_of
@@ -95,6 +96,7 @@ class Cluster:
         """The coordinator takes a request."""
         group_id: str = operation.group_id  # type: ignore[union-attr]
         self._asked[operation.number] = asked
+        self.truths[group_id].taken_up(int(self.world.now_ms))
         self.truths[group_id].asked[operation.number] = operation
         self._step(group_id, operation)
 
@@ -155,7 +157,7 @@ class Cluster:
     def move(self, shard_id: int, to: Broker, elected_after_ms: float, load_ms: float) -> None:
         """Another broker becomes the leader of a shard; the old one gives it up before."""
         shard = self.shards[shard_id]
-        if shard.leader is None or shard.loading or not to.up:
+        if shard.leader in (None, to) or shard.loading or not to.up:
             return
         shard.leader = None
         for group_id in self._groups[shard_id]:
@@ -198,7 +200,7 @@ class Cluster:
         for place, shard_id in enumerate(led):
             to = others[place % len(others)] if others else broker
             after_ms = failover_ms if others else down_ms + 50.0
-            self.world.after(after_ms, lambda shard_id=shard_id, to=to: self._elect(shard_id, to, load_ms))
+            self.world.after(after_ms, partial(self._elect, shard_id, to, load_ms))
 
     def close(self) -> None:
         """Let every coordinator come to now: the truth ends here."""

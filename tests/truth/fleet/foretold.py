@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kardia.model.states import GroupState
+from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.truth import Truth
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ NEAR_MS = 12
 
 
 def compare(
-    result: Score, truth: Truth, rows: list[dict[str, Any]], told: list[dict[str, Any]], until_ms: float
+    result: Score,
+    truth: Truth,
+    rows: list[dict[str, Any]],
+    told: list[dict[str, Any]],
+    until_ms: float,
+    damage: Damage,
 ) -> None:
     """Score the session predictions of one group: `rows` as they stand, `told` as they were said."""
     made = {(row["member_id"], row["predicted_at_ms"]): row["certainty"] for row in told if row["outcome"] == "open"}
@@ -42,6 +48,11 @@ def compare(
                 and row["predicted_at_ms"] < life.ended_at_ms
             ]
             if not found and not seen:
+                continue
+            began_ms = life.ended_at_ms - life.session_timeout_ms
+            if not found and (damage.begins_at_ms > 0 or damage.dark(began_ms, life.ended_at_ms)):
+                result.counts[where] -= 1
+                result.count("timeouts in the dark")
                 continue
             if not found:
                 result.problem("not foretold", truth.group_id, life.ended_at_ms, life.member_id)

@@ -92,9 +92,11 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
 
 
 def _rebalance(truth: Truth, row: dict[str, Any]) -> str:
-    true = next((one for one in truth.rebalances if one.generation_before == row["generation_before"]), None)
-    if true is None:
+    found = [one for one in truth.rebalances if one.generation_before == row["generation_before"]]
+    if not found:
         return f"no rebalance of generation {row['generation_before']}"
+    # After a load a generation is left a second time.
+    true = min(found, key=lambda one: abs(one.started_at_ms - row["started_at_ms"]))
     if true.trigger == "sync_timeout" and not true.member_id:
         return ""  # of an id left behind by a replaced static member: nothing can show it
     if abs(true.started_at_ms - row["started_at_ms"]) > NEAR_MS:
@@ -111,7 +113,9 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
     if row["status"] == "ended":
         cause = row["reasons"][0] if row["reasons"] else "unknown"
         return _ended(truth, member_id, at_ms, cause)
-    found = truth.member_at(member_id, at_ms)
+    given_up_at = truth.given_up_at(at_ms)
+    # A deadline is one of the coordinator that was heard last. Whoever has given the group up tells nobody.
+    found = truth.member_at(member_id, at_ms if given_up_at is None else given_up_at - 1)
     if found is None:
         gone = any(abs(life.ended_at_ms - at_ms) <= NEAR_MS for life in _lives(truth, member_id))
         return "" if gone else "has a deadline; it was no member"
@@ -120,6 +124,8 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
         return ""
     if abs(found.session_deadline_at_ms - said) <= DEADLINE_MS:
         return ""
+    if given_up_at is not None:
+        at_ms = given_up_at - 1
     near = [truth.member_at(member_id, at_ms + shift) for shift in (-1, -2, -4, -NEAR_MS, NEAR_MS)]
     if any(one is not None and abs(one.session_deadline_at_ms - said) <= DEADLINE_MS for one in near):
         return ""

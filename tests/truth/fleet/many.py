@@ -1,16 +1,18 @@
 """Many runs: their scores added up per release, as a part of docs/truth.md that comes out the same every time.
 
-A run is a function of (release, seed, groups), so what is added up is one of (releases, total, groups, first seed).
+A run is a function of (release, seed, groups, scenario), so what is added up is one of (releases, total, groups, first
+seed).
 """
 
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.truth.fleet.report import NEVER_WRONG, Report, judged, missed
+from tests.truth.fleet.report import JUDGED_TABLES, NEVER_WRONG, Report, judged, missed
 from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.score import Score
 
@@ -21,20 +23,41 @@ SHOWN = 200
 
 
 def many(
-    versions: Sequence[str], total: int, groups: int, seed: int, processes: int, scenario: Scenario = PLAIN
+    versions: Sequence[str], scenarios: Sequence[Scenario], total: int, groups: int, seed: int, processes: int
 ) -> list[Report]:
-    """One report per release, of so many runs that they hold at least `total` groups together."""
+    """One report per release and scenario, of so many runs that they hold at least `total` groups together.
+
+    A scenario has its share of every twenty runs, and goes over the releases in turn.
+    """
     runs = -(-total // groups)
-    work = [(versions[number % len(versions)], seed + number) for number in range(runs)]
-    sums = {version: Report(version, seed, 0, scenario, Score()) for version in versions}
+    turns = [one for one in scenarios for _ in range(max(one.share, 1))]
+    played: Counter[str] = Counter()
+    work = []
+    for number in range(runs):
+        scenario = turns[number % len(turns)]
+        work.append((versions[played[scenario.name] % len(versions)], seed + number, scenario))
+        played[scenario.name] += 1
+    sums = {
+        (version, scenario.name): Report(version, seed, 0, scenario, Score())
+        for scenario in scenarios
+        for version in versions
+    }
     with ProcessPoolExecutor(processes) as pool:
-        futures = [pool.submit(judged, version, one, groups, scenario) for version, one in work]
+        futures = [pool.submit(judged, version, one, groups, scenario) for version, one, scenario in work]
         for future in futures:
             report = future.result()
-            whole = sums[report.version]
+            whole = sums[report.version, report.scenario.name]
             whole.groups += report.groups
-            whole.score.add(report.score, f"{report.version} seed {report.seed}")
-    return list(sums.values())
+            whole.score.add(report.score, f"{report.version} seed {report.seed} {report.scenario.name}")
+    return [report for report in sums.values() if report.groups]
+
+
+def _joined(reports: Sequence[Report], name: str, scenario: Scenario) -> Report:
+    """Several reports as one column."""
+    whole = Report(name, reports[0].seed, sum(report.groups for report in reports), scenario, Score())
+    for report in reports:
+        whole.score.add(report.score, report.version)
+    return whole
 
 
 def write(reports: Sequence[Report], path: Path) -> None:
@@ -45,36 +68,81 @@ def write(reports: Sequence[Report], path: Path) -> None:
 
 
 def told(reports: Sequence[Report], *, problems: bool = False) -> str:
-    """The table: nothing in it depends on the machine or the day."""
-    rows: list[tuple[str, list[str]]] = [
-        ("groups", [f"{report.groups:,}" for report in reports]),
-        ("lines of the log", [f"{report.score.counts['lines']:,}" for report in reports]),
-    ]
-    shares = (
-        ("evictions found with their cause", "evictions: found", "evictions"),
-        ("... found, cause said to be unknown", "evictions: cause unknown", "evictions"),
-        ("other ends found", "other ends: found", "other ends"),
-        ("rebalances, trigger right", "rebalances: trigger right", "rebalances"),
-        ("... trigger said to be unknown", "rebalances: trigger unknown", "rebalances"),
-        ("stragglers right", "stragglers: right", "stragglers"),
-        ("states right, at instants all through", "states: right", "states"),
-        ("session timeouts foretold", "timeouts: foretold", "timeouts"),
-        ("... silent inside a rebalance", "timeouts inside a rebalance: foretold", "timeouts inside a rebalance"),
-        ("predictions right at half the timeout", "predictions at half: right", "predictions at half"),
-        ("predictions taken back before half", "predictions taken back before half", "predictions"),
-    )
-    for name, part, whole in shares:
-        rows.append((name, [f"{r.score.counts[part]:,} of {r.score.counts[whole]:,}" for r in reports]))
-    rows.append(("median lead, of the timeout", [_median(report) for report in reports]))
-    rows.append(("99 % of the instants of evictions within", [_within(report) for report in reports]))
-    rows += [(f"untrue rows said {one}", [_untrue(report, one) for report in reports]) for one in ("exact", "inferred")]
-    rows += [(name, [f"{r.score.counts[f'problem: {name}']}" for r in reports]) for name in NEVER_WRONG]
-    rows.append(("goals missed", ["; ".join(missed(report)) or "none" for report in reports]))
-    lines = ["| | " + " | ".join(f"Kafka {r.version}" for r in reports) + " |", "|---|" + "---|" * len(reports)]
-    lines += [f"| {name} | " + " | ".join(values) + " |" for name, values in rows]
+    """The tables: by release where nothing befalls brokers and evidence, then by scenario, all releases together.
+    Nothing in them depends on the machine or the day."""
+    by_version: dict[str, list[Report]] = {}
+    by_scenario: dict[str, list[Report]] = {}
+    for report in reports:
+        by_scenario.setdefault(report.scenario.name, []).append(report)
+        if report.scenario.plain:
+            by_version.setdefault(report.version, []).append(report)
+    parts = []
+    if by_version:
+        columns = [_joined(some, f"Kafka {version}", PLAIN) for version, some in by_version.items()]
+        parts.append("Evidence complete, brokers well, without and with `__consumer_offsets`:\n\n" + _table(columns))
+    columns = [_joined(some, name, some[0].scenario) for name, some in by_scenario.items()]
+    parts.append("By what befalls the brokers and the evidence, all releases together:\n\n" + _table(columns))
+    meanings = [f"- {name}: {some[0].scenario.meaning}." for name, some in by_scenario.items()]
+    parts.append("\n".join(meanings) + "\n")
     if problems:
-        lines += [text for report in reports for text in report.score.problems[:SHOWN]]
+        lines = [text for report in reports for text in report.score.problems[:SHOWN]]
+        parts.append("".join(f"{line}\n" for line in lines))
+    return "\n".join(parts)
+
+
+SHARES = (
+    ("evictions found with their cause", "evictions: found", "evictions"),
+    ("... found, cause said to be unknown", "evictions: cause unknown", "evictions"),
+    ("... not found, member said to be unknown", "evictions: said to be unknown", "evictions"),
+    ("... not found, member said to be overdue", "evictions: said to be overdue", "evictions"),
+    ("other ends found", "other ends: found", "other ends"),
+    ("rebalances, trigger right", "rebalances: trigger right", "rebalances"),
+    ("... trigger said to be unknown", "rebalances: trigger unknown", "rebalances"),
+    ("stragglers right", "stragglers: right", "stragglers"),
+    ("states right, at instants all through", "states: right", "states"),
+    ("... said to be unknown", "states: unknown", "states"),
+    ("session timeouts foretold", "timeouts: foretold", "timeouts"),
+    ("... silent inside a rebalance", "timeouts inside a rebalance: foretold", "timeouts inside a rebalance"),
+    ("predictions right at half the timeout", "predictions at half: right", "predictions at half"),
+    ("predictions taken back before half", "predictions taken back before half", "predictions"),
+)
+"""(row, count, count of the whole)."""
+
+
+def _table(columns: Sequence[Report]) -> str:
+    rows: list[tuple[str, list[str]]] = [
+        ("groups", [f"{one.groups:,}" for one in columns]),
+        ("lines of the logs", [f"{one.score.counts['lines']:,}" for one in columns]),
+    ]
+    for name, part, whole in SHARES:
+        if any(one.score.counts[part] for one in columns) or not name.startswith("..."):
+            rows.append((name, [f"{one.score.counts[part]:,} of {one.score.counts[whole]:,}" for one in columns]))
+    rows.append(("median lead, of the timeout", [_median(one) for one in columns]))
+    rows.append(("99 % of the instants of evictions within", [_within(one) for one in columns]))
+    rows += [(f"rows said {sure}", [_said(one, sure) for one in columns]) for sure in CERTAINTIES]
+    rows += [(f"untrue rows said {sure}", [_untrue(one, sure) for one in columns]) for sure in CERTAINTIES[:2]]
+    rows += [(name, [f"{one.score.counts[f'problem: {name}']}" for one in columns]) for name in NEVER_WRONG]
+    rows.append(("goals missed", ["; ".join(missed(one)) or "none" for one in columns]))
+    lines = ["| | " + " | ".join(one.version for one in columns) + " |", "|---|" + "---|" * len(columns)]
+    lines += [f"| {name} | " + " | ".join(values) + " |" for name, values in rows]
     return "\n".join(lines) + "\n"
+
+
+CERTAINTIES = ("exact", "inferred", "provisional", "unknown")
+"""Of rows, the surest first."""
+
+
+def _count(report: Report, kind: str, certainty: str) -> int:
+    return sum(report.score.counts[f"{kind}: {name} {certainty}"] for name in JUDGED_TABLES)
+
+
+def _said(report: Report, certainty: str) -> str:
+    everything = sum(_count(report, "said", one) for one in CERTAINTIES)
+    return f"{_count(report, 'said', certainty) / max(everything, 1):.1%}"
+
+
+def _untrue(report: Report, certainty: str) -> str:
+    return f"{_count(report, 'untrue', certainty):,} of {_count(report, 'said', certainty):,}"
 
 
 def _median(report: Report) -> str:
@@ -83,11 +151,4 @@ def _median(report: Report) -> str:
 
 def _within(report: Report) -> str:
     errors = sorted(abs(error) for error in report.score.errors.get("eviction instant", [0]))
-    return f"{errors[int(0.99 * (len(errors) - 1))]} ms"
-
-
-def _untrue(report: Report, certainty: str) -> str:
-    tables = ("members", "transitions", "rebalances", "health")
-    counts = report.score.counts
-    wrong = sum(counts[f"untrue: {name} {certainty}"] for name in tables)
-    return f"{wrong:,} of {sum(counts[f'said: {name} {certainty}'] for name in tables):,}"
+    return f"{errors[int(0.99 * (len(errors) - 1))]:,} ms"

@@ -14,7 +14,10 @@ from tests.truth.fleet.seen import observe
 
 LEAD = "lead, share of the timeout in %"
 
-PROBLEMS_SHOWN = 400
+PROBLEMS_SHOWN = 20
+
+JUDGED_TABLES = ("members", "transitions", "rebalances", "health")
+"""Tables whose rows are judged one by one."""
 
 NEVER_WRONG = ("invented member", "invented end", "missed end", "missed rebalance", "wrong cause", "not foretold")
 """Problems that no run may have."""
@@ -44,9 +47,8 @@ class Report:
     def untrue(self, certainty: str) -> float:
         """Share of untrue rows among those of a certainty that were judged."""
         counts = self.score.counts
-        tables = ("members", "transitions", "rebalances", "health")
-        said = sum(counts[f"said: {name} {certainty}"] for name in tables)
-        return sum(counts[f"untrue: {name} {certainty}"] for name in tables) / max(said, 1)
+        said = sum(counts[f"said: {name} {certainty}"] for name in JUDGED_TABLES)
+        return sum(counts[f"untrue: {name} {certainty}"] for name in JUDGED_TABLES) / max(said, 1)
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for other programs."""
@@ -69,18 +71,24 @@ def judged(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> 
 def missed(report: Report) -> list[str]:
     """Goals that a run misses, as sentences."""
     counts = report.score.counts
-    found = [f"{counts[f'problem: {name}']} x {name}" for name in NEVER_WRONG if counts[f"problem: {name}"]]
-    goals = (
+    never = NEVER_WRONG if report.scenario.plain else NEVER_WRONG[:2]
+    found = [f"{counts[f'problem: {name}']} x {name}" for name in never if counts[f"problem: {name}"]]
+    scenario = report.scenario
+    honest = (
+        ("exact rows true", 1 - report.untrue("exact"), scenario.exact_goal),
+        ("inferred rows true", 1 - report.untrue("inferred"), scenario.inferred_goal),
+    )
+    goals: tuple[tuple[str, float, float], ...] = (
         ("evictions found", report.share("evictions: found", "evictions"), 0.995),
         ("triggers right", report.share("rebalances: trigger right", "rebalances"), 0.99),
         ("stragglers right", report.share("stragglers: right", "stragglers"), 0.99),
         ("states right", report.share("states: right", "states"), 0.999),
         ("predictions right at half", report.share("predictions at half: right", "predictions at half"), 0.99),
-        ("exact rows true", 1 - report.untrue("exact"), 0.9995),
-        ("inferred rows true", 1 - report.untrue("inferred"), 0.995),
         ("lead of the timeout", statistics.median(report.score.errors.get(LEAD, [100])) / 100, 0.6),
     )
-    found += [f"{name}: {value:.2%}, goal {goal:.2%}" for name, value, goal in goals if value < goal]
+    # Where evidence is lost or sessions run from a load that nobody saw, fewer things are known; what is said is true.
+    judged_by = (*honest, *goals) if scenario.plain else honest
+    found += [f"{name}: {value:.2%}, goal {goal:.2%}" for name, value, goal in judged_by if value < goal]
     return found
 
 

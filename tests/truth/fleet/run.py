@@ -41,7 +41,7 @@ def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN, *, la
     delay_ms = world.random.choice((0, 500, 3_000))
     cluster = Cluster(world, version, names, delay_ms, scenario.brokers, seed)
     for broker in cluster.brokers:
-        broker.log.most_late_ms = 300.0 if scenario.disorder else 12.0
+        broker.log.most_late_ms = 70.0 if scenario.disorder else 12.0
     end_ms = START_MS + lasts_ms
     stories = {name: GroupStory(world, cluster, name, end_ms - 8_000, scenario.reloads) for name in names}
     upheavals.plan(cluster, stories, scenario, seed, end_ms)

@@ -45,6 +45,8 @@ def compare(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: f
         true = view.state if view else "Dead"
         if said == "Unknown" and true in ("Empty", "Dead"):
             continue  # nobody has spoken for it yet
+        if truth.given_up_at(at_ms) is not None:
+            continue  # nobody leads it, or nobody has asked its new coordinator yet
         if damage.dark(at_ms, at_ms):
             result.count("states in the dark")
             continue

@@ -76,7 +76,9 @@ def score(run: Run, seen: Seen) -> Score:
         _rebalances(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
         said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
         honesty.compare(result, truth, of_group, until_ms)
-        foretold.compare(result, truth, stood["predictions"].get(group_id, []), of_group["predictions"], until_ms)
+        foretold.compare(
+            result, truth, stood["predictions"].get(group_id, []), of_group["predictions"], until_ms, seen.damage
+        )
     return result
 
 
@@ -104,6 +106,12 @@ class Evidence:
         at_ms, status = self.doubts.get(life.member_id, (-1, ""))
         blind = self.damage.begins_at_ms > 0 or bool(self.damage.told or self.damage.thin)
         return f"said to be {status}" if blind and status and at_ms >= life.ended_at_ms else ""
+
+    def hides(self, one: TrueRebalance) -> bool:
+        """Whether whoever began a rebalance is said to be unknown at last: the group that it left Empty is, too."""
+        at_ms, status = self.doubts.get(one.member_id, (-1, ""))
+        blind = self.damage.begins_at_ms > 0 or bool(self.damage.told or self.damage.thin)
+        return blind and bool(status) and at_ms >= one.started_at_ms
 
 
 def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
@@ -179,7 +187,7 @@ def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_m
         if one.trigger == "sync_timeout" and not one.member_id:
             continue  # of an id left behind by a replaced static member: nobody is removed, nothing shows it
         if 0 <= one.joined_at_ms <= until_ms:
-            dark = evidence.damage.dark(one.started_at_ms, one.joined_at_ms)
+            dark = evidence.damage.dark(one.started_at_ms, one.joined_at_ms) or evidence.hides(one)
             if not found and (dark or one.joined_at_ms <= evidence.damage.begins_at_ms):
                 result.count("rebalances in the dark")
                 continue

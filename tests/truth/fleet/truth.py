@@ -79,6 +79,9 @@ class Truth:
         self.rebalances: list[TrueRebalance] = []
         self.loads: list[int] = []
         self.pending_expired: list[int] = []
+        self.given_up: list[list[int]] = []
+        """[given up at, taken up at]: from the end of a coordinator to the first answer of the next one, -1 while it
+        lasts. Until then nobody can know that it is another one."""
         self._alive: dict[str, Life] = {}
         self._at: list[int] = []
         self._views: list[View | None] = []
@@ -134,7 +137,21 @@ class Truth:
             current.generation_after = int(one.detail)
         elif kind == "loaded":
             self.loads.append(one.at_ms)
+        elif kind == "unloaded" and (not self.given_up or self.given_up[-1][1] >= 0):
+            self.given_up.append([one.at_ms, -1])
         return actor
+
+    def taken_up(self, at_ms: int) -> None:
+        """The coordinator has answered as one that leads the group."""
+        if self.given_up and self.given_up[-1][1] < 0:
+            self.given_up[-1][1] = at_ms
+
+    def given_up_at(self, at_ms: float) -> int | None:
+        """When the group's coordinator had been given up of which nobody can know at an instant; None else."""
+        for begin, end in self.given_up:
+            if begin <= at_ms and (end < 0 or at_ms <= end):
+                return begin
+        return None
 
     def _moved(self, one: Happening, operation: Operation | None, actor: str) -> None:
         moved, _, why = one.detail.partition(": ")

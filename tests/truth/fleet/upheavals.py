@@ -1,8 +1,9 @@
-"""What happens to the brokers of a run: moves of shards, a death and a return, and an admin who deletes what is over."""
+"""What happens to the brokers of a run: moves of shards, a death and a return, an admin who deletes what is over."""
 
 from __future__ import annotations
 
 import random
+from functools import partial
 
 from kardia.model.operations import DeleteGroups
 from tests.truth.fleet.broker import Asked, Connection
@@ -37,7 +38,7 @@ def _plan_moves(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
     while (at_ms := at_ms + chance.expovariate(len(shards) / 35 / MOVE_EVERY_MS)) < end_ms - 5_000:
         shard, to = chance.choice(shards), chance.choice(cluster.brokers)
         elected_ms, load_ms = chance.uniform(0, 50), chance.choice((5.0, 40.0, 400.0, 2_500.0))
-        cluster.world.at(at_ms, lambda s=shard, t=to, e=elected_ms, m=load_ms: cluster.move(s, t, e, m))
+        cluster.world.at(at_ms, partial(cluster.move, shard, to, elected_ms, load_ms))
 
 
 def _plan_deletion(cluster: Cluster, group_id: str, story: GroupStory, at_ms: float) -> None:

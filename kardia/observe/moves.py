@@ -1,0 +1,97 @@
+"""A coordinator that moves, loads or comes back: what that does to deadlines, and what shows it.
+
+When a coordinator loads a group every session starts anew; when that was is seen only within bounds, by answers before
+and after. A move is one of the whole shard. Signs: NOT_COORDINATOR and its like, an answer from another broker, and
+after a silence of the log connections whose numbers are lower than those before it: a broker counts them from its
+start. Sources: `onGroupLoaded`, `SocketServer` (`nextConnectionIndex`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kardia.events import Event, Kind
+from kardia.model.states import ErrorCode
+from kardia.observe.group import NEVER, Group
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
+
+LOADS_WITHIN_MS = 60_000.0
+"""A coordinator that answers heartbeats for that long has loaded, whatever else it was asked."""
+
+JUDGED_WITHIN_MS = 30_000.0
+"""So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
+
+
+def give_up(facts: Facts, group: Group, at: float) -> None:
+    """The coordinator is another one since some instant before `at`: no session ends earlier than if it began then."""
+    group.loaded_at = group.moved_at = max(group.loaded_at, at)
+    for member in group.members.values():
+        if 0 <= member.armed_at < at:
+            member.armed_at = at
+            member.overdue = False
+            facts.watch(group, member)
+
+
+def give_up_neighbours(facts: Facts, group: Group, at: float, left: str) -> None:
+    """The other groups of a shard move with the first of which that is seen."""
+    if group.moved_at >= 0:
+        return  # said before
+    for other in facts.groups.values():
+        if other.shard == group.shard and other is not group and other.broker == left and other.moved_at < 0:
+            give_up(facts, other, at)
+
+
+def note_answer(group: Group, event: Event) -> None:
+    """An answer of a new coordinator: while it loads it answers heartbeats with 0 and SyncGroups with 27, unseen."""
+    at = event.decided_at_ms
+    if not _says_nothing(event) or 0 <= group.loading_since <= at - LOADS_WITHIN_MS:
+        group.loading_since = NEVER
+        return
+    if group.loading_since < 0:
+        group.loading_since = at
+    group.unproven_at = max(group.unproven_at, at)
+
+
+def how_sure(event: Event) -> str:
+    """How sure it is by an answer of a new coordinator that it has loaded."""
+    return "provisional" if _says_nothing(event) else "inferred"
+
+
+def _says_nothing(event: Event) -> bool:
+    """Whether a coordinator that still loads would answer the same."""
+    if event.kind == Kind.SYNC:
+        return event.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    return event.kind == Kind.HEARTBEAT and event.error_code == ErrorCode.NONE
+
+
+def judge(facts: Facts, event: Event, at: float) -> None:
+    """See whether the first requests after a silence come by connections of a broker that was restarted in it."""
+    pending = facts.unjudged[facts.broker]
+    while pending and at > pending[0][1] + JUDGED_WITHIN_MS:
+        del pending[0]
+    if not pending or at < pending[0][1]:
+        return
+    group = facts.groups.get(event.group_id)
+    member = group.members.get(event.member_id) if group is not None else None
+    if group is None or member is None or group.broker != facts.broker or not member.connection:
+        return
+    before, number = _number(member.connection), _number(event.connection)
+    if before is None or number is None or before[0] != number[0]:
+        return
+    if event.connection != member.connection:
+        if number[1] >= before[1]:
+            return  # a new connection to the same process, or of a counter that has come further since
+        for other in list(facts.groups.values()):
+            if other.broker == facts.broker:
+                give_up(facts, other, pending[0][1] - 1.0)  # the line that ended the silence may be an answer
+    del pending[0]
+
+
+def _number(connection: str) -> tuple[str, int] | None:
+    """(broker and processor, number) of `local-remote-number`; from 4.0 it is `local-remote-processor-number`."""
+    parts = connection.split("-")
+    if len(parts) not in (3, 4) or not parts[-1].isdigit():
+        return None
+    return "-".join((parts[0], *parts[2:-1])), int(parts[-1])
