@@ -22,7 +22,6 @@ LONG_WAITS = ("kip62-rebalance-timeout", "rule-07-nothing-is-written-before-the-
 
 IN_NONE = {
     "kardia-rebalances: Ledger A: broker took": "the broker of these histories was never slow",
-    "kardia-rebalances: Ledger A: caused by": "no rebalance of these histories began because of the one before it",
 }
 """Columns without a value, and why."""
 
