@@ -9,6 +9,7 @@ from dashboards.board import board
 from dashboards.panels import HEADROOM, Says, alarm, bounded, number, steps
 from dashboards.sources import (
     BLUE,
+    CERTAINTY_COLOURS,
     GROUP,
     GROUP_UID,
     ORANGE,
@@ -247,9 +248,9 @@ def _lanes(made: Dashboard) -> Dashboard:
             rows(
                 Says(
                     "Evictions",
-                    "Who lost its membership in this time, when, and why?",
-                    "`session_expired`: nothing was heard; `poll_timeout`: it left, because the application did not "
-                    "poll.",
+                    "Who lost its membership in this time, when, why, and who broke it?",
+                    "client_silent or host_silent: the process or its host; application: it did not poll; broker_slow "
+                    "and coordinator_moved: not the client; unknown: nobody can tell.",
                     "evictions.md",
                 ),
                 f"{OF}/evictions",
@@ -258,9 +259,10 @@ def _lanes(made: Dashboard) -> Dashboard:
                 Column("client", "client_id", link=ROW_TO_MEMBER),
                 Column("static id", "group_instance_id"),
                 Column("cause", "end_cause"),
+                Column("who broke it", "fault"),
+                Column("how sure", "fault_certainty", width=90, colours=CERTAINTY_COLOURS),
                 Column("lived", "lived_ms", "ms", width=100),
                 Column("session timeout", "session_timeout_ms", "ms", width=130),
-                Column("certainty", "certainty", width=90),
                 Column("member", "member_id"),
                 given={"limit": "100", **RANGE},
             )

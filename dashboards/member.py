@@ -237,6 +237,7 @@ def _past(made: Dashboard) -> Dashboard:
                 Column("joined", "joined_at_ms", CLOCK, width=170),
                 Column("ended", "ended_at_ms", CLOCK, width=170),
                 Column("cause", "end_cause"),
+                Column("who broke it", "fault"),
                 Column("its own words", "end_reason"),
                 Column("library", "client_software_name"),
                 Column("version", "client_software_version"),

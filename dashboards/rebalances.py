@@ -94,7 +94,8 @@ def _ledger(made: Dashboard) -> Dashboard:
             Says(
                 "Ledger",
                 "What started each rebalance, whom did it wait for, what did it cost? Newest first.",
-                "`caused by` filled means a cascade: cure the first one. A long `waited` names the member to look at.",
+                "`caused by` filled means a cascade: cure the first one. A long `waited` names the member to look at; "
+                "`broker took` is filled where the broker itself was slow.",
                 "rebalance-storm.md",
             ),
             f"{OF}/rebalances",
@@ -113,6 +114,7 @@ def _ledger(made: Dashboard) -> Dashboard:
             Column("after", "members_after", "none", width=70),
             Column("member time lost", "member_seconds_lost", "s", width=130),
             Column("partition time lost", "partition_seconds_lost", "s", width=140),
+            Column("broker took", "broker_slow_ms", "ms", width=100),
             Column("caused by", "caused_by_started_at_ms", CLOCK, width=170),
             Column("certainty", "certainty", width=90, colours=CERTAINTY_COLOURS),
             Column("member", "trigger_member_id", link=ROW_TO_MEMBER),

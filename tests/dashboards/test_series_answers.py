@@ -39,11 +39,11 @@ class Prometheus:
     """A running Prometheus that scrapes one API twice a second."""
 
     def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=WAIT_S, trust_env=False)
+        self.client = httpx.Client(base_url=url, timeout=WAIT_S, trust_env=False)
 
     def query(self, expr: str) -> list[dict[str, Any]]:
         """Result of an expression at present."""
-        reply = self._client.get("/api/v1/query", params={"query": expr})
+        reply = self.client.get("/api/v1/query", params={"query": expr})
         assert reply.status_code == 200, (expr, reply.text)
         found: list[dict[str, Any]] = reply.json()["data"]["result"]
         return found
@@ -51,7 +51,7 @@ class Prometheus:
     def is_ready(self) -> bool:
         """Whether it takes queries."""
         try:
-            return self._client.get("/-/ready").status_code == 200
+            return self.client.get("/-/ready").status_code == 200
         except httpx.ConnectError:
             return False
 
@@ -86,8 +86,9 @@ def prometheus(api: Api, root: Path) -> Iterator[Prometheus]:
         try:
             until(lambda: address(log) or running.poll() is not None, "Prometheus listens")
             found = Prometheus(f"http://{address(log)}")
-            until(found.is_ready, "Prometheus is ready")
-            yield found
+            with found.client:
+                until(found.is_ready, "Prometheus is ready")
+                yield found
         finally:
             running.terminate()
 
