@@ -1,7 +1,6 @@
 """Instants as people and programs write them: epoch milliseconds and RFC 3339, both ways, in integers.
 
-Reads no clock. A float never carries an instant here: a double loses milliseconds only after the year 287396, but
-`datetime.fromtimestamp` rounds already today.
+Reads no clock, and calculates with no float: `datetime.fromtimestamp` rounds.
 """
 
 from __future__ import annotations
@@ -22,11 +21,13 @@ _RFC_3339 = re.compile(
 )
 
 
-def to_rfc3339(at_ms: int | None) -> str | None:
-    """UTC with milliseconds and `Z`; None for what is not known and for what no calendar holds."""
+def to_rfc3339(at_ms: float | None) -> str | None:
+    """UTC with milliseconds and `Z`; None for what is not known and for what no calendar holds. Instants of events have
+    fractions of a millisecond, which are left out."""
     if at_ms is None or not 0 <= at_ms <= INSTANT_MAX_MS:
         return None
-    return f"{_to_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
+    second, ms = divmod(int(at_ms), 1000)
+    return f"{_to_second(second)}.{ms:03d}Z"
 
 
 @lru_cache(8_192)

@@ -239,7 +239,7 @@ def _judge(
 
 def _told(console: Console, alarm: Alarm, tables: Tables, begun: Sequence[Begun], config: UpConfig) -> list[str]:
     """Show who was told of what; what is wrong with it. What is on its way is waited for."""
-    dangers = alarm.dangers(tables)
+    dangers = alarm.dangers(tables, _now_ms())
     with contextlib.suppress(ProcessError):  # what never came is a fault like any other
         process.until(lambda: not alarm.missing(dangers), SETTLE_TIMEOUT_S, lambda: "")
     delays = alarm.delays(dangers, begun, config.bootstrap_server, config.topic)

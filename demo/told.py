@@ -1,8 +1,9 @@
 """Which alerts were received for which fault, and whether any is missing. Pure functions over messages and rows.
 
 An alert is received when the receiver behind Alertmanager has it. It belongs to the fault of its group that began last
-before it. What had to be told is read off the tables: a prediction that stood open in them for long enough to be seen,
-and that is worth an alert (`api.deadlines`). The story's script says when a fault began and nothing else.
+before it. What had to be told is read off the tables: a prediction that stood open in them for long enough to be seen
+while they were fresh, and that is worth an alert (`api.deadlines`). The story's script says when a fault began and
+nothing else.
 """
 
 from __future__ import annotations
@@ -10,17 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
+from api.notify.settings import NotifySettings
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message
 from demo.tables import Record
 
 ALERT_OF = {"session": "KafkaGroupSessionTimeoutImminent", "poll": "KafkaGroupPollTimeoutImminent"}
 """Kind of a prediction -> the alert that tells of it."""
 
+STALE_AFTER_MS = int(NotifySettings.model_fields["stale_after_ms"].default)
+"""Where the tables are further behind, the notifier holds back whatever is about a group."""
+
 OPEN_FOR_MS = 2_000
 """The notifier promises to tell within a second after the commit. What was over sooner than twice that, on a machine
 that is busy, need not have been told."""
+
+
+Span = tuple[int, int]
+"""From an instant to an instant."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +60,12 @@ class Danger:
         """Name of the alert that tells of it."""
         return ALERT_OF[self.kind]
 
-    @property
-    def must_be_told(self) -> bool:
-        """Whether it stood long enough."""
-        return self.closed_at_ms is None or self.closed_at_ms - self.committed_at_ms >= OPEN_FOR_MS
+    def must_be_told(self, fresh: Sequence[Span]) -> bool:
+        """Whether it stood long enough while the feed was fresh."""
+        return any(
+            min(to_ms, self.closed_at_ms or to_ms) - max(from_ms, self.committed_at_ms) >= OPEN_FOR_MS
+            for from_ms, to_ms in fresh
+        )
 
 
 @dataclass(frozen=True)
@@ -153,9 +165,27 @@ def fault_of(one: Received, begun: Sequence[Begun]) -> Begun | None:
     return max(before, key=lambda begin: begin.at_ms, default=None)
 
 
-def missing(found: Sequence[Danger], told: Sequence[Received]) -> list[Danger]:
+def fresh_spans(rows: Iterable[Record], committed_at_ms: Mapping[int, int], until_ms: int) -> list[Span]:
+    """When the feed was fresh, by `progress` and the commits of its batches; spans that touch are one."""
+    complete_to_ms: dict[tuple[int, str], int] = {}
+    at_commit: dict[int, int] = {}
+    for row in rows:
+        complete_to_ms[row["lane"], row["source"]] = row["complete_to_ms"]
+        if row["batch_id"] in committed_at_ms:
+            at_commit[committed_at_ms[row["batch_id"]]] = min(complete_to_ms.values())
+    spans: list[Span] = []
+    for from_ms, next_ms in pairwise([*sorted(at_commit), until_ms]):
+        to_ms = min(next_ms, at_commit[from_ms] + STALE_AFTER_MS)
+        if spans and spans[-1][1] == from_ms:
+            spans[-1] = (spans[-1][0], max(from_ms, to_ms))
+        else:
+            spans.append((from_ms, to_ms))
+    return [span for span in spans if span[0] < span[1]]
+
+
+def missing(found: Sequence[Danger], told: Sequence[Received], fresh: Sequence[Span]) -> list[Danger]:
     """What had to be told and was not."""
-    return [danger for danger in found if danger.must_be_told and not any(one.covers(danger) for one in told)]
+    return [danger for danger in found if danger.must_be_told(fresh) and not any(one.covers(danger) for one in told)]
 
 
 def invented(found: Sequence[Danger], told: Sequence[Received]) -> list[Received]:
