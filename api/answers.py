@@ -8,6 +8,7 @@ its outcome is not known yet. It is null while the feed is stale: then silence i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from api import deadlines
@@ -31,6 +32,7 @@ def cluster_href(cluster_id: str) -> str:
     return f"{API}/clusters/{to_segment(cluster_id)}"
 
 
+@lru_cache(16_384)
 def group_href(cluster_id: str, group_id: str) -> str:
     """URL path of a group."""
     return f"{cluster_href(cluster_id)}/groups/{to_segment(group_id)}"
@@ -44,12 +46,19 @@ def member_href(cluster_id: str, group_id: str, member_id: str) -> str:
 def columns(table: str, row: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Columns of a row under their own names, with the readable twin behind every instant."""
     found: dict[str, Any] = {}
-    for name in names if names is not None else TABLES[table].names:
-        value = getattr(row, name)
-        found[name] = value
-        if name.endswith("at_ms"):
-            found[name.removesuffix("_ms")] = to_rfc3339(value)
+    for name, twin in _TWINS[table] if names is None else map(_with_twin, names):
+        value = found[name] = getattr(row, name)
+        if twin is not None:
+            found[twin] = to_rfc3339(value)
     return found
+
+
+def _with_twin(name: str) -> tuple[str, str | None]:
+    """A column and the name of its readable twin, which only instants have."""
+    return name, name.removesuffix("_ms") if name.endswith("at_ms") else None
+
+
+_TWINS = {name: tuple(map(_with_twin, table.names)) for name, table in TABLES.items()}
 
 
 def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
@@ -129,6 +138,11 @@ def health(row: Any) -> dict[str, Any]:
     return {"href": member_href(row.cluster_id, row.group_id, row.member_id), **found}
 
 
+def rebalance_href(row: Any, began_ms: int) -> str:
+    """Where the rebalance of a group that began at an instant is."""
+    return f"{group_href(row.cluster_id, row.group_id)}/rebalances?from={began_ms}&to={began_ms + 1}"
+
+
 def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
     """A rebalance with its cause, phases, and whom it waited for."""
     ended_ms = row.completed_at_ms
@@ -137,9 +151,11 @@ def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
     found = columns("rebalances", row)
     found["stragglers"] = [dict(entry) for entry in row.stragglers or ()]
     began_ms = row.started_at_ms
+    because_ms = row.caused_by_started_at_ms
     return {
-        "href": f"{group_href(row.cluster_id, row.group_id)}/rebalances?from={began_ms}&to={began_ms + 1}",
+        "href": rebalance_href(row, began_ms),
         **found,
+        "caused_by_href": None if because_ms is None else rebalance_href(row, because_ms),
         "running": row.completed_at_ms is None,
         "duration_ms": None if ended_ms is None else max(0, ended_ms - row.started_at_ms),
         "join_ms": None if row.joined_at_ms is None else row.joined_at_ms - row.started_at_ms,

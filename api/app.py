@@ -27,6 +27,7 @@ from api.described import cached
 from api.desk import Desk
 from api.errors import ApiError
 from api.guard import OPEN_PREFIX, Guard, on_error
+from api.looking import catch_up
 from api.metrics import RequestMetrics, TableMetrics
 from api.routes import (
     burrow,
@@ -83,8 +84,9 @@ Ids of groups and members may contain anything. In a path they stand as they are
 name. Every object carries its `href`. Instants are given in epoch milliseconds and in RFC 3339, and taken in both."""
 
 
-def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
-    """The API over the tables of `settings`. `now_ms` is the wall clock, epoch milliseconds."""
+def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable[[], None] = lambda: None) -> FastAPI:
+    """The API over the tables of `settings`. `now_ms` is the wall clock, epoch milliseconds; `shown` is called whenever
+    something new has been shown."""
     tokens = None if settings.token_file is None else Tokens.read(settings.token_file)
     store = Store(settings, now_ms)
     registry = CollectorRegistry(auto_describe=False)
@@ -93,7 +95,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        looking = asyncio.create_task(keep_looking(store, app.state.changes), name="kardia-store")
+        looking = asyncio.create_task(keep_looking(store, app.state.changes, shown), name="kardia-store")
         yield
         looking.cancel()
         with suppress(asyncio.CancelledError):
@@ -126,16 +128,17 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int]) -> FastAPI:
     document = cached(app, settings)
     app.openapi = document  # type: ignore[method-assign]  # as FastAPI's documentation does it
     app.add_middleware(Validators)
-    app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe)
+    app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe, now_ms=now_ms)
     return app
 
 
-async def keep_looking(store: Store, changes: Changes) -> None:
+async def keep_looking(store: Store, changes: Changes, shown: Callable[[], None]) -> None:
     """Look at the tables again and again, `refresh_ms` apart; tell those who follow what batch is shown."""
     while True:
         try:
             if store.is_behind():
-                store.apply(await asyncio.to_thread(store.look))
+                if await catch_up(store):
+                    shown()
                 changes.announce(store.current.batch_id)
         except Exception:
             log.exception("store.look.failed")

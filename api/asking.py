@@ -20,6 +20,7 @@ from api.desk import Desk, DeskOf
 from api.errors import BadCursor, ParameterRefused
 from api.freshness import Freshness
 from api.names import MayAsk
+from api.plans import PlannedRoute
 from api.store import Store
 from api.times import TimeRange
 from api.validators import live_tag
@@ -188,7 +189,13 @@ LIVE = Depends(live_tag)
 
 def router_of(tag: str, prefix: str = API) -> APIRouter:
     """Router of one noun: unknown parameters are refused. `api.described` says which problems each route has."""
-    return APIRouter(prefix=prefix, tags=[tag], dependencies=[Depends(only_known)], responses=DESCRIBED_LATER)
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=PlannedRoute,
+        dependencies=[Depends(only_known)],
+        responses=DESCRIBED_LATER,
+    )
 
 
 def answer(freshness: Freshness, **members: Any) -> Response:

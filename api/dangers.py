@@ -7,8 +7,7 @@ from outside, so none of them is `exact`.
 
 from __future__ import annotations
 
-from heapq import merge
-from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from api import answers
@@ -43,18 +42,34 @@ def deadlines_of(view: GroupView) -> list[Next]:
         for (member_id, kind), row in view.predictions.items()
         if kind == "rebalance" and row.deadline_at_ms is not None and member_id in view.health
     ]
-    found.sort(key=lambda one: one[:4])
+    found.sort()  # no two have the first four members in common
     return found
 
 
 def next_evictions(cluster: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:
     """The deadlines of a cluster that come first."""
-    sorted_ones = (view.remembered("deadlines", deadlines_of) for view in cluster.groups.values())
-    first = islice(merge(*(ones for ones in sorted_ones if ones), key=lambda one: one[:4]), limit)
+    # As many groups as deadlines are wanted hold them all: those whose own first deadline comes first.
+    nearest = cluster.remembered("nearest", _nearest)[:limit]
+    found = sorted(one for _, _, view in nearest for one in view.remembered("deadlines", deadlines_of)[:limit])
     return {
-        "next_evictions": [_eviction(cluster, one, freshness) for one in first],
-        "unknown_members": sum(view.statuses()["unknown"] for view in cluster.groups.values()),
+        "next_evictions": [_eviction(cluster, one, freshness) for one in found[:limit]],
+        "unknown_members": cluster.remembered("unknown", _unknown),
     }
+
+
+def _nearest(cluster: ClusterView) -> list[tuple[int, str, GroupView]]:
+    """Groups by the deadline that comes first."""
+    found = [
+        (first_ms, view.group_id, view)
+        for view in cluster.groups.values()
+        if (first_ms := view.first_deadline_ms()) is not None
+    ]
+    found.sort(key=itemgetter(0, 1))
+    return found
+
+
+def _unknown(cluster: ClusterView) -> int:
+    return sum(view.statuses()["unknown"] for view in cluster.groups.values())
 
 
 def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str, Any]:

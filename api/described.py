@@ -76,7 +76,7 @@ def problems_of(path: str, parameters: set[tuple[str, str]]) -> list[type[ApiErr
     """Problems that a route may answer; `parameters` are (in, name)."""
     found = [*ALWAYS]
     if path not in OPEN:
-        found.append(errors.Unauthenticated)
+        found += [errors.Unauthenticated, errors.TooMany]
     if any(place == "path" for place, _ in parameters):
         found.append(errors.NotFound)
     if ("query", "cursor") in parameters:
@@ -164,7 +164,7 @@ def _add_problem(responses: dict[str, Any], kind: type[ApiError]) -> None:
 def _of_burrow(path: str) -> dict[str, Any]:
     """Burrow's answers say in their own shape what is wrong; what the guard refuses is a problem as everywhere."""
     found: dict[str, Any] = {}
-    for kind in (*ALWAYS, errors.Unauthenticated):
+    for kind in (*ALWAYS, errors.Unauthenticated, errors.TooMany):
         _add_problem(found, kind)
     shapes = {
         name: {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}

@@ -11,6 +11,7 @@
     ├── HostRefused          421  a name this server does not answer to (DNS rebinding)
     ├── ParameterRefused     422  names the parameter, what was expected, and the value, cut and escaped
     ├── RangeTooWide         422  the question would read more rows than allowed
+    ├── TooMany              429  one token has too many requests in work
     ├── InternalError        500  a defect here; the request id leads to the log, nothing else leaves
     ├── Overloaded           503  too many requests or reads at once
     ├── TablesMissing        503  names the tables that are not there yet
@@ -118,6 +119,12 @@ class RangeTooWide(ApiError):
     """The answer would need more rows than one request may read."""
 
     status, code, title = 422, "range_too_wide", "The question reads too many rows"
+
+
+class TooMany(ApiError):
+    """One token has too many requests in work."""
+
+    status, code, title = 429, "too_many_requests", "Too many requests with one token"
 
 
 class InternalError(ApiError):

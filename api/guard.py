@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -26,6 +27,7 @@ from api.errors import (
     MethodRefused,
     NotFound,
     Overloaded,
+    TooMany,
     Unauthenticated,
     UrlTooLong,
     problem,
@@ -66,12 +68,22 @@ Observe = Callable[[str, str, int, float], None]
 class Guard:
     """ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp, settings: ApiSettings, known: tokens.Tokens | None, observe: Observe) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ApiSettings,
+        known: tokens.Tokens | None,
+        observe: Observe,
+        now_ms: Callable[[], int],
+    ) -> None:
         self._app = app
+        self._now_ms = now_ms
         self._settings = settings
         self._tokens = known
         self._observe = observe
         self._in_work = 0
+        self._in_work_of: Counter[str] = Counter()
+        """Principal -> its requests in work."""
         hosts = {host.lower() for host in settings.allowed_hosts}
         # Without a token the Host header is all that keeps a foreign page from reading loopback by DNS rebinding.
         if settings.is_loopback:
@@ -106,8 +118,17 @@ class Guard:
             await send(message)
 
         self._in_work += 1
+        principal = ""
         try:
-            asked[MAY_ASK] = self._check(scope)
+            asked[MAY_ASK] = may_ask = self._check(scope)
+            principal = may_ask.principal
+            self._in_work_of[principal] += 1
+            if principal and self._in_work_of[principal] > self._settings.requests_of_token_max:
+                raise TooMany(
+                    f"expected at most {self._settings.requests_of_token_max} requests at once with one token; ask "
+                    "again later.",
+                    headers={"Retry-After": "1"},
+                )
             await self._app(asked, receive, send_with_headers)
         except Exception as error:
             # After the start of an answer the application has already told the caller, and the log (`on_error`).
@@ -115,6 +136,10 @@ class Guard:
                 await problem(as_api_error(error, request_id), request_id)(scope, receive, send_with_headers)
         finally:
             self._in_work -= 1
+            if asked.get(MAY_ASK) is not None:
+                self._in_work_of[principal] -= 1
+                if not self._in_work_of[principal]:
+                    del self._in_work_of[principal]
             if not streamed:  # how long somebody followed says nothing about how quickly anything is answered
                 self._observe(method, route_of(asked), status, perf_counter() - began)
 
@@ -141,7 +166,7 @@ class Guard:
             )
         if self._tokens is None or _is_open(scope["path"]):
             return tokens.EVERYTHING
-        may_ask = self._tokens.accept(headers.get(b"authorization"))
+        may_ask = self._tokens.accept(headers.get(b"authorization"), self._now_ms())
         if may_ask is None:
             raise Unauthenticated(
                 "Authorization: expected `Bearer` and a token of this server; ask its operator for one.",

@@ -1,13 +1,13 @@
 """Instants as people and programs write them: epoch milliseconds and RFC 3339, both ways, in integers.
 
-Reads no clock. A float never carries an instant here: a double loses milliseconds only after the year 287396, but
-`datetime.fromtimestamp` rounds already today.
+Reads no clock, and calculates with no float: `datetime.fromtimestamp` rounds.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -21,11 +21,19 @@ _RFC_3339 = re.compile(
 )
 
 
-def to_rfc3339(at_ms: int | None) -> str | None:
-    """UTC with milliseconds and `Z`; None for what is not known and for what no calendar holds."""
+def to_rfc3339(at_ms: float | None) -> str | None:
+    """UTC with milliseconds and `Z`; None for what is not known and for what no calendar holds. Instants of events have
+    fractions of a millisecond, which are left out."""
     if at_ms is None or not 0 <= at_ms <= INSTANT_MAX_MS:
         return None
-    return (_EPOCH + at_ms * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    second, ms = divmod(int(at_ms), 1000)
+    return f"{_to_second(second)}.{ms:03d}Z"
+
+
+@lru_cache(8_192)
+def _to_second(at_s: int) -> str:
+    """Many instants of an answer lie within the same seconds, and the calendar is most of the work."""
+    return (_EPOCH + timedelta(seconds=at_s)).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def parse_instant(text: str) -> int:

@@ -1,7 +1,10 @@
 """The pulse of a group as flat lists, one row per point: what dashboards and data frames can draw without unfolding.
 
-In: what `api.pulse` read. Out: `lanes`, `beats`, `polls` and `samples`, each in order of time. Computes two things
-that a picture needs and a row does not have: the silence that a beat ended, and what was left of a timeout at a sample.
+In: what `api.pulse` read, and transitions of the group. Out: `states`, `lanes`, `beats`, `polls` and `samples`, each in
+order of time. Computes what a picture needs and a row does not have: the silence that a beat ended, what was left of a
+timeout at a sample, and where knowledge ends: a picture goes on with what it saw last, so a feed that has stalled is
+told by a last row that says `unknown`.
+
 A lane is named as a person would name the member: by its static id, else by its client id; members that share one
 are told apart by the end of their member ids. Decides nothing.
 
@@ -11,13 +14,15 @@ Every row carries the name of its lane and not the member's id, which may be 32 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from api.deadlines import headroom
 
 NAME_CHARS_MAX = 80
 """Longest name; what a legend can show."""
+
+UNKNOWN_STATE = "Unknown"
 
 TAIL_CHARS = 6
 """Enough of a UUID's end to tell the members of one group apart."""
@@ -33,8 +38,19 @@ def named(members: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     return sorted(zip(names, ordered, strict=True), key=lambda pair: pair[0])
 
 
-def flat(members: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Rows of the answer."""
+def states(before: str, transitions: Iterable[Any], from_ms: int, blind_from_ms: int | None) -> list[dict[str, Any]]:
+    """The state at the beginning and every change after it, oldest first. A state that lasted for less than a
+    millisecond has no width and is left out."""
+    found = {from_ms: before}
+    for row in transitions:
+        found[row.at_ms] = row.to_state
+    if blind_from_ms is not None:
+        found[max(blind_from_ms, *found)] = UNKNOWN_STATE
+    return [{"at_ms": at_ms, "state": state} for at_ms, state in found.items()]
+
+
+def flat(members: list[dict[str, Any]], blind_from_ms: int | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Rows of the answer; `blind_from_ms` is where knowledge ends, if it ends inside the picture."""
     lanes = named(members)
     return {
         "lanes": [
@@ -51,7 +67,7 @@ def flat(members: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         ],
         "beats": _ordered(row for lane, one in lanes for row in _beats(lane, one)),
         "polls": _ordered({"lane": lane, **poll} for lane, one in lanes for poll in one["polls"]),
-        "samples": _ordered(row for lane, one in lanes for row in _samples(lane, one)),
+        "samples": _ordered(row for lane, one in lanes for row in _samples(lane, one, blind_from_ms)),
     }
 
 
@@ -84,8 +100,12 @@ def _beats(lane: str, one: dict[str, Any]) -> Iterator[dict[str, Any]]:
         before_ms = beat["at_ms"]
 
 
-def _samples(lane: str, one: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for sample in one["samples"]:
+def _samples(lane: str, one: dict[str, Any], blind_from_ms: int | None) -> Iterator[dict[str, Any]]:
+    samples = one["samples"]
+    if blind_from_ms is not None and samples and samples[-1]["status"] != "ended":
+        at_ms = max(blind_from_ms, samples[-1]["at_ms"])
+        samples = [*samples, {**samples[-1], "at_ms": at_ms, "status": "unknown", "certainty": "unknown"}]
+    for sample in samples:
         known = sample["status"] != "unknown"
         at_ms = sample["at_ms"]
         yield {

@@ -89,6 +89,7 @@ Health = shape("Health", _Href, columns("health"))
 
 class _Rebalance(_Href):
     running: bool
+    caused_by_href: str | None = Field(description="where the rebalance is that this one follows from")
     duration_ms: int | None = Field(description="so far, if it is running")
     join_ms: int | None = Field(description="length of the join phase")
     sync_ms: int | None = Field(description="from the new generation to the leader's assignment")

@@ -15,7 +15,8 @@ from api.tokens import Scope
 _ID = f"its id: as it is if it is plain, ~base64url if not, or ~ with the query parameter; at most {ID_BYTES_MAX} bytes"
 SEGMENT = WithJsonSchema({"type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}|~[A-Za-z0-9_-]*)$"})
 """An id in a path, as answers write it; what is read beyond that is in `api.ids`."""
-_GIVEN = WithJsonSchema({"type": "string", "maxLength": ID_BYTES_MAX})
+AN_ID = WithJsonSchema({"type": "string"})
+"""An id as a query parameter: any text."""
 
 
 def _id(name: str, segment: str, given: str | None) -> str:
@@ -36,7 +37,7 @@ MayAsk = Annotated[Scope, Depends(may_ask)]
 
 async def named_cluster_id(
     cluster: Annotated[str, SEGMENT, Path(description=f"Cluster, {_ID}")],
-    given: Annotated[str | None, _GIVEN, Query(alias="cluster", description="cluster, where the path has ~")] = None,
+    given: Annotated[str | None, AN_ID, Query(alias="cluster", description="cluster, where the path has ~")] = None,
 ) -> str:
     """Cluster of the URL, whoever asks."""
     return _id("cluster", cluster, given)
@@ -54,7 +55,7 @@ async def cluster_id(scope: MayAsk, found: NamedClusterId) -> str:
 
 async def group_id(
     group: Annotated[str, SEGMENT, Path(description=f"Group, {_ID}")],
-    given: Annotated[str | None, _GIVEN, Query(alias="group", description="group, where the path has ~")] = None,
+    given: Annotated[str | None, AN_ID, Query(alias="group", description="group, where the path has ~")] = None,
 ) -> str:
     """Group of the URL."""
     return _id("group", group, given)
@@ -62,7 +63,7 @@ async def group_id(
 
 async def member_id(
     member: Annotated[str, SEGMENT, Path(description=f"Member, {_ID}")],
-    given: Annotated[str | None, _GIVEN, Query(alias="member", description="member, where the path has ~")] = None,
+    given: Annotated[str | None, AN_ID, Query(alias="member", description="member, where the path has ~")] = None,
 ) -> str:
     """Member of the URL."""
     return _id("member", member, given)

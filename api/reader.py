@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import namedtuple
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +20,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from api.columns import values
 from api.errors import TablesMissing, TableUnreadable
 from kardia.tables import BATCH, TABLES
 
@@ -55,7 +57,7 @@ class TableReader:
         self._path = root / name
         self._columns = (*TABLES[name].names, BATCH.name)
         self._hidden = hidden
-        self._row_type = ROW_TYPES[name]
+        self._make = partial(tuple.__new__, ROW_TYPES[name])  # `_make` without a Python frame per row
         self._table: DeltaTable | None = None
         self._mark: tuple[int, int] | None = None
         self._lock = Lock()
@@ -111,10 +113,8 @@ class TableReader:
     def rows(self, piece: pa.Table) -> Iterator[Any]:
         """Rows of a piece as `ROW_TYPES`; a column that is hidden, or that an older table lacks, is None."""
         there = set(piece.column_names)
-        columns = [
-            piece.column(name).to_pylist() if name in there else [None] * piece.num_rows for name in self._columns
-        ]
-        return map(self._row_type._make, zip(*columns, strict=True))
+        columns = [values(piece.column(name)) if name in there else [None] * piece.num_rows for name in self._columns]
+        return map(self._make, zip(*columns, strict=True))
 
     def _mark_of(self, table: DeltaTable) -> tuple[int, int] | None:
         """What tells the newest known log entry from one of another table with the same version number."""

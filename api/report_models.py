@@ -244,12 +244,23 @@ class LaneSample(Answer):
     poll_headroom_ratio: float | None
 
 
+class GroupState(Answer):
+    """What a group was from an instant on."""
+
+    at_ms: int
+    state: str
+
+
 class Lanes(Fresh):
-    """Beats, polls and deadlines of a group's members, one row per point, in order of time."""
+    """State of a group, beats, polls and deadlines of its members, one row per point, in order of time.
+
+    While the feed is stale the last row of each lane, and of the states, is `unknown` from where knowledge ends.
+    """
 
     from_ms: int
     to_ms: int
     archived_to_ms: int | None
+    states: list[GroupState] = Field(description="the first at from_ms")
     lanes: list[Lane]
     beats: list[LaneBeat]
     polls: list[LanePoll]

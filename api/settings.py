@@ -67,6 +67,9 @@ class ApiSettings(BaseSettings):
     )
     reads_waiting_max: int = Field(default=32, ge=0, description="reads that may wait for a place")
     requests_at_once_max: int = Field(default=256, ge=1, description="requests in work; more get 503")
+    requests_of_token_max: int = Field(
+        default=128, ge=1, description="requests in work with one token, those who follow included; more get 429"
+    )
     followers_max: int = Field(
         default=64, ge=0, le=200, description="pages that follow by server-sent events; more ask every second"
     )

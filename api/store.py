@@ -3,8 +3,9 @@
 One pass, in this order: (1) `progress` is brought up to date; its highest batch is the one to trust. (2) The
 other tables in which that batch may have left rows are brought up to date, once a second all of them; as `progress` is
 written last, each of them holds the trusted batch whole. (3) Of those that moved, rows with a batch above the last
-folded and not above the trusted one are read; files whose statistics exclude such batches are not opened. (4) They are
-folded into the current view between two requests.
+folded and not above the trusted one are read; files whose statistics exclude such batches are not opened. (4) Samples
+of members' health, nearly all rows, are folded into copies of their groups, with requests in between. (5) The others
+are folded, and the copies shown, between two requests.
 
 A compaction rewrites old rows into a new file. Their batch ids are old, so step 3 passes them over: nothing is counted
 twice, whatever files come and go. A table that was made anew under the old name starts a new view.
@@ -15,13 +16,13 @@ Never writes a table. The clock is an argument.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
 
-from api.current import ClusterView, Current, GroupView
+from api.current import ClusterView, Current, GroupView, Sampled
 from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable, no_cluster
 from api.freshness import Freshness
 from api.personal import hidden
@@ -49,6 +50,8 @@ class Change(NamedTuple):
     identities: dict[str, str]
     unread: frozenset[str]
     """Tables that may hold rows which are not folded yet."""
+    samples: Mapping[tuple[str, str], list[Any]]
+    """Health rows by (cluster, group) where the batch says nothing else; the others are in `rows`."""
 
 
 class Store:
@@ -122,7 +125,11 @@ class Store:
             # The first fold may be large; it is done here, off the event loop, on a view that nobody sees yet.
             view, shown = Current(self.settings), {}
             view.fold(self._shown(rows), trusted)
-        return Change(shown, trusted, view, troubles, folded, self._identities | identities, unread)
+        samples = self.current.only_sampled(shown)
+        if samples:
+            others = [row for row in shown["health"] if (row.cluster_id, row.group_id) not in samples]
+            shown = {**shown, "health": others}
+        return Change(shown, trusted, view, troubles, folded, self._identities | identities, unread, samples)
 
     def _bring_up(self, name: str, troubles: dict[str, ApiError]) -> bool:
         """Bring a table up to date if it may have moved; whether it has. Scanning costs, looking does not."""
@@ -139,15 +146,19 @@ class Store:
     def _nothing(self, troubles: dict[str, ApiError], moved: set[str]) -> Change:
         """A look that found nothing to show; what it has seen to move is read by the next."""
         unread = self._unread | moved
-        return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities), unread)
+        return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities), unread, {})
 
-    def apply(self, change: Change) -> None:
-        """Step 4. Runs between two requests, so that no answer sees half of a batch."""
+    def fold_aside(self, change: Change) -> Iterator[Sampled]:
+        """Step 4, group by group: requests may be answered in between, from the batch before."""
+        return self.current.fold_aside(change.samples)
+
+    def apply(self, change: Change, sampled: Iterable[Sampled]) -> None:
+        """Step 5, with all that step 4 gave. Runs between two requests, so that no answer sees half of a batch."""
         self.revision += change.view is not None or any(change.rows.values())
         if change.view is not None:
             self.current = change.view
         elif any(change.rows.values()):
-            self.current.fold(change.rows, change.trusted)
+            self.current.fold(change.rows, change.trusted, sampled)
         self._folded = change.folded
         self._identities = change.identities
         self._troubles = change.troubles
@@ -156,7 +167,8 @@ class Store:
 
     def refresh(self) -> None:
         """Look and apply at once, for callers without an event loop."""
-        self.apply(self.look())
+        change = self.look()
+        self.apply(change, list(self.fold_aside(change)))
 
     def _new_rows(self, name: str, above: int, up_to: int | None, progress: Iterable[Any] = ()) -> list[Any]:
         reader = self.readers[name]

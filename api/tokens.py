@@ -1,9 +1,10 @@
 """Bearer tokens: who may ask, and about which clusters. Only digests are kept; comparing takes the same time always.
 
 File format: one token per line, either the token itself (at least 32 characters, no blanks) or `sha256:` and 64 hex
-digits of it; behind it `cluster=NAME` for each cluster that it is for, all clusters if there is none. A name that is
-not plain is written as in a URL, `~` and base64url. Blank lines and lines that begin with `#` are passed over. All
-lines are valid at once, two for rotation.
+digits of it; behind it `cluster=NAME` for each cluster that it is for, all clusters if there is none, and
+`expires=INSTANT` (RFC 3339) from when on it is none. A name that is not plain is written as in a URL, `~` and
+base64url. Blank lines and lines that begin with `#` are passed over; say there whose a token is. All lines are valid at
+once, two for rotation.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from api.ids import from_segment
+from api.instants import parse_instant
 
 TOKEN_CHARS_MIN = 32
 TOKEN_BYTES_MAX = 4_096
@@ -39,12 +41,19 @@ class Scope(NamedTuple):
 EVERYTHING = Scope()
 
 
+class Right(NamedTuple):
+    """What a line of the file gives, and until when (exclusive); None: until the line is taken away."""
+
+    scope: Scope
+    expires_at_ms: int | None = None
+
+
 class Tokens:
     """A set of accepted tokens."""
 
-    def __init__(self, digests: list[bytes], scopes: list[Scope] | None = None) -> None:
+    def __init__(self, digests: list[bytes], rights: list[Right]) -> None:
         self._digests = digests
-        self._scopes = [EVERYTHING] * len(digests) if scopes is None else scopes
+        self._rights = rights
 
     def __repr__(self) -> str:
         return f"Tokens({len(self._digests)} hidden)"
@@ -60,18 +69,18 @@ class Tokens:
                 "per line; check the path and its permissions."
             ) from None
         digests: list[bytes] = []
-        scopes: list[Scope] = []
+        rights: list[Right] = []
         for number, line in enumerate((line.strip() for line in lines), 1):
             if not line or line.startswith("#"):
                 continue
             token, *names = line.split()
-            scope = _scope(names)
-            if scope is None:
+            right = _right(names)
+            if right is None:
                 raise TokenFileError(
                     f"token file: line {number} of {path.name} has something behind its token; expected nothing, or "
-                    "cluster=NAME for each cluster that it is for."
+                    "cluster=NAME for each cluster that it is for, and expires=INSTANT with an RFC 3339 time."
                 )
-            scopes.append(scope)
+            rights.append(right)
             if re.fullmatch(r"sha256:[0-9a-fA-F]{64}", token):
                 digests.append(bytes.fromhex(token.removeprefix("sha256:")))
             elif len(token) >= TOKEN_CHARS_MIN and not token.startswith("sha256:"):
@@ -86,17 +95,21 @@ class Tokens:
                 f"token file: {path.name} has {len(digests)} tokens; expected 1 to {TOKENS_MAX}; "
                 "make one with `openssl rand -hex 32`."
             )
-        return cls(digests, scopes)
+        return cls(digests, rights)
 
-    def accept(self, authorization: bytes | None) -> Scope | None:
-        """What an Authorization header with one of the tokens may ask about; None if it has none of them."""
+    def accept(self, authorization: bytes | None, now_ms: int) -> Scope | None:
+        """What an Authorization header with one of the tokens may ask about; None if it has none that is valid now."""
         scheme, _, token = (authorization or b"").partition(b" ")
         if scheme.lower() != b"bearer" or not 0 < len(token) <= TOKEN_BYTES_MAX:
             return None
         shown = sha256(token.strip()).digest()
         # All are compared, so that the time does not tell which line matched.
         matches = [hmac.compare_digest(shown, digest) for digest in self._digests]
-        found = [scope for scope, matched in zip(self._scopes, matches, strict=True) if matched]
+        found = [
+            right.scope
+            for right, matched in zip(self._rights, matches, strict=True)
+            if matched and (right.expires_at_ms is None or now_ms < right.expires_at_ms)
+        ]
         if not found:
             return None
         principal = shown.hex()
@@ -109,12 +122,15 @@ class Tokens:
         return sha256(b"kardia cursor\0" + b"".join(sorted(self._digests))).digest()
 
 
-def _scope(names: list[str]) -> Scope | None:
-    """Scope of the words behind a token; None if they are none."""
-    if not names:
-        return EVERYTHING
+def _right(words: list[str]) -> Right | None:
+    """What the words behind a token say; None if they say nothing that is known."""
+    ends = [word.removeprefix("expires=") for word in words if word.startswith("expires=")]
+    names = [word for word in words if not word.startswith("expires=")]
     try:
         given = [from_segment(name.removeprefix("cluster=")) for name in names]
+        expires_at_ms = parse_instant(ends[0]) if ends else None
     except ValueError:
         return None
-    return Scope(frozenset(given)) if all(name.startswith("cluster=") for name in names) and all(given) else None
+    if len(ends) > 1 or not all(name.startswith("cluster=") for name in names) or not all(given):
+        return None
+    return Right(Scope(frozenset(given)) if given else EVERYTHING, expires_at_ms)

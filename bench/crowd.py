@@ -59,12 +59,13 @@ def row(table: str, group_id: str, at_ms: int, **given: Any) -> Row:
 class Crowd:
     """Groups and members; the same seed gives the same ones."""
 
-    def __init__(self, groups: int, with_history: int, seed: int = 7) -> None:
-        """Name everybody."""
+    def __init__(self, groups: int, with_history: int, hours: int = 24, seed: int = 7) -> None:
+        """Name everybody; some groups have a history of some hours."""
         self._random = random.Random(seed)
+        self.past_ms = hours * HOUR_MS
         self.groups = [f"group-{number}" for number in range(groups)]
         self.with_history = self.groups[5 : 5 + with_history]
-        """These have a past of a day."""
+        """These have a past."""
         self.members = {
             group: [self._new_id(group) for _ in range(SIZES[number % len(SIZES)])]
             for number, group in enumerate(self.groups)
@@ -118,9 +119,9 @@ class Crowd:
     # --- the past ---------------------------------------------------------------------------------------------------
 
     def hours(self, until_ms: int) -> Iterator[Rows]:
-        """The day before an instant, hour by hour: samples, rebalances and evictions of the groups with history."""
-        began_ms = until_ms - DAY_MS
-        for hour in range(DAY_MS // HOUR_MS):
+        """The time before an instant, hour by hour: samples, rebalances and evictions of the groups with history."""
+        began_ms = until_ms - self.past_ms
+        for hour in range(self.past_ms // HOUR_MS):
             rows: Rows = defaultdict(list)
             from_ms = began_ms + hour * HOUR_MS
             for group in self.with_history:

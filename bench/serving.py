@@ -34,7 +34,7 @@ RATE = 500.0
 PAST_RATE = 10.0
 """Questions about the past per second: people and panels ask those, not probes."""
 
-SECONDS, BASE_SECONDS, PAST_SECONDS, WARM_SECONDS = 40.0, 10.0, 20.0, 5.0
+SECONDS, BASE_SECONDS, PAST_SECONDS, WARM_SECONDS = 30.0, 10.0, 15.0, 5.0
 
 P99_MS, PAST_P99_MS = 25.0, 300.0
 
@@ -70,7 +70,7 @@ def past(laid: Laid, number: int, rng: random.Random) -> Asked:
     """Groups and members as they stood at instants of the day before."""
     found: Asked = []
     for _ in range(number):
-        at_ms = laid.at_ms - rng.randrange(DAY_MS)
+        at_ms = laid.at_ms - rng.randrange(laid.crowd.past_ms)
         path = f"{API}/groups/{rng.choice(laid.crowd.with_history)}"
         found.append(("at", f"{path}{rng.choice(('', '/members'))}?at={at_ms}"))
     return found
@@ -130,11 +130,11 @@ def _ready(process: subprocess.Popen[bytes], log: Path) -> str:
 def api_stage(directory: Path, scale: float) -> list[Result]:
     """Lay the tables, serve them, ask."""
     rng = random.Random(11)
-    crowd = Crowd(max(20, int(GROUPS * scale)), max(1, int(WITH_HISTORY * min(1.0, scale))))
+    longer = min(1.0, scale)
+    crowd = Crowd(max(20, int(GROUPS * scale)), max(1, int(WITH_HISTORY * longer)), max(1, round(24 * longer)))
     laid = lay(directory / "tables", crowd)
     alone, rest = cores()
     before = psutil.Process().cpu_affinity()
-    longer = min(1.0, scale)
 
     def asked(number: float) -> int:
         return max(20, int(number * longer))

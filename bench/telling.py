@@ -153,7 +153,7 @@ async def _until_told(
 
 def notify_stage(directory: Path, scale: float) -> list[Result]:
     """Lay the tables, let them grow, wait for the alerts."""
-    crowd = Crowd(max(100, int(GROUPS * scale)), 1)
+    crowd = Crowd(max(100, int(GROUPS * scale)), 1, hours=1)
     laid = lay(directory / "tables", crowd)
     probes = max(MIN_PROBES, int(PROBES * min(1.0, scale)))
     before = psutil.Process().cpu_affinity()

@@ -1,15 +1,15 @@
-"""`python -m dashboards.generate`: write `json/*.json` and `prometheus/kardia.rules.yml` from the code beside it."""
+"""`python -m dashboards.generate`: write `json/*.json`, `prometheus/kardia.rules.yml` and `README.md` from the code."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import yaml
-from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from dashboards import group, groups, rules
+from dashboards import fleet, group, member, readme, rebalances, rules, truth
 
 HERE = Path(__file__).parent
 HEADER = "# Written by `python -m dashboards.generate` from dashboards/rules.py; change that, not this.\n"
@@ -17,13 +17,17 @@ HEADER = "# Written by `python -m dashboards.generate` from dashboards/rules.py;
 
 def files(runbooks: str = rules.RUNBOOKS, kardia: str = "") -> dict[Path, str]:
     """Path below this folder, and content, of everything that is generated."""
-    dashboards: dict[str, Dashboard] = {groups.UID: groups.build(), group.UID: group.build()}
-    found = {
-        Path("json") / f"{uid}.json": JSONEncoder(sort_keys=True, indent=2).encode(dashboard.build()) + "\n"
-        for uid, dashboard in dashboards.items()
-    }
+    found: dict[Path, str] = {}
+    dashboards = []
+    for build in (fleet.build, group.build, member.build, rebalances.build, truth.build):
+        content = JSONEncoder(sort_keys=True, indent=2).encode(build().build()) + "\n"
+        dashboards.append(json.loads(content))
+        # Panels name runbooks as they lie in the repository; `--runbooks` is where readers of Grafana find them.
+        content = content.replace(f"{rules.RUNBOOKS}/", f"{runbooks}/")
+        found[Path("json") / f"{dashboards[-1]['uid']}.json"] = content
     written = yaml.safe_dump(rules.build(runbooks, kardia), sort_keys=False, width=118, allow_unicode=True)
     found[Path("prometheus") / "kardia.rules.yml"] = HEADER + written
+    found[Path("README.md")] = readme.written(dashboards)
     return found
 
 

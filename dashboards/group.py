@@ -1,161 +1,289 @@
-"""The dashboard of one group: its states, its members, its deadlines, what happened and why."""
+"""The dashboard of one group: its state as a band, its members as swim lanes, their heartbeats and deadlines."""
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import text
-from grafana_foundation_sdk.builders.dashboard import AnnotationQuery, Dashboard, DashboardLink
-from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DashboardLinkType
-from grafana_foundation_sdk.models.text import TextMode
+from grafana_foundation_sdk.builders.dashboard import AnnotationQuery, Dashboard, Row
 
-from dashboards.panels import (
+from dashboards.answers import AT, CLOCK, LANE, Column, courses, lanes, marks, points, rows, states, value
+from dashboards.board import board
+from dashboards.panels import HEADROOM, Says, alarm, bounded, number, steps
+from dashboards.sources import (
+    BLUE,
+    CERTAINTY_COLOURS,
     GROUP,
+    GROUP_UID,
     ORANGE,
-    PAGE_OF_GROUP,
     PURPLE,
-    SOURCE,
-    datasource_variable,
-    lines,
-    number,
-    page_variable,
-    ratio,
-    stacked,
-    states,
-    values_variable,
+    RANGE,
+    ROW_TO_MEMBER,
+    STATE_COLOURS,
+    STATUS_COLOURS,
+    YELLOW,
+    group_variable,
 )
 
-UID = "kardia-group"
+OF = "/clusters/~/groups/~"
 
-MEMBERS = f"""Members with their countdowns, the cause of every rebalance, evictions and the whole state history are on
-[the page of Kardia]({PAGE_OF_GROUP}); the same as JSON is one `href` away. Member ids are no labels: they change with
-every restart, and strangers choose them."""
+
+def evictions() -> AnnotationQuery:
+    """Marks where a membership was taken away."""
+    columns = (Column("time", "ended_at_ms", CLOCK), Column("title", "client_id"), Column("text", "end_cause"))
+    return marks("Evictions", PURPLE, f"{OF}/evictions", "evictions", *columns, given={"limit": "200", **RANGE})
+
+
+def rebalances() -> AnnotationQuery:
+    """Stretches in which the group rebalanced."""
+    columns = (
+        Column("time", "started_at_ms", CLOCK),
+        Column("timeEnd", "completed_at_ms", CLOCK),
+        Column("title", "trigger"),
+        Column("text", "reason"),
+    )
+    return marks("Rebalances", ORANGE, f"{OF}/rebalances", "rebalances", *columns, given={"limit": "200", **RANGE})
 
 
 def build() -> Dashboard:
     """The dashboard."""
+    made = board(
+        GROUP_UID,
+        "Kardia: group",
+        "One consumer group: what it is doing, which member is in danger, when it was evicted or rebalanced and why.",
+        group_variable(),
+        since="15m",
+    )
+    return _settings(_lanes(_answers(made.annotation(evictions()).annotation(rebalances()))))
+
+
+def _answers(made: Dashboard) -> Dashboard:
+    imminent = " + ".join(
+        f"max(kardia_group_{kind}_timeout_imminent_members{{{GROUP}}})" for kind in ("session", "poll", "rebalance")
+    )
     return (
-        Dashboard("Kardia: group")
-        .uid(UID)
-        .description("One consumer group. What each panel answers: dashboards/README.md.")
-        .tags(["kardia", "kafka"])
-        .readonly()
-        .tooltip(DashboardCursorSync.CROSSHAIR)
-        .refresh("5s")
-        .time("now-30m", "now")
-        .with_variable(datasource_variable())
-        .with_variable(values_variable("cluster", "Cluster", "label_values(kardia_groups, cluster)"))
-        .with_variable(
-            values_variable("group", "Group", "label_values(kardia_group_state{cluster=${cluster:doublequote}}, group)")
-        )
-        .with_variable(page_variable())
-        .link(DashboardLink("All groups").type(DashboardLinkType.LINK).url("/d/kardia-groups").keep_time(True))
-        .link(DashboardLink("Page of this group").type(DashboardLinkType.LINK).url(PAGE_OF_GROUP).target_blank(True))
-        .annotation(
-            _marks("Evictions", PURPLE, f"sum by (cause) (increase(kardia_evictions_total{{{GROUP}}}[30s])) > 0")
-        )
-        .annotation(
-            _marks("Rebalances", ORANGE, f"sum by (trigger) (increase(kardia_rebalances_total{{{GROUP}}}[30s])) > 0")
-        )
-        .with_panel(number("Members", "Members that are present.", f"sum(kardia_group_members{{{GROUP}}})"))
-        .with_panel(
-            number(
-                "Session timeout imminent",
-                "Members that will be evicted for silence unless they are heard in time.",
-                f"sum(kardia_group_session_timeout_imminent_members{{{GROUP}}})",
-                alarm_from=1,
+        made.with_panel(
+            value(
+                Says(
+                    "State now",
+                    "Does the group work? Only in Stable does everybody know its partitions.",
+                    "PreparingRebalance waits for members, CompletingRebalance for the leader; Unknown is a gap.",
+                    "rebalance-stuck.md",
+                ),
+                OF,
+                "group",
+                Column("state", "state", colours=STATE_COLOURS),
+                steps((None, BLUE)),
             )
         )
         .with_panel(
             number(
-                "Poll timeout imminent",
-                "Members that will give up their membership unless the application polls in time.",
-                f"sum(kardia_group_poll_timeout_imminent_members{{{GROUP}}})",
-                alarm_from=1,
+                Says(
+                    "Members in danger",
+                    "How many timeouts of members are imminent: session, poll, or rebalance?",
+                    "Look for the lane that is not green, and for its deadline in *Deadlines of members*.",
+                    "session-timeout-imminent.md",
+                ),
+                imminent,
+                alarm(1),
             )
         )
         .with_panel(
             number(
-                "Rebalance timeout imminent",
-                "Members that will be removed unless they rejoin the running rebalance in time.",
-                f"sum(kardia_group_rebalance_timeout_imminent_members{{{GROUP}}})",
-                alarm_from=1,
-            )
-        )
-        .with_panel(
-            number(
-                "Rebalance running for",
-                "Age of the rebalance that is running, 0 if there is none.",
+                Says(
+                    "Rebalance running for",
+                    "For how long has the group been rebalancing? 0 if it is not.",
+                    "Whom it waits for stands on the fleet dashboard and in `kardia why`.",
+                    "rebalance-stuck.md",
+                ),
                 f"max(kardia_group_rebalance_running_seconds{{{GROUP}}})",
-                alarm_from=10,
+                alarm(10),
                 unit="s",
-            )
-        )
-        .with_panel(
-            number("Generation", "Rises by one with every rebalance.", f"max(kardia_group_generation{{{GROUP}}})")
-        )
-        .with_panel(
-            number(
-                "Rebalances in the last hour",
-                "Completed rebalances, whatever the cause.",
-                f"sum(increase(kardia_rebalances_total{{{GROUP}}}[1h]))",
+                decimals=1,
             )
         )
         .with_panel(
             number(
-                "Evictions in the last hour",
-                "Memberships that were taken away.",
-                f"sum(increase(kardia_evictions_total{{{GROUP}}}[1h]))",
-                alarm_from=1,
+                Says(
+                    "Members present",
+                    "How many members are there?",
+                    "No member at all: nobody consumes; the group is Empty.",
+                ),
+                f"sum(max by (state) (kardia_group_members{{{GROUP}}}))",
+                alarm(1, below=True),
             )
         )
         .with_panel(
-            states(
-                "State of the group",
-                "Eager assignors stop work in PreparingRebalance. States shorter than a scrape are on the page only.",
-                f"max by (state) (kardia_group_state{{{GROUP}}})",
+            number(
+                Says(
+                    "Evictions in the last hour",
+                    "How many memberships were taken away?",
+                    "Each is a purple mark in the lanes and a row in *Evictions*.",
+                    "evictions.md",
+                ),
+                f"sum(max by (cause) (increase(kardia_evictions_total{{{GROUP}}}[1h])))",
+                alarm(0.5),
             )
         )
         .with_panel(
-            stacked(
-                lines(
-                    "Members by status",
-                    "Present members. Anything but ok deserves a look.",
-                    (f"sum by (state) (kardia_group_members{{{GROUP}}})", "{{state}}"),
-                )
+            number(
+                Says(
+                    "Rebalances in the last hour",
+                    "How restless is the group? Completed rebalances, whatever the cause.",
+                    "Open the ledger: what started them?",
+                    "rebalance-storm.md",
+                ),
+                f"sum(max by (trigger) (increase(kardia_rebalances_total{{{GROUP}}}[1h])))",
+                alarm(4),
             )
-        )
-        .with_panel(
-            ratio(
-                lines(
-                    "Least headroom",
-                    "Least part of a timeout that was left when a member was last written: session and poll.",
-                    (f"min(kardia_group_session_headroom_min_ratio{{{GROUP}}})", "session"),
-                    (f"min(kardia_group_poll_headroom_min_ratio{{{GROUP}}})", "poll"),
-                )
-            )
-        )
-        .with_panel(
-            stacked(
-                lines(
-                    "What started rebalances",
-                    "Completed rebalances per five minutes, by the event that started them.",
-                    (f"sum by (trigger) (increase(kardia_rebalances_total{{{GROUP}}}[5m])) > 0", "{{trigger}}"),
-                )
-            )
-        )
-        .with_panel(
-            stacked(
-                lines(
-                    "Why members were evicted",
-                    "Evictions per five minutes, by cause.",
-                    (f"sum by (cause) (increase(kardia_evictions_total{{{GROUP}}}[5m])) > 0", "{{cause}}"),
-                )
-            )
-        )
-        .with_panel(
-            text.Panel().title("Members and causes").mode(TextMode.MARKDOWN).content(MEMBERS).height(4).span(24)
         )
     )
 
 
-def _marks(name: str, colour: str, expr: str) -> AnnotationQuery:
-    return AnnotationQuery().name(name).datasource(SOURCE).enable(True).icon_color(colour).expr(expr)
+def _lanes(made: Dashboard) -> Dashboard:
+    path = f"{OF}/lanes"
+    return (
+        made.with_panel(
+            states(
+                Says(
+                    "State of the group",
+                    "When was it not Stable? Every change, to the millisecond. The last six hours at most.",
+                    "Orange or yellow for long: the ledger says whom it waited for. Grey: the log had a gap.",
+                    "rebalance-stuck.md",
+                ),
+                path,
+                given={"limit": "1", **RANGE},
+            )
+        )
+        .with_panel(
+            lanes(
+                Says(
+                    "Members over time",
+                    "How was each member at each instant? One lane per member; purple marks are evictions, orange "
+                    "stretches rebalances. The last six hours at most.",
+                    "Yellow is late, orange imminent, purple overdue; grey is unknown. Open the member from *Deadlines "
+                    "of members*.",
+                    "session-timeout-imminent.md",
+                ),
+                path,
+                height=9,
+                given={"limit": "60", **RANGE},
+            )
+        )
+        .with_panel(
+            bounded(
+                points(
+                    Says(
+                        "Heartbeats",
+                        "How long was the silence that each heartbeat (or commit, join, sync) ended, as a part of the "
+                        "session timeout? A heartbeat every third is healthy.",
+                        "Points that climb towards 100 % are a member that nearly died: pauses, a busy host, a slow "
+                        "network. A lane that stops has no more points.",
+                        "session-timeout-imminent.md",
+                    ),
+                    path,
+                    "beats",
+                    AT,
+                    Column("silence", "gap_ratio", "percentunit"),
+                    LANE,
+                    given={"limit": "60", **RANGE},
+                ),
+                steps((None, "transparent"), (0.5, YELLOW), (1, ORANGE)),
+            )
+        )
+        .with_panel(
+            bounded(
+                courses(
+                    Says(
+                        "What was left of the session timeout",
+                        "How near was each member to its eviction for silence?",
+                        "A line that falls to 0 % is an eviction; no line is no knowledge.",
+                        "session-timeout-imminent.md",
+                    ),
+                    path,
+                    "samples",
+                    Column("left", "session_headroom_ratio", "percentunit"),
+                    given={"limit": "60", **RANGE},
+                ),
+                HEADROOM,
+            )
+        )
+        .with_panel(
+            bounded(
+                courses(
+                    Says(
+                        "What was left of the poll interval",
+                        "How near was each member to giving up because its application did not poll?",
+                        "A line that falls straight is an application that is stuck or slow.",
+                        "poll-timeout-imminent.md",
+                    ),
+                    path,
+                    "samples",
+                    Column("left", "poll_headroom_ratio", "percentunit"),
+                    given={"limit": "60", **RANGE},
+                ),
+                HEADROOM,
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Deadlines of members",
+                    "Who is a member now, and how long has each until its session and its poll interval end?",
+                    "Open the member; `reason` says why it is not ok.",
+                    "session-timeout-imminent.md",
+                ),
+                f"{OF}/members",
+                "members",
+                Column("client", "client_id", link=ROW_TO_MEMBER),
+                Column("static id", "group_instance_id"),
+                Column("status", "status", width=90, colours=STATUS_COLOURS),
+                Column("session ends in", "session.remaining_ms", "ms", width=120),
+                Column("poll ends in", "poll.remaining_ms", "ms", width=110),
+                Column("poll seen by", "poll.evidence", width=110),
+                Column("certainty", "health_certainty", width=90),
+                Column("reason", "reasons.0"),
+                Column("member", "member_id"),
+                given={"limit": "200"},
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Evictions",
+                    "Who lost its membership in this time, when, why, and who broke it?",
+                    "client_silent or host_silent: the process or its host; application: it did not poll; broker_slow "
+                    "and coordinator_moved: not the client; unknown: nobody can tell.",
+                    "evictions.md",
+                ),
+                f"{OF}/evictions",
+                "evictions",
+                Column("at", "ended_at_ms", CLOCK, width=170),
+                Column("client", "client_id", link=ROW_TO_MEMBER),
+                Column("static id", "group_instance_id"),
+                Column("cause", "end_cause"),
+                Column("who broke it", "fault"),
+                Column("how sure", "fault_certainty", width=90, colours=CERTAINTY_COLOURS),
+                Column("lived", "lived_ms", "ms", width=100),
+                Column("session timeout", "session_timeout_ms", "ms", width=130),
+                Column("member", "member_id"),
+                given={"limit": "100", **RANGE},
+            )
+        )
+    )
+
+
+def _settings(made: Dashboard) -> Dashboard:
+    return made.with_row(Row("Settings")).with_panel(
+        rows(
+            Says(
+                "What is odd about the settings",
+                "Which timeouts and assignors in force ask for trouble?",
+                "Do what `advice` says, at the next deployment rather than now.",
+            ),
+            f"{OF}/incident",
+            "lint",
+            Column("severity", "severity", width=90),
+            Column("finding", "text"),
+            Column("advice", "advice"),
+            Column("certainty", "certainty", width=90),
+            given={"limit": "1", **RANGE},
+        )
+    )

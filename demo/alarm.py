@@ -20,7 +20,7 @@ from demo.legs import Reading
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message, Receiver
 from demo.supervisor import Role
 from demo.tables import Tables
-from demo.told import Begun, Danger, Received
+from demo.told import Begun, Danger, Received, Span
 from demo.up_config import NotifySection
 from demo.watching import Programs, Watchers
 
@@ -63,6 +63,7 @@ class Alarm:
         self._metrics_port, prometheus_port, alertmanager_port = free_ports(3)
         self.watchers = Watchers(programs, prometheus_port, alertmanager_port)
         self._shown = 0
+        self._fresh: list[Span] = []
 
     def __enter__(self) -> Alarm:
         self.receiver.__enter__()
@@ -89,13 +90,15 @@ class Alarm:
         fresh, self._shown = messages[self._shown :], len(messages)
         return [sentence for one in fresh if one.path == FROM_ALERTMANAGER for sentence in _sentences(one)]
 
-    def dangers(self, tables: Tables) -> list[Danger]:
-        """What the tables say had to be told of."""
-        return told.dangers(tables.rows("predictions"), legs.commits(tables.directory / "progress"))
+    def dangers(self, tables: Tables, until_ms: int) -> list[Danger]:
+        """What the tables say of timeouts that were near; remembers when they were fresh, up to `until_ms`."""
+        committed = legs.commits(tables.directory / "progress")
+        self._fresh = told.fresh_spans(tables.rows("progress"), committed, until_ms)
+        return told.dangers(tables.rows("predictions"), committed)
 
     def missing(self, found: Sequence[Danger]) -> list[Danger]:
-        """What has not been told yet."""
-        return told.missing(found, told.received(self.receiver.messages))
+        """What had to be told and has not been yet."""
+        return told.missing(found, told.received(self.receiver.messages), self._fresh)
 
     def delays(self, found: Sequence[Danger], begun: Sequence[Begun], bootstrap: str, topic: str) -> list[Delays]:
         """Everything received, with its instants; written to `alerts.json` as well."""
@@ -115,7 +118,7 @@ class Alarm:
         return [
             *(
                 f"{danger.alert} of group {danger.group_id} ({danger.member_id}) was in the tables and was not received"
-                for danger in told.missing(found, received)
+                for danger in told.missing(found, received, self._fresh)
             ),
             *(
                 f"{one.alert} of group {one.group_id} was received, and no such timeout was near"

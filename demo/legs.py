@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from demo.process import ProcessError
 from ingest.errors import BatchError
@@ -27,6 +27,9 @@ from kardia.events import Kind, lane_of, shard_of
 
 READ_TIMEOUT_S = 60.0
 """For one answer of broker or Prometheus, on a machine that is busy."""
+
+PROMETHEUS_POINTS_MAX = 10_000
+"""Prometheus refuses a range of more than 11,000 points; a longer story is asked for in longer steps."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def readings(bootstrap: str, topic: str, from_ms: int) -> dict[int, list[Reading
     )
     try:
         return _readings(consumer, topic, from_ms)
+    except KafkaException as error:
+        raise ProcessError(f"The topic {topic} at {bootstrap} cannot be read: {error.args[0]}.") from None
     finally:
         consumer.close()
 
@@ -102,20 +107,25 @@ def published_at_ms(read: Mapping[int, Sequence[Reading]], group_id: str, eviden
 
 
 def firing_since_ms(prometheus: str, from_ms: int, to_ms: int) -> dict[tuple[str, str], list[int]]:
-    """(alert, group) to the instants, to the second, at which Prometheus itself began to fire it."""
-    answer = httpx.get(
-        f"{prometheus}/api/v1/query_range",
-        params={"query": 'ALERTS{alertstate="firing"}', "start": from_ms / 1000, "end": to_ms / 1000, "step": "1s"},
-        timeout=READ_TIMEOUT_S,
-        trust_env=False,
-    )
-    answer.raise_for_status()
+    """(alert, group) to the instants at which Prometheus itself began to fire it; to the second, in a short story."""
+    step_s = 1 + (to_ms - from_ms) // 1000 // PROMETHEUS_POINTS_MAX
+    span = {"start": str(from_ms / 1000), "end": str(to_ms / 1000), "step": f"{step_s}s"}
+    try:
+        answer = httpx.get(
+            f"{prometheus}/api/v1/query_range",
+            params=span | {"query": 'ALERTS{alertstate="firing"}'},
+            timeout=READ_TIMEOUT_S,
+            trust_env=False,
+        )
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise ProcessError(f"Prometheus at {prometheus} does not tell what it fired: {error}.") from None
     found: dict[tuple[str, str], list[int]] = {}
     for series in answer.json()["data"]["result"]:
         key = (series["metric"]["alertname"], series["metric"].get("group", ""))
         last_s = None
         for at_s, _ in series["values"]:
-            if last_s is None or at_s - last_s > 1.5:
+            if last_s is None or at_s - last_s > 1.5 * step_s:
                 found.setdefault(key, []).append(round(at_s * 1000))
             last_s = at_s
     return found

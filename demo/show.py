@@ -72,7 +72,6 @@ def show(options: Options, console: Console) -> bool:
     """Run the demo; whether everything was reconstructed. ProcessError and JvmError are for the caller to print."""
     programs = watching.programs() if options.with_prometheus else None
     _prepare(options.directory)
-    alarm = Alarm(programs, options.directory / "alarm") if programs is not None else None
     runtime = java.find()
     for name in (jar_set(options.kafka), "spark"):
         jars.ensure(name)
@@ -83,11 +82,9 @@ def show(options: Options, console: Console) -> bool:
         broker.start()
         broker.create_topic(TOPIC, PARTITIONS)
         console.print(f"A Kafka {broker.settings.version} broker listens on {broker.bootstrap}.")
+        alarm = stack.enter_context(Alarm(programs, options.directory / "alarm")) if programs is not None else None
         config = configuration(options, broker, alarm)
-        played = roles(config)
-        if alarm is not None:
-            stack.enter_context(alarm)
-            played += alarm.roles(api_url(config))
+        played = roles(config) + (alarm.roles(api_url(config)) if alarm is not None else [])
         supervisor = stack.enter_context(
             Supervisor(played, lambda told: console.print(told, soft_wrap=True, markup=False))
         )
@@ -242,7 +239,7 @@ def _judge(
 
 def _told(console: Console, alarm: Alarm, tables: Tables, begun: Sequence[Begun], config: UpConfig) -> list[str]:
     """Show who was told of what; what is wrong with it. What is on its way is waited for."""
-    dangers = alarm.dangers(tables)
+    dangers = alarm.dangers(tables, _now_ms())
     with contextlib.suppress(ProcessError):  # what never came is a fault like any other
         process.until(lambda: not alarm.missing(dangers), SETTLE_TIMEOUT_S, lambda: "")
     delays = alarm.delays(dangers, begun, config.bootstrap_server, config.topic)

@@ -1,26 +1,36 @@
 """Which alerts were received for which fault, and whether any is missing. Pure functions over messages and rows.
 
 An alert is received when the receiver behind Alertmanager has it. It belongs to the fault of its group that began last
-before it. What had to be told is read off the tables: a prediction that stood open in them for long enough to be seen,
-and that is worth an alert (`api.deadlines`). The story's script says when a fault began and nothing else.
+before it. What had to be told is read off the tables: a prediction that stood open in them for long enough to be seen
+while they were fresh, and that is worth an alert (`api.deadlines`). The story's script says when a fault began and
+nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
+from api.notify.settings import NotifySettings
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message
 from demo.tables import Record
 
 ALERT_OF = {"session": "KafkaGroupSessionTimeoutImminent", "poll": "KafkaGroupPollTimeoutImminent"}
 """Kind of a prediction -> the alert that tells of it."""
 
+STALE_AFTER_MS = int(NotifySettings.model_fields["stale_after_ms"].default)
+"""Where the tables are further behind, the notifier holds back whatever is about a group."""
+
 OPEN_FOR_MS = 2_000
 """The notifier promises to tell within a second after the commit. What was over sooner than twice that, on a machine
 that is busy, need not have been told."""
+
+
+Span = tuple[int, int]
+"""From an instant to an instant."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +60,12 @@ class Danger:
         """Name of the alert that tells of it."""
         return ALERT_OF[self.kind]
 
-    @property
-    def must_be_told(self) -> bool:
-        """Whether it stood long enough."""
-        return self.closed_at_ms is None or self.closed_at_ms - self.committed_at_ms >= OPEN_FOR_MS
+    def must_be_told(self, fresh: Sequence[Span]) -> bool:
+        """Whether it stood long enough while the feed was fresh."""
+        return any(
+            min(to_ms, self.closed_at_ms or to_ms) - max(from_ms, self.committed_at_ms) >= OPEN_FOR_MS
+            for from_ms, to_ms in fresh
+        )
 
 
 @dataclass(frozen=True)
@@ -80,19 +92,29 @@ class Received:
 
 
 def received(messages: Sequence[Message]) -> list[Received]:
-    """What Alertmanager told, by the instant of arrival; repeats of what is known to fire add nothing."""
+    """What Alertmanager told, by the instant of arrival; repeats of what is known to fire add nothing.
+
+    One that fires again with its old start is the same alert: its two senders disagreed about its end, as they do while
+    the feed is stale (the notifier holds it, Prometheus lets it go).
+    """
     pushed = [message for message in messages if message.path == FROM_NOTIFIER]
-    firing: dict[str, Received] = {}
-    ended: list[Received] = []
+    latest: dict[str, tuple[str, Received]] = {}
+    """Fingerprint -> start of the alert, and what is known of it."""
+    over: list[Received] = []
     for message in messages:
         for alert in message.body["alerts"] if message.path == FROM_ALERTMANAGER else ():
-            known = firing.get(alert["fingerprint"])
-            if alert["status"] == "firing" and known is None:
-                firing[alert["fingerprint"]] = _received(alert, message.at_ms, pushed)
-            elif alert["status"] == "resolved" and known is not None:
-                del firing[alert["fingerprint"]]
-                ended.append(Received(**{**vars(known), "resolved_at_ms": message.at_ms}))
-    return sorted([*ended, *firing.values()], key=lambda one: one.at_ms)
+            start, known = latest.get(alert["fingerprint"], ("", None))
+            if alert["status"] == "resolved":
+                if known is not None:
+                    known = replace(known, resolved_at_ms=message.at_ms)
+            elif known is not None and (known.resolved_at_ms is None or start == alert["startsAt"]):
+                known = replace(known, resolved_at_ms=None)
+            else:
+                over += [known] if known is not None else []
+                known = _received(alert, message.at_ms, pushed)
+            if known is not None:
+                latest[alert["fingerprint"]] = (alert["startsAt"], known)
+    return sorted([*over, *(known for _, known in latest.values())], key=lambda one: one.at_ms)
 
 
 def _received(alert: Mapping[str, Any], at_ms: int, pushed: Iterable[Message]) -> Received:
@@ -131,7 +153,7 @@ def dangers(rows: Iterable[Record], committed_at_ms: Mapping[int, int]) -> list[
         if row["outcome"] != "open":
             danger = opened.pop(key, None)
             if danger is not None:
-                found.append(Danger(**{**vars(danger), "closed_at_ms": at_ms}))
+                found.append(replace(danger, closed_at_ms=at_ms))
         elif key not in opened and (row["kind"] != "session" or row["certainty"] != "provisional"):
             opened[key] = Danger(*key[:3], row["known_at_ms"], at_ms, None)
     return sorted([*found, *opened.values()], key=lambda one: one.committed_at_ms)
@@ -143,9 +165,27 @@ def fault_of(one: Received, begun: Sequence[Begun]) -> Begun | None:
     return max(before, key=lambda begin: begin.at_ms, default=None)
 
 
-def missing(found: Sequence[Danger], told: Sequence[Received]) -> list[Danger]:
+def fresh_spans(rows: Iterable[Record], committed_at_ms: Mapping[int, int], until_ms: int) -> list[Span]:
+    """When the feed was fresh, by `progress` and the commits of its batches; spans that touch are one."""
+    complete_to_ms: dict[tuple[int, str], int] = {}
+    at_commit: dict[int, int] = {}
+    for row in rows:
+        complete_to_ms[row["lane"], row["source"]] = row["complete_to_ms"]
+        if row["batch_id"] in committed_at_ms:
+            at_commit[committed_at_ms[row["batch_id"]]] = min(complete_to_ms.values())
+    spans: list[Span] = []
+    for from_ms, next_ms in pairwise([*sorted(at_commit), until_ms]):
+        to_ms = min(next_ms, at_commit[from_ms] + STALE_AFTER_MS)
+        if spans and spans[-1][1] == from_ms:
+            spans[-1] = (spans[-1][0], max(from_ms, to_ms))
+        else:
+            spans.append((from_ms, to_ms))
+    return [span for span in spans if span[0] < span[1]]
+
+
+def missing(found: Sequence[Danger], told: Sequence[Received], fresh: Sequence[Span]) -> list[Danger]:
     """What had to be told and was not."""
-    return [danger for danger in found if danger.must_be_told and not any(one.covers(danger) for one in told)]
+    return [danger for danger in found if danger.must_be_told(fresh) and not any(one.covers(danger) for one in told)]
 
 
 def invented(found: Sequence[Danger], told: Sequence[Received]) -> list[Received]:

@@ -51,15 +51,16 @@ def tables_page() -> str:
         "`end_cause`: " + ", ".join(f"`{name}`" for name in END_CAUSES) + ". "
         "`trigger`: " + ", ".join(f"`{name}`" for name in TRIGGERS) + ". "
         "`status`: " + ", ".join(f"`{name}`" for name in STATUSES) + ". "
-        "`outcome`: " + ", ".join(f"`{name}`" for name in OUTCOMES) + ". "
-        "`fault`: "
-        + ", ".join(f"`{name}`" for name in FAULTS)
+        "`outcome`: "
+        + ", ".join(f"`{name}`" for name in OUTCOMES)
         + ". "
         + " ".join(
             f"An entry of `{name}`: {', '.join(f'`{part}` {kind}' for part, kind in fields)}."
             for name, fields in STRUCTS.items()
         )
         + "\n",
+        "\n`fault` says who broke a membership that was taken away:\n\n",
+        _grid(("fault", "meaning"), ((f"`{name}`", meaning) for name, meaning in FAULTS.items())),
         "\nAn entry of `fault_signs` is `key=number`:\n\n",
         _grid(("key", "meaning"), ((f"`{key}`", meaning) for key, meaning in FAULT_SIGNS.items())),
     ]

@@ -75,22 +75,18 @@ TRIGGERS = (
     "unknown",
 )
 
-FAULTS = (
-    "client_silent",
-    "host_silent",
-    "heartbeats_stopped",
-    "connection_lost",
-    "application",
-    "broker_slow",
-    "coordinator_moved",
-    "unknown",
-)
-"""Who broke a membership that was taken away. client_silent: no request of the client came any more, of whatever kind;
-host_silent: nor of any other member at its address; heartbeats_stopped: its fetches went on, its heartbeats did not;
-connection_lost: the same, and it came back over another connection; application: it did not poll or rejoin, and its
-heartbeats went on; broker_slow: the broker had the request in time, or kept requests longer than the session leaves
-room for; coordinator_moved: its fetches went on, and it did not find the new coordinator; unknown: nobody can
-tell."""
+FAULTS = {
+    "client_silent": "no request of the client came any more, of whatever kind, or it gave no sign of life in a phase",
+    "host_silent": "nor of any other member at its address, all from the same moment on",
+    "heartbeats_stopped": "its fetches went on, its heartbeats did not",
+    "connection_lost": "the same, and it came back over another connection",
+    "application": "it did not poll or rejoin in time, and its heartbeats went on",
+    "broker_slow": "the broker had a request of it in time, or kept requests, or muted its connection, longer than the "
+    "session leaves room for",
+    "coordinator_moved": "its fetches went on, and it sent the new coordinator nothing",
+    "unknown": "it cannot be told: two explanations are left, or none",
+}
+"""Who broke a membership that was taken away, and what that means."""
 
 FAULT_SIGNS = {
     "heard_at_ms": "last renewal of its session, or the load that began it anew",

@@ -120,7 +120,8 @@ def find(store: Store) -> Found:
         for view in cluster.groups.values():
             if in_gap and view.statuses()["unknown"]:
                 held.add((cluster.cluster_id, view.group_id))
-            findings += _of_group(view, freshness.now_ms)
+            if not _is_calm(view):
+                findings += _of_group(view, freshness.now_ms)
     return Found(tuple(findings), frozenset(held))
 
 
@@ -142,6 +143,11 @@ def _had_gap(cluster: ClusterView, now_ms: int) -> bool:
     """Whether a part of a log was lost a short time ago."""
     gap_at_ms = cluster.reach.last_gap_at_ms
     return gap_at_ms is not None and now_ms - gap_at_ms < RECENT_MS
+
+
+def _is_calm(view: GroupView) -> bool:
+    """Whether nothing can be found about a group: true of nearly all of a large fleet, and said quickly."""
+    return not (view.predictions or view.recent or view.rebalancing_since_ms is not None or deadlines.zombies(view))
 
 
 def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 import httpx
 from prometheus_client import start_http_server
 
+from api.looking import catch_up
 from api.notify.conditions import find
 from api.notify.delivery import Delivery
 from api.notify.lifecycle import Lifecycle
@@ -96,7 +97,7 @@ class Notifier:
     async def _turn(self) -> None:
         try:
             if self._store.is_behind():
-                self._store.apply(await asyncio.to_thread(self._store.look))
+                await catch_up(self._store)
         except Exception:
             log.exception("store.look.failed")
             return

@@ -16,6 +16,7 @@ from api.asking import router_of
 from api.changes import Changes
 from api.desk import DeskOf
 from api.errors import Overloaded
+from api.names import MayAsk
 
 router = router_of("service")
 
@@ -27,7 +28,7 @@ SEND_TIMEOUT_S = 20.0
 
 
 @router.get("/changes", include_in_schema=False)
-async def changes(request: Request, at: DeskOf) -> Response:
+async def changes(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     """Freshness, now and after each batch. Beyond `followers_max` it is refused, and asking every second does too."""
     found: Changes = request.app.state.changes
     if found.is_full:
@@ -36,7 +37,7 @@ async def changes(request: Request, at: DeskOf) -> Response:
         )
 
     def say(_: int) -> str:
-        news: dict[str, Any] = at.store.freshness().as_answer()
+        news: dict[str, Any] = at.store.freshness(among=scope).as_answer()
         return orjson.dumps(news).decode()
 
     stream = EventSourceResponse(found.follow(say), ping=PING_S, send_timeout=SEND_TIMEOUT_S)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api import answers, archive, models
+from api import answers, models, rendered, roster
 from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
-from api.current import GroupView
 from api.cursor import Place
 from api.desk import DeskOf
 from api.errors import ParameterRefused
@@ -27,23 +26,6 @@ SEARCH_CHARS_MAX = 200
 TEXT = WithJsonSchema({"type": "string", "maxLength": SEARCH_CHARS_MAX})
 
 
-NAME_CHARS = 200
-"""Characters of a group id that it is sorted by, and a digest of the whole: an id may be 32 KiB long, a cursor not."""
-
-
-def _name_key(view: GroupView) -> tuple[Any, ...]:
-    return view.group_id[:NAME_CHARS], archive.short(view.group_id)
-
-
-def _worst_key(view: GroupView) -> tuple[Any, ...]:
-    worst = answers.worst(view.statuses())
-    return -answers.BADNESS.get(worst or "ended", 0), *_name_key(view)
-
-
-SORTS = {"name": _name_key, "worst": _worst_key}
-"""`worst`: groups with an overdue member first, then imminent, late, unknown, ok, without members."""
-
-
 @router.get(
     "/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster", dependencies=[LIVE]
 )
@@ -55,7 +37,7 @@ async def groups(
     cursor: CursorText,
     sort: Annotated[
         str,
-        WithJsonSchema({"type": "string", "enum": ["name", "worst"]}),
+        WithJsonSchema({"type": "string", "enum": list(roster.SORTS)}),
         Query(description="name, or worst status first"),
     ] = "name",
     search: Annotated[
@@ -67,8 +49,8 @@ async def groups(
     one that changes places meanwhile may be met again, or not be met."""
     store = at.store
     store.require(*NEEDS)
-    if sort not in SORTS:
-        raise ParameterRefused("sort", " or ".join(SORTS), sort)
+    if sort not in roster.SORTS:
+        raise ParameterRefused("sort", " or ".join(roster.SORTS), sort)
     for name, given in (("search", search), ("state", state)):
         if given is not None and len(given) > SEARCH_CHARS_MAX:
             raise ParameterRefused(name, f"at most {SEARCH_CHARS_MAX} characters", given)
@@ -76,21 +58,10 @@ async def groups(
     freshness = store.freshness(view)
     question = ["groups", cluster_id, sort, search, state]
     after = cursors.read(question, cursor).after if cursor is not None else None
-    wanted = (search or "").casefold()
-    keyed = sorted(
-        ((SORTS[sort](group), group) for group in view.groups.values() if wanted in group.group_id.casefold()),
-        key=lambda pair: pair[0],
-    )
-    rest = [
-        (key, group)
-        for key, group in keyed
-        if (state is None or group.state_name.casefold() == state.casefold()) and (after is None or key > after)
-    ]
-    page = rest[:limit]
-    more = len(rest) > limit
+    page, more = roster.page(roster.SORTS[sort](view), after, limit, search, state)
     return answer(
         freshness,
-        groups=[answers.group(group, freshness) for _, group in page],
+        groups=[rendered.group(group, freshness) for _, group in page],
         next_cursor=cursors.write(question, Place(freshness.batch_id, page[-1][0])) if more else None,
     )
 

@@ -13,7 +13,7 @@ from api import answers, archive, models
 from api.asking import History, answer, router_of
 from api.desk import DeskOf
 from api.errors import ParameterRefused, TablesMissing
-from api.names import ClusterId, GroupId
+from api.names import AN_ID, ClusterId, GroupId
 from api.reader import TableReader
 
 router = router_of("history")
@@ -34,7 +34,7 @@ async def history(
         WithJsonSchema({"type": "string", "enum": list(ENTITIES)}),
         Query(description="changes of the group or of its members alone"),
     ] = None,
-    member: Annotated[str | None, Query(description="only changes of this member, by its id")] = None,
+    member: Annotated[str | None, AN_ID, Query(description="only changes of this member, by its id")] = None,
     events: Annotated[
         str,
         WithJsonSchema({"type": "string", "enum": ["true", "false"]}),

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
 from starlette.responses import Response
 
-from api import lanes, pulse, report_models
+from api import archive, lanes, pulse, report_models
 from api.asking import Limit, answer, router_of
+from api.cursor import Place
 from api.desk import DeskOf
-from api.names import ClusterId, GroupId
+from api.names import AN_ID, ClusterId, GroupId
 from api.routes.pulse import WIDTH_MAX_MS, WIDTH_MS
 from api.times import TimeRange
 
 router = router_of("history")
+
+CHANGES_MAX = 5_000
+"""Changes of state in one picture: a rebalance makes three, and a screen has some 2,000 columns."""
 
 
 @router.get(
@@ -29,26 +32,41 @@ async def group_lanes(
     group_id: GroupId,
     times: TimeRange,
     limit: Limit,
-    member: Annotated[str | None, Query(description="only this member, by its id")] = None,
+    member: Annotated[str | None, AN_ID, Query(description="only this member, by its id")] = None,
 ) -> Response:
-    """The same as `pulse`, one row per beat, poll and sample. A wider range than six hours is answered for its last six
-    hours; `from_ms` says from when."""
+    """The same as `pulse`, one row per beat, poll and sample, and the state of the group. A wider range than six hours
+    is answered for its last six hours; `from_ms` says from when."""
     store = at.store
-    store.require("health")
+    store.require("health", "transitions")
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster)
     newest_ms = (cluster.reach.newest_ms or freshness.now_ms) + 1
-    from_ms, to_ms = times
+    from_ms, asked_to_ms = times
     # Dashboards ask up to their own clock; beyond what was read there is nothing, and six hours of that would be empty.
-    to_ms = max(newest_ms if to_ms is None else min(to_ms, newest_ms), from_ms or 0)
+    to_ms = max(newest_ms if asked_to_ms is None else min(asked_to_ms, newest_ms), from_ms or 0)
     from_ms = max(to_ms - WIDTH_MS if from_ms is None else from_ms, to_ms - WIDTH_MAX_MS)
-    asked = pulse.Asked(cluster_id, group_id, from_ms, to_ms, store.current.batch_id, store.settings.rows_read_max)
-    members, archived_to_ms = await at.read(partial(pulse.read, store.readers["health"], store.events, asked))
+    reached_ms = freshness.complete_as_of_ms
+    is_blind = freshness.stale and reached_ms is not None and (asked_to_ms is None or asked_to_ms > newest_ms)
+    batch_id, rows_max = store.current.batch_id, store.settings.rows_read_max
+    asked = pulse.Asked(cluster_id, group_id, from_ms, to_ms, batch_id, rows_max)
+
+    def read() -> tuple[list[dict[str, Any]], int | None, str, list[Any]]:
+        about = store.readers["transitions"], cluster_id, group_id
+        place = Place(batch_id, ())
+        changes = archive.transitions(*about, archive.Window(from_ms, to_ms, CHANGES_MAX, True, place), "group")
+        before = archive.transitions(*about, archive.Window(None, from_ms, 1, True, place), "group").rows
+        # With more changes than that nothing is said of the time before the first of those that are answered.
+        state = before[0].to_state if before and changes.place is None else lanes.UNKNOWN_STATE
+        return *pulse.read(store.readers["health"], store.events, asked), state, changes.rows[::-1]
+
+    members, archived_to_ms, state, changes = await at.read(read)
     shown = [one for one in members if member is None or one["member_id"] == member]
+    blind_from_ms = reached_ms if is_blind else None
     return answer(
         freshness,
-        **lanes.flat(shown[:limit]),
+        **lanes.flat(shown[:limit], blind_from_ms),
+        states=lanes.states(state, changes, from_ms, blind_from_ms),
         from_ms=from_ms,
         to_ms=to_ms,
         archived_to_ms=archived_to_ms,

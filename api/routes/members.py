@@ -73,21 +73,27 @@ async def member(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, member_id
     store = at.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    rows = await at.read(
-        partial(
-            archive.lives,
-            store.readers["members"],
-            cluster_id,
-            group_id,
-            member_id,
-            store.current.batch_id,
-            store.settings.rows_read_max,
+    cluster = store.cluster(cluster_id)
+    life = cluster.only_life(view, member_id)
+    rows = (
+        [life]
+        if life is not None
+        else await at.read(
+            partial(
+                archive.lives,
+                store.readers["members"],
+                cluster_id,
+                group_id,
+                member_id,
+                store.current.batch_id,
+                store.settings.rows_read_max,
+            )
         )
     )
     if not rows:
         raise NotFound(
             "member", "No member of this id was seen in this group; its /members lists those that are present."
         )
-    freshness = store.freshness(store.cluster(cluster_id))
+    freshness = store.freshness(cluster)
     found = [answers.member(view, row, freshness) for row in rows]
     return answer(freshness, member=found[0], lives=found)

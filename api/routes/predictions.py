@@ -11,7 +11,7 @@ from starlette.responses import Response
 from api import answers, archive, models
 from api.asking import History, answer, router_of
 from api.desk import DeskOf
-from api.names import ClusterId, GroupId
+from api.names import AN_ID, ClusterId, GroupId
 
 router = router_of("history")
 
@@ -26,7 +26,7 @@ async def predictions(
     cluster_id: ClusterId,
     group_id: GroupId,
     history: History,
-    member: Annotated[str | None, Query(description="only about this member, by its id")] = None,
+    member: Annotated[str | None, AN_ID, Query(description="only about this member, by its id")] = None,
 ) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant it was first said."""
     store = at.store

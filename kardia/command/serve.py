@@ -23,10 +23,13 @@ def serve(
     cluster: Annotated[str | None, typer.Option(help="Show this cluster only.")] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="Bearer tokens, one per line, with cluster=NAME or for all; needed beyond loopback."),
+        typer.Option(
+            help="Bearer tokens, one per line, for cluster=NAME or all, until expires=TIME; a must beyond loopback."
+        ),
     ] = None,
     tls_certificate: Annotated[
-        Path | None, typer.Option(help="Certificate and its chain (PEM): serve HTTPS, TLS 1.2 or newer.")
+        Path | None,
+        typer.Option(help="Certificate and its chain (PEM): serve HTTPS, TLS 1.2 or newer; followed when renewed."),
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate (PEM).")] = None,
     allowed_host: Annotated[
@@ -47,6 +50,7 @@ def serve(
     from pydantic import ValidationError
     from rich.console import Console
 
+    from api.certificates import CertificateError
     from api.settings import ApiSettings
     from api.tokens import TokenFileError
 
@@ -83,28 +87,13 @@ class AddressTakenError(OSError):
     """The address cannot be listened on."""
 
 
-class CertificateError(ValueError):
-    """The certificate or its key cannot be used."""
-
-
 def _tls(settings: ApiSettings) -> SSLContext | None:
-    """TLS 1.2 or newer with the certificate of the settings; None for HTTP."""
-    import ssl
+    """TLS with the certificate of the settings; None for HTTP."""
+    from api.certificates import Certificate
 
     if settings.tls_certificate is None or settings.tls_key is None:
         return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        # A password is never asked for: nobody sits at a server that starts.
-        context.load_cert_chain(settings.tls_certificate, settings.tls_key, password="")
-    except OSError as error:
-        raise CertificateError(
-            f"--tls-certificate {settings.tls_certificate.name}, --tls-key {settings.tls_key.name}: they cannot be "
-            f"used ({type(error).__name__}); expected a certificate and its own key, both PEM, the key not encrypted; "
-            "check the paths, their permissions, and that they belong together."
-        ) from None
-    return context
+    return Certificate(settings.tls_certificate, settings.tls_key).context
 
 
 def _run(settings: ApiSettings) -> None:
@@ -114,9 +103,12 @@ def _run(settings: ApiSettings) -> None:
     import uvicorn
 
     from api.app import create_app
+    from api.pauses import Pauses
 
     tls = _tls(settings)
-    app = create_app(settings, lambda: time.time_ns() // 1_000_000)
+    pauses = Pauses()
+    pauses.begin()
+    app = create_app(settings, lambda: time.time_ns() // 1_000_000, pauses.shown)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # The protocol is named, because asyncio switches Nagle's delay off only where it is: 40 ms per answer otherwise.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
@@ -140,6 +132,7 @@ def _run(settings: ApiSettings) -> None:
             log_config=None,
             access_log=False,  # a URL holds ids of groups and members
             server_header=False,
+            proxy_headers=False,  # nothing here asks where a request came from, so nobody needs to be believed
             date_header=True,
             limit_concurrency=settings.connections_max,
             timeout_keep_alive=15,

@@ -23,8 +23,15 @@ UNKNOWN = "unknown"
 STOPPED_WITHIN_MS = 5_000.0
 """A static Java member whose poll interval ran out says nothing and stops its heartbeats: the last is that close."""
 
+SHORTEST_MS = 1_000.0
+"""Nobody heartbeats more often; a shorter habit is one of joining and syncing."""
+
 MISSED = 1.5
 """A member whose silence is that many times longer than its habit has missed a heartbeat."""
+
+GOES_ON = 0.5
+"""A client whose FETCH came that share of its session after its last heartbeat has missed one, whatever its habit: one
+that has just joined has shown none yet."""
 
 ENOUGH = 0.5
 """Share of what a session leaves room for: a broker that takes longer may have been the cause, alone or with others."""
@@ -82,7 +89,7 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     fetched = _fetches(facts, group, member, signs)
     heard_there, silent_there, elsewhere = _others(group, member, heard_at, at)
     signs |= {"host_heard": heard_there, "host_silent": silent_there, "elsewhere_heard": elsewhere}
-    goes_on = fetched > heard_at + MISSED * usual_ms
+    goes_on = fetched > heard_at + max(MISSED * usual_ms, GOES_ON * member.session_ms)
     spare_ms = member.session_ms - min(usual_ms, 0.5 * member.session_ms)
     # 1. The broker alone took longer than the session leaves room for; or about as long, or logged nothing for so long.
     if member.throttled_ms > 0:
@@ -128,7 +135,13 @@ def _of_phase(facts: Facts, group: Group, over: Ended) -> str:
     slow_ms, silent_ms = _broker(facts, group, signs, heard_at, at)
     if max(slow_ms, silent_ms) >= ENOUGH * max(at - heard_at, _usual_ms(member)):
         return UNKNOWN
-    return "application" if at - heard_at <= 2 * MISSED * _usual_ms(member) else "client_silent"
+    # Only a heartbeat in the phase itself shows that the client lived in it: the join renews who is gone as well.
+    current = group.rebalance
+    began = member.told_at if over.cause == "rebalance_timeout" else NEVER if current is None else current.joined_at
+    silent = (at - heard_at) / _usual_ms(member)
+    if 0 <= began < heard_at or (began == heard_at and over.cause == "rebalance_timeout"):
+        return "application" if silent <= 2 * MISSED else "client_silent"
+    return "client_silent" if silent > 2 * MISSED else UNKNOWN
 
 
 def _broker(facts: Facts, group: Group, signs: dict[str, int], begin: float, end: float) -> tuple[float, float]:
@@ -191,7 +204,7 @@ def _last_heard(group: Group) -> Iterator[tuple[Member, float, bool]]:
 
 
 def _usual_ms(member: Member) -> float:
-    return member.habit_ms or member.session_ms / 3
+    return max(member.habit_ms, SHORTEST_MS) if member.habit_ms else max(member.session_ms / 3, SHORTEST_MS)
 
 
 def _stopped_by_itself(member: Member, heard_at: float) -> bool:

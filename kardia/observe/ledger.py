@@ -8,10 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.observe.facts import Facts
-from kardia.observe.group import NEVER, Group, Rebalance
+from kardia.observe.group import NEVER, Cause, Group, Rebalance
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
+
+
+RETURN_MAX_MS = 300_000.0
+"""A client that comes back later than five minutes, the default max.poll.interval.ms, is a new story."""
+
+_TAKEN_AWAY = frozenset({"session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout"})
 
 
 def remember(group: Group) -> None:
@@ -19,19 +25,33 @@ def remember(group: Group) -> None:
     current = group.rebalance
     if current is not None and current.started_at >= 0:
         dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
+        cause = current.cause
+        if cause is not None and cause.trigger in _TAKEN_AWAY and cause.client_id and cause.client_id not in dropped:
+            dropped.append(cause.client_id)
         group.previous = [current.started_at, current.assigned_at, current.generation_after, dropped]
 
 
 def follows_from(group: Group, current: Rebalance) -> float:
     """Start of the rebalance before, if this one began because of it: it was cut short before its assignment by one of
-    its own members, a client that it dropped came back, or members gave partitions up and joined once more."""
+    its own members, a client that it dropped, or whose end began it, came back, or members gave partitions up and
+    joined once more."""
     cause = current.cause
     if cause is None or not group.previous or group.previous[2] != current.generation_before:
         return NEVER
     started_at, assigned_at, _, dropped = group.previous
     cut_short = assigned_at < 0 and cause.trigger in ("session_expired", "sync_timeout")
     second_round = cause.reason.startswith("need to revoke partitions")
-    return float(started_at) if cut_short or second_round or cause.client_id in dropped else NEVER
+    comes_back = cause.client_id in dropped and _came_back(group, cause)
+    return float(started_at) if cut_short or second_round or comes_back else NEVER
+
+
+def _came_back(group: Group, cause: Cause) -> bool:
+    """Whether a client that was gone is back, and is not another one of several with its client.id."""
+    if cause.at - max(group.previous[0], group.previous[1]) > RETURN_MAX_MS:
+        return False
+    return not any(
+        member.client_id == cause.client_id and member.member_id != cause.member_id for member in group.members.values()
+    )
 
 
 def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:

@@ -47,8 +47,8 @@ def _client_silent(_life: Row, signs: dict[str, int], at_ms: int) -> str:
 def _host_silent(_life: Row, signs: dict[str, int], _at_ms: int) -> str:
     others = words.count(signs.get("host_silent", 0), "other member")
     return (
-        f"Who broke it: its machine, or the way to it; {others} at its address fell silent at the same moment, and "
-        f"nobody there was heard again{_heard(signs)}."
+        f"Who broke it: its process, its machine, or the way to it; {others} at its address fell silent at the same "
+        f"moment, and nobody there was heard again{_heard(signs)}."
     )
 
 

@@ -18,6 +18,9 @@ SAME_SILENCE_MS = 1_000
 SECOND_STEP_MAX_MS = 5_000
 """With a cooperative assignor members rejoin as soon as they gave up partitions: within a poll or two."""
 
+LOADED_WITHIN_MS = 60_000
+"""A rebalance that much after a load has more to do with what came in between."""
+
 Link = tuple[str, tuple[str, ...]]
 """Sentence with a blank before it, and the members that it names beside the trigger."""
 
@@ -36,6 +39,20 @@ def before(material: Material, row: Row) -> Link:
     ):
         if found != NONE:
             return found
+    because_ms = row["caused_by_started_at_ms"]
+    if because_ms is not None:
+        return f" It follows from the rebalance that began at {words.clock(because_ms, row['started_at_ms'])}.", ()
+    return _after_load(material, row, previous)
+
+
+def _after_load(material: Material, row: Row, previous: Row | None) -> Link:
+    """A coordinator loaded the group a moment before: members that find it again join again, and sessions ran anew."""
+    at_ms = row["started_at_ms"]
+    since_ms = max(at_ms - LOADED_WITHIN_MS, previous["completed_at_ms"] or 0 if previous is not None else 0)
+    for change in reversed(material.transitions):
+        if change["cause"] == "coordinator_loaded" and since_ms <= change["at_ms"] <= at_ms:
+            after = words.span(at_ms - change["at_ms"])
+            return f" It came {after} after a coordinator had loaded the group.", ()
     return NONE
 
 

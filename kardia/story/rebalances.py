@@ -72,12 +72,17 @@ def ended(material: Material, row: Row) -> Sentence | None:
     text = (
         f"The rebalance was over after {words.span(at_ms - began_ms)} ({phases}): generation {row['generation_after']}"
         f" with {words.count(row['members_after'] or 0, 'member')}{_chosen(material, row)}."
-        f"{waited(material, row)}{_cost(material, row)}"
+        f"{waited(material, row)}{_cost(material, row)}{_slow(row)}"
     )
     found = evidence.of(
         material.transition(joined_ms, "CompletingRebalance"), _after(material, "Stable", at_ms)
     ) or evidence.of_row("rebalances")
     return Sentence(at_ms, "rebalance_ended", text, "exact", member_ids, found)
+
+
+def _slow(row: Row) -> str:
+    slow_ms = row["broker_slow_ms"]
+    return f" The broker took up to {words.span(slow_ms)} for a request meanwhile." if slow_ms else ""
 
 
 def waited(material: Material, row: Row) -> str:

@@ -43,7 +43,7 @@ def markdown(answer: Answer) -> str:
         "## Rebalances",
         _block(
             _table(
-                ("began", "lasted", "trigger", "member", "generation", "waited longest for"),
+                ("began", "lasted", "trigger", "member", "generation", "waited longest for", "follows from"),
                 map(_rebalance, answer["rebalances"]),
             )
         ),
@@ -80,6 +80,7 @@ def _rebalance(row: Answer) -> tuple[str, ...]:
         _name(row["trigger_member_id"]),
         f"{row['generation_before']} to {'?' if row['generation_after'] is None else row['generation_after']}",
         f"{words.name(waited['member_id'])} ({words.span(waited['waited_ms'] or 0)})" if waited else "-",
+        words.instant(row["caused_by_started_at_ms"]) if row["caused_by_started_at_ms"] is not None else "-",
     )
 
 

@@ -90,7 +90,7 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     told: list[Sentence] = []
     evicted = max(gone, key=lambda life: int(life["ended_at_ms"])) if gone else None
     if begun and (evicted is None or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]):
-        told = _turn(material, begun[-1])
+        told = _chain(material, begun)
     elif evicted is not None:
         around = [row for row in begun if _spans(row, evicted["ended_at_ms"])]
         told = _turn(material, around[-1]) if around else []
@@ -101,6 +101,19 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     told = [sentence for sentence in _in_order(told) if sentence.at_ms <= shown_at_ms]
     told.append(present.state(material, shown_at_ms))
     return Story(material.cluster_id, material.group_id, None, None, None if at_ms is None else at_ms + 1, tuple(told))
+
+
+CHAIN_MAX = 3
+"""Turns that are told of rebalances that follow from each other; the first of them is where the trouble began."""
+
+
+def _chain(material: Material, begun: list[Row]) -> list[Sentence]:
+    """The last rebalance, and those before it that it follows from."""
+    chain = [begun[-1]]
+    for row in reversed(begun[:-1]):
+        if len(chain) < CHAIN_MAX and chain[-1]["caused_by_started_at_ms"] == row["started_at_ms"]:
+            chain.append(row)
+    return [sentence for row in chain for sentence in _turn(material, row)]
 
 
 def _turn(material: Material, row: Row) -> list[Sentence]:

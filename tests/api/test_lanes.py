@@ -8,7 +8,7 @@ import pytest
 
 from api import lanes
 from api.routes.pulse import WIDTH_MAX_MS
-from tests.api.conftest import Serve
+from tests.api.conftest import Clock, Serve
 from tests.api.test_pulse import PULSE, story
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, transition
 
@@ -47,6 +47,50 @@ def test_a_range_that_is_too_wide_or_ahead_of_the_log_is_answered_for_its_end(ta
     assert len(found["samples"]) == 4
     ahead = api.get(LANES, **{"from": NOW_MS + 60_000})
     assert (ahead["from_ms"], ahead["to_ms"], ahead["samples"]) == (NOW_MS + 60_000, NOW_MS + 60_000, [])
+
+
+def test_states_begin_with_what_was_and_leave_out_what_had_no_width(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    changes = (
+        (-30_000, "Stable"),
+        (-20_000, "PreparingRebalance"),
+        (-20_000, "CompletingRebalance"),
+        (-19_000, "Stable"),
+    )
+    rows = [transition("orders", seq, state, at_ms=NOW_MS + at) for seq, (at, state) in enumerate(changes, 1)]
+    other = transition("orders", 5, "Absent", entity="member", member_id="a", at_ms=NOW_MS - 15_000)
+    tables.batch(0, *rows, other, progress(NOW_MS))
+    api = serve()
+    api.wait_for_batch(0)
+
+    def told(**times: int) -> list[tuple[int, str]]:
+        found = api.get(LANES, **{name.rstrip("_"): NOW_MS + at for name, at in times.items()})["states"]
+        return [(row["at_ms"] - NOW_MS, row["state"]) for row in found]
+
+    later = [(-20_000, "CompletingRebalance"), (-19_000, "Stable")]
+    assert told(from_=-25_000) == [(-25_000, "Stable"), *later]
+    assert told(from_=-35_000) == [(-35_000, "Unknown"), (-30_000, "Stable"), *later]
+    assert told(from_=-20_000) == later
+    assert told(from_=-25_000, to=-20_000) == [(-25_000, "Stable")]
+
+
+def test_a_picture_of_a_feed_that_stalled_ends_in_unknown(tables: Tables, serve: Serve, clock: Clock) -> None:
+    story(tables)
+    tables.batch(1, health("orders", "c", at_ms=NOW_MS - 9_000, status="ended"), progress(NOW_MS))
+    api = serve()
+    api.wait_for_batch(1)
+
+    def ends(**times: int) -> tuple[dict[str, str], str]:
+        found = api.get(LANES, **{name.rstrip("_"): at for name, at in times.items()})
+        return {row["lane"][-1]: row["status"] for row in found["samples"]}, found["states"][-1]["state"]
+
+    fresh = ({"a": "ok", "b": "unknown", "c": "ended"}, "Stable")
+    assert ends() == fresh
+    clock.now_ms += 60_000
+    blind = ({"a": "unknown", "b": "unknown", "c": "ended"}, "Unknown")
+    assert ends() == blind
+    assert ends(from_=NOW_MS - 30_000, to=NOW_MS + 60_000) == blind
+    assert ends(from_=NOW_MS - 30_000, to=NOW_MS - 1) == ({"a": "ok", "b": "unknown", "c": "ended"}, "Unknown")
 
 
 @pytest.mark.parametrize(

@@ -336,7 +336,7 @@ def test_a_scope_that_cannot_be_read_is_refused_and_not_widened(tmp_path: Path) 
             Tokens.read(path)
         assert TOKEN not in str(caught.value)
     path.write_text(f"{TOKEN} cluster=a\n{TOKEN} cluster=b\n")
-    found = Tokens.read(path).accept(f"Bearer {TOKEN}".encode())
+    found = Tokens.read(path).accept(f"Bearer {TOKEN}".encode(), NOW_MS)
     assert found is not None
     assert (found.allows("a"), found.allows("b"), found.allows("c")) == (True, True, False)
 

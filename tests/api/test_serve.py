@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -129,6 +130,45 @@ def test_with_a_certificate_it_speaks_tls_alone(tables: Tables, pair: Pair) -> N
             httpx.get(f"{url}/livez", verify=ssl.create_default_context(), trust_env=False, timeout=60)
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"{url.replace('https', 'http')}/livez", trust_env=False, timeout=60)
+        for old in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+            outdated = ssl.create_default_context(cafile=str(pair.authority))
+            outdated.set_ciphers("DEFAULT:@SECLEVEL=0")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # that they are deprecated is the point
+                outdated.minimum_version = outdated.maximum_version = old
+            with pytest.raises(ssl.SSLError):
+                shown(url, outdated)
+
+
+def shown(url: str, trusting: ssl.SSLContext) -> bytes:
+    """Certificate that the server shows in a handshake."""
+    host, port = url.removeprefix("https://").split(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=WAIT_S) as bare,
+        trusting.wrap_socket(bare, server_hostname=host) as connection,
+    ):
+        found = connection.getpeercert(binary_form=True)
+    assert found is not None
+    return found
+
+
+def test_a_renewed_certificate_is_shown_without_a_restart(tables: Tables, pair: Pair) -> None:
+    tables.create()
+    given = ("--tls-certificate", str(pair.certificate), "--tls-key", str(pair.key))
+    with served("--tables", str(tables.root), "--port", "0", *given) as (_, url):
+        trusting = ssl.create_default_context(cafile=str(pair.authority))
+        first = shown(url, trusting)
+        assert shown(url, trusting) == first
+        pair.key.write_text("half of a k")
+        assert shown(url, trusting) == first, "what cannot be used changes nothing"
+        authority = trustme.CA()
+        issued = authority.issue_cert("127.0.0.1")
+        issued.cert_chain_pems[0].write_to_path(str(pair.certificate))
+        issued.private_key_pem.write_to_path(str(pair.key))
+        authority.cert_pem.write_to_path(str(pair.authority))
+        renewed = ssl.create_default_context(cafile=str(pair.authority))
+        assert shown(url, renewed) != first
+        assert httpx.get(f"{url}/livez", verify=renewed, trust_env=False, timeout=60).text == "ok\n"
 
 
 def test_a_certificate_that_cannot_be_used_is_refused(tables: Tables, pair: Pair, tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ import jsonschema
 import pytest
 import typer.main
 import yaml
+from grafana_foundation_sdk.builders.dashboard import TextBoxVariable
 
+from dashboards.sources import INFINITY, sources
 from demo.broker_logging import log4j2_xml
 from kardia import __version__
 from kardia.command.main import app
@@ -194,20 +196,43 @@ def test_every_command_line_of_a_module_is_understood(name: str) -> None:
     assert options.topic == "orders"
 
 
-def test_prometheus_and_grafana_are_told_what_is_mounted() -> None:
+def test_prometheus_is_told_what_is_mounted() -> None:
     told = yaml.safe_load((ROOT / "compose" / "prometheus" / "prometheus.yml").read_text())
     mounts = [mount.split(":")[1] for mount in SERVICES["prometheus"]["volumes"]]
     assert set(told["rule_files"]) <= set(mounts)
     target = told["scrape_configs"][0]["static_configs"][0]["targets"][0]
     host, port = target.split(":")
     assert f"--port={port}" in SERVICES[host]["command"]
+
+
+def test_grafana_finds_its_dashboards_its_sources_and_its_plugin() -> None:
+    grafana = SERVICES["grafana"]
+    mounts = {mount.split(":")[1]: mount.split(":")[0] for mount in grafana["volumes"]}
     provider = yaml.safe_load((ROOT / "compose" / "grafana" / "dashboards" / "kardia.yaml").read_text())["providers"][0]
-    grafana = [mount.split(":")[1] for mount in SERVICES["grafana"]["volumes"]]
-    assert provider["options"]["path"] in grafana
-    home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
-    assert (ROOT / "dashboards" / "json" / Path(home).name).is_file()
-    source = yaml.safe_load((ROOT / "compose" / "grafana" / "datasources" / "prometheus.yaml").read_text())
-    assert source["datasources"][0]["url"] == "http://prometheus:9090"
+    assert mounts[provider["options"]["path"]] == "./dashboards/json"
+    home = Path(grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert (ROOT / mounts[str(home.parent)] / home.name).is_file()
+    plugin = grafana["environment"]["GF_PLUGINS_PREINSTALL_SYNC"]
+    assert re.fullmatch(rf"{INFINITY}@\d+\.\d+\.\d+", plugin), "one plugin, pinned"
+    assert "grafana:/var/lib/grafana" in grafana["volumes"], "the plugin is fetched once"
+    found = {}
+    for path in (ROOT / "compose" / "grafana" / "datasources").glob("*.yaml"):
+        for source in yaml.safe_load(path.read_text())["datasources"]:
+            host, port = source["url"].removeprefix("http://").split(":")
+            assert grafana["depends_on"][host] == {"condition": "service_healthy"}, source["name"]
+            found[source["type"]] = source
+            if host == "serve":
+                assert f"--port={port}" in SERVICES[host]["command"]
+    assert set(found) == {"prometheus", INFINITY}
+    assert found["prometheus"]["isDefault"]
+    assert found[INFINITY]["jsonData"]["allowedHosts"] == [found[INFINITY]["url"]], "it asks nobody else"
+
+
+def test_links_of_the_dashboards_lead_to_where_the_page_is_published() -> None:
+    page = str(next(one for one in sources() if isinstance(one, TextBoxVariable)).build().query)
+    assert page.removeprefix("http://").replace("localhost", "127.0.0.1") in {
+        port.rpartition(":")[0] for port in SERVICES["serve"]["ports"]
+    }
 
 
 def test_prometheus_and_the_notifier_tell_the_same_alertmanager() -> None:

@@ -7,7 +7,20 @@ from typing import Any
 import pytest
 
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message
-from demo.told import Begun, Danger, Received, danger_of, dangers, fault_of, invented, missing, received
+from demo.told import (
+    STALE_AFTER_MS,
+    Begun,
+    Danger,
+    Received,
+    Span,
+    danger_of,
+    dangers,
+    fault_of,
+    fresh_spans,
+    invented,
+    missing,
+    received,
+)
 
 SESSION, POLL = "KafkaGroupSessionTimeoutImminent", "KafkaGroupPollTimeoutImminent"
 STARTED = "2026-01-02T03:04:05.123456789Z"
@@ -53,12 +66,25 @@ def test_an_alert_lasts_from_its_first_page_to_its_last(group: str) -> None:
         page(STARTED_MS + 60, "firing", group),
         page(STARTED_MS + 90, "resolved", group),
         page(STARTED_MS + 99, "firing", group, POLL),
+        page(STARTED_MS + 999, "resolved", group, "KafkaGroupEvictions"),  # it was told before anybody listened
     ]
     first, second = received(messages)
     assert (first.alert, first.group_id, first.incident_url) == (SESSION, group, "http://kardia/incident")
     assert (first.raised_at_ms, first.pushed_at_ms) == (STARTED_MS + 10, STARTED_MS + 20)
     assert (first.at_ms, first.resolved_at_ms) == (STARTED_MS + 40, STARTED_MS + 90)
     assert (second.alert, second.raised_at_ms, second.resolved_at_ms) == (POLL, None, None)
+
+
+def test_an_alert_that_its_two_senders_end_and_begin_again_is_one() -> None:
+    pages = [page(STARTED_MS + 40, "firing"), page(STARTED_MS + 90, "resolved"), page(STARTED_MS + 95, "firing")]
+    [one] = received(pages)
+    assert (one.at_ms, one.resolved_at_ms) == (STARTED_MS + 40, None)
+    later = page(STARTED_MS + 900, "firing")
+    later.body["alerts"][0]["startsAt"] = "2026-01-02T03:04:06Z"
+    # A start that moves while it fires is the other sender's; after its end it is another alert.
+    assert len(received([*pages, later])) == 1
+    [first, again] = received([*pages, page(STARTED_MS + 800, "resolved"), later])
+    assert (first.resolved_at_ms, again.at_ms) == (STARTED_MS + 800, STARTED_MS + 900)
 
 
 def row(outcome: str, batch_id: int, **changes: Any) -> dict[str, Any]:
@@ -108,7 +134,42 @@ def test_a_danger_begins_when_a_prediction_is_worth_an_alert() -> None:
     ],
 )
 def test_what_stood_long_enough_must_have_been_told(found: Danger, alerts: list[Received], is_missing: bool) -> None:
-    assert missing([found], alerts) == ([found] if is_missing else [])
+    assert missing([found], alerts, [(0, 100_000)]) == ([found] if is_missing else [])
+
+
+@pytest.mark.parametrize(
+    ("fresh", "is_missing"),
+    [
+        ([(0, 3_000)], True),
+        ([(0, 2_999)], False),  # a while is held back
+        ([(3_000, 9_000)], True),
+        ([(3_001, 9_000)], False),
+        ([(0, 2_000), (4_000, 9_000)], False),
+        ([(0, 500), (1_500, 3_500)], True),
+        ([], False),
+    ],
+)
+def test_what_stood_while_the_feed_was_stale_need_not_have_been_told(fresh: list[Span], is_missing: bool) -> None:
+    assert bool(missing([danger(1_000, 5_000)], [], fresh)) == is_missing
+
+
+def test_the_feed_is_fresh_for_a_while_after_each_commit() -> None:
+    def progress(batch_id: int, complete_to_ms: int, source: str = "b/request") -> dict[str, Any]:
+        return {"batch_id": batch_id, "lane": 0, "source": source, "complete_to_ms": complete_to_ms}
+
+    rows = [
+        progress(1, 9_900),
+        progress(2, 10_900),
+        progress(2, 10_500, "b/offsets"),  # the slowest source counts
+        progress(3, 40_000),
+        progress(3, 25_000, "b/offsets"),
+        progress(4, 41_000, "b/offsets"),
+        progress(5, 99_000),  # of a commit that is not known
+    ]
+    commits = {1: 10_000, 2: 11_000, 3: 40_000, 4: 42_000}
+    found = fresh_spans(rows, commits, 45_000)
+    assert found == [(10_000, 10_500 + STALE_AFTER_MS), (42_000, 45_000)]
+    assert fresh_spans([], {}, 45_000) == []
 
 
 def test_what_was_told_of_no_danger_is_invented() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kardia.story import words
 from tests.story.conftest import STORIES, kardia, sentences
 from tests.support.stories import Story
 
@@ -93,6 +94,22 @@ def test_a_kill_is_an_expired_session_that_began_a_rebalance(tables: Path) -> No
     assert began["certainty"] == "exact", "the eviction was confirmed, so the cause of the rebalance is"
     (over,) = [one for one in of_kind(found, "rebalance_ended") if "generation 2 " in one["text"]]
     assert "It waited for c01-a (2.012 s)" in over["text"]
+
+
+def test_a_cascade_is_told_from_where_it_began(tables: Path) -> None:
+    """c04-a gives up at its poll timeout and rejoins: one fault, two rebalances, and `why` of the second tells both."""
+    began = of_kind(sentences(tables, "c04", "g04"), "rebalance_began")
+    (back,) = [one for one in began if "c04-a" in one["text"] and "came back after" in one["text"]]
+    at = words.instant(back["at_ms"] + 3_000)
+    said = kardia("why", "g04", "--tables", tables, "--cluster", "c04", "--at", at, "-o", "json")
+    assert said.code == 0, said.err
+    told = [one for one in said.json()["sentences"] if one["kind"] == "rebalance_began"]
+    assert [one["at_ms"] for one in told][-1] == back["at_ms"]
+    assert "gave up its membership" in told[0]["text"]
+    report = kardia("incident", "g04", "--tables", tables, "--cluster", "c04", "--from", words.instant(back["at_ms"]))
+    began_at = words.instant(back["at_ms"])
+    (line,) = [one for one in report.out.splitlines() if one.startswith(began_at) and "  member_joined  " in one]
+    assert line.endswith(words.instant(told[0]["at_ms"]))
 
 
 def test_a_kill_is_the_clients_fault_and_a_stall_the_applications(tables: Path) -> None:

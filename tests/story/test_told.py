@@ -333,3 +333,28 @@ def test_ids_that_nobody_used_are_told_while_it_lasts_and_after_it() -> None:
     assert "It waited for ids that had been handed out and that nobody joined with: app-77 (44 s)." in text
     assert "It waited for b (900 ms)." in text
     assert "in vain" not in text, "nobody was dropped"
+
+
+def test_why_tells_the_rebalances_that_the_last_one_follows_from() -> None:
+    """A cascade is told from where it began, three turns at most; what came before it for itself is not."""
+    rows = [rebalance(0, 1_000, "member_joined", "z")]
+    for at in (10_000, 20_000, 30_000, 40_000):
+        because = None if at == 10_000 else T + at - 10_000
+        rows.append(rebalance(at, at + 1_000, "sync_timeout", "a", caused_by_started_at_ms=because))
+    told = [one for one in why(material(rebalances=rows[:3])).sentences if one.kind == "rebalance_began"]
+    assert [one.at_ms - T for one in told] == [10_000, 20_000]
+    assert f"It follows from the rebalance that began at {words.clock(T + 10_000, T)}." in told[1].text
+    told = [one for one in why(material(rebalances=rows)).sentences if one.kind == "rebalance_began"]
+    assert [one.at_ms - T for one in told] == [20_000, 30_000, 40_000]
+
+
+def test_a_rebalance_says_that_the_broker_was_slow_and_that_a_coordinator_had_loaded_the_group() -> None:
+    loaded = transition(1, 8_800, "Stable", cause="coordinator_loaded")
+    row = rebalance(10_000, 12_000, "metadata_changed", "a", broker_slow_ms=1_700)
+    known = material(transitions=[loaded], rebalances=[row])
+    assert "It came 1.2 s after a coordinator had loaded the group." in texts(known, "rebalance_began")[0]
+    assert "The broker took up to 1.7 s for a request meanwhile." in texts(known, "rebalance_ended")[0]
+    before = rebalance(9_000, 9_500, "member_left", "b")
+    later = material(transitions=[loaded], rebalances=[before, row])
+    assert "loaded" in texts(later, "rebalance_began")[0]
+    assert "loaded" not in texts(later, "rebalance_began")[1], "another one lies between"

@@ -1,0 +1,26 @@
+"""Bringing a store up to date beside an event loop with requests to answer: files in a thread, folding in slices."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+
+from api.current import Sampled
+from api.store import Store
+
+SLICE_S = 0.001
+"""Longest time that folding keeps requests waiting, until all of a batch is shown at once."""
+
+
+async def catch_up(store: Store) -> bool:
+    """Look at the tables, fold what is new, show it; whether there was anything."""
+    change = await asyncio.to_thread(store.look)
+    sampled: list[Sampled] = []
+    until_s = perf_counter() + SLICE_S
+    for one in store.fold_aside(change):
+        sampled.append(one)
+        if perf_counter() >= until_s:
+            await asyncio.sleep(0)
+            until_s = perf_counter() + SLICE_S
+    store.apply(change, sampled)
+    return change.view is not None or any(change.rows.values())

@@ -1,0 +1,37 @@
+"""Short pauses of a process that answers: what the interpreter does beside the answers. For a process of our own only.
+
+Rows that are kept are hundreds of thousands of objects without cycles. The collector of cycles would walk through all
+of them every few seconds, for tenths of a second; what has survived a look is therefore taken out of its sight
+(`freeze`) and still freed when it is replaced. The thread that reads files gives the interpreter up after half a
+millisecond instead of five: an answer needs it back about three times.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+SWITCH_S = 0.000_5
+LOOKS_BETWEEN_WALKS = 3_600
+"""An hour of one batch per second. Then all is walked through once, for cycles that were frozen with the rest."""
+
+
+class Pauses:
+    """Keeps the pauses of this process short; `shown` is called after each look that showed something."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    def begin(self) -> None:
+        """Before the first look."""
+        sys.setswitchinterval(SWITCH_S)
+
+    def shown(self) -> None:
+        """New rows are there, old ones have gone."""
+        self._looks += 1
+        if self._looks % LOOKS_BETWEEN_WALKS == 0:
+            gc.unfreeze()
+            gc.collect()
+        else:
+            gc.collect(1)
+        gc.freeze()

@@ -1,0 +1,76 @@
+"""`README.md` of this folder: what each panel answers and what to do when it is red, from the panels themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dashboards.panels import RED
+from dashboards.rules import ALERTS
+
+HEAD = """# Dashboards and rules
+
+Written by `python -m dashboards.generate`, like everything in `json/` and `prometheus/kardia.rules.yml`; a test
+compares what is committed with what the code gives. `docker-compose.yml` provisions all of it.
+
+Panels read two sources. Series come from Prometheus, which scrapes `/metrics` of `kardia serve`; they are named by
+group and never by member: member ids change with every restart, and strangers choose them. Tables, lanes and history
+come from the REST API through the [Infinity data
+source](https://grafana.com/grafana/plugins/yesoreyeram-infinity-datasource/) (`yesoreyeram-infinity-datasource`, 3.8
+or newer, Grafana 11.6 or newer), so they are exact to the millisecond and reach as far back as the tables.
+
+Elsewhere than in compose:
+
+1. Install the plugin (`GF_PLUGINS_PREINSTALL_SYNC=yesoreyeram-infinity-datasource@3.8.0`).
+2. Make its data source with the address of `kardia serve` as base URL and as its only allowed host, as
+   `compose/grafana/datasources/kardia.yaml` does; where the API wants a token, as bearer token.
+3. Import the files of `json/`, load the rule file. `python -m dashboards.generate --into DIR --runbooks URL --kardia
+   URL` puts the address of your copy of the runbooks in front of their names, and that of `kardia serve` into alerts.
+4. Set the variable *kardia serve* to its address as browsers reach it: links to the page and to incident reports go
+   there.
+
+Names of groups may contain anything. A group beyond the cap on series (300 a cluster), or with a name of more than
+200 characters, has no series of its own name: its tables and lanes work, its numbers from Prometheus say *nothing
+yet*.
+
+Colours are Okabe and Ito's and never the only sign. Green is well, yellow late, orange an alarm, purple an eviction
+or an overdue deadline, grey unknown. Unknown is a gap in what was read, never an eviction.
+
+"""
+
+ALERT_HEAD = """## Alerts (`prometheus/kardia.rules.yml`)
+
+| alert | severity | says | runbook |
+| --- | --- | --- | --- |
+"""
+
+TAIL = """
+Each alert about a group links its runbook, its incident report at `kardia serve` (`--kardia` puts the address in
+front) and its dashboard. `tests/dashboards/test_rules.py` plays the rules over the series that recorded stories and
+golden traces gave while they were replayed; `promtool test rules kardia.rules.test.yml` tests bounds and names that
+need quoting. A scrape is too slow for the last seconds of a short session: where seconds matter, run `kardia notify`
+beside it.
+"""
+
+
+def written(dashboards: list[dict[str, Any]]) -> str:
+    """The page; `dashboards` as Grafana gets them."""
+    text = HEAD
+    for one in dashboards:
+        text += f"## {one['title']} (`{one['uid']}`)\n\n{one['description']}\n\n"
+        text += "| panel | which question it answers | when it is red |\n| --- | --- | --- |\n"
+        for panel in one["panels"]:
+            if panel["type"] != "row":
+                asks, do = panel["description"].split(RED)
+                text += f"| {panel['title']} | {_cell(asks)} | {_cell(do)} |\n"
+        text += "\n"
+    text += ALERT_HEAD
+    for alert in ALERTS:
+        link = f"[{alert.runbook.removesuffix('.md')}](../docs/runbooks/{alert.runbook})"
+        text += f"| `{alert.name}` | {alert.severity} | {alert.summary} | {link} |\n"
+    return text + TAIL
+
+
+def _cell(text: str) -> str:
+    text = re.sub(r" Runbook: docs/runbooks/([\w-]+)\.md$", r" [\1](../docs/runbooks/\1.md)", text)
+    return text.replace("|", "\\|")

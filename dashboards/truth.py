@@ -1,0 +1,272 @@
+"""The dashboard about Kardia itself: do predictions come true, how sure are answers, was a line lost on the way."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
+
+from dashboards.answers import CLOCK, Column, rows
+from dashboards.board import board
+from dashboards.panels import Says, alarm, bounded, coloured, lines, number, stacked, steps
+from dashboards.sources import BLUE, CERTAINTY_COLOURS, CLUSTER, GREEN, GREY, ORANGE, TRUTH_UID, YELLOW
+
+OUTCOME_COLOURS = {"came_true": GREEN, "averted": YELLOW, "unknown": GREY}
+
+
+def build() -> Dashboard:
+    """The dashboard."""
+    made = board(
+        TRUTH_UID,
+        "Kardia: truth and pipeline",
+        "How far Kardia can be believed: scores of its predictions, how sure and how fresh it is, what got lost.",
+        since="3h",
+        refresh="30s",
+    )
+    return _pipeline(_truth(_answers(made)))
+
+
+def _counted(what: str, window: str) -> str:
+    return f'max(increase(kardia_ledger_total{{{CLUSTER},what="{what}"}}[{window}]))'
+
+
+def _answers(made: Dashboard) -> Dashboard:
+    return (
+        made.with_panel(
+            number(
+                Says(
+                    "Age of the answers",
+                    "Is Kardia up to date? Beyond ten seconds countdowns stand still and alerts are held back.",
+                    "Is a collector down, the job, or the API behind? *Sources* shows which log stands still.",
+                    "feed-stale.md",
+                ),
+                f"max(kardia_feed_age_seconds{{{CLUSTER}}})",
+                alarm(10),
+                unit="s",
+                decimals=1,
+            )
+        )
+        .with_panel(
+            number(
+                Says(
+                    "Stalled sources",
+                    "How many logs have not been read for 15 s?",
+                    "Look at the collector beside that broker, and at the broker.",
+                    "source-stalled.md",
+                ),
+                f"count(max by (source) (kardia_source_age_seconds{{{CLUSTER}}}) > 15) or vector(0)",
+                alarm(1),
+            )
+        )
+        .with_panel(
+            number(
+                Says(
+                    "Gaps in the last hour",
+                    "Was a part of a log lost? That time is unknown, and Kardia does not guess.",
+                    "Logs rotate faster than they are read, or a collector was away: keep more files.",
+                    "log-gap.md",
+                ),
+                _counted("gaps", "1h"),
+                alarm(0.5),
+            )
+        )
+        .with_panel(
+            number(
+                Says(
+                    "Rejected lines in the last hour",
+                    "Were there lines that could not be understood? They are kept in the table `rejected`.",
+                    "Read a few of that table: a new broker version, a wrong time zone, or another log's lines?",
+                    "log-gap.md",
+                ),
+                _counted("rejected", "1h"),
+                alarm(0.5),
+            )
+        )
+        .with_panel(
+            number(
+                Says(
+                    "Precision of session predictions",
+                    "Of the predicted session timeouts with a clear outcome, how many came true?",
+                    "Low: members are often late and come back; their sessions are too short for them.",
+                    "predictions-unreliable.md",
+                ),
+                f'min(kardia_prediction_precision_ratio{{{CLUSTER},kind="session"}})',
+                alarm(0.5, below=True),
+                unit="percentunit",
+            )
+        )
+        .with_panel(
+            number(
+                Says(
+                    "Recall of session predictions",
+                    "Of the session timeouts that struck, how many had been predicted?",
+                    "Low: the feed was behind, or sessions are shorter than what it takes to see them.",
+                    "predictions-unreliable.md",
+                ),
+                f'min(kardia_prediction_recall_ratio{{{CLUSTER},kind="session"}})',
+                alarm(0.9, below=True),
+                unit="percentunit",
+            )
+        )
+    )
+
+
+def _truth(made: Dashboard) -> Dashboard:
+    lead = f"sum by (kind, le) (increase(kardia_prediction_lead_seconds_bucket{{{CLUSTER}}}[3h]))"
+    known = f"sum by (le) (increase(kardia_eviction_known_after_seconds_bucket{{{CLUSTER}}}[3h]))"
+    by_outcome = f"sum by (outcome) (max by (kind, outcome) (increase(kardia_predictions_total{{{CLUSTER}}}[1h])))"
+    return (
+        made.with_row(Row("Truth"))
+        .with_panel(
+            coloured(
+                stacked(
+                    lines(
+                        Says(
+                            "What became of predictions",
+                            "Do they come true? Per hour; averted: heard in time; unknown: the evidence was lost.",
+                            "Many `unknown`: gaps in the log. Many `averted`: members that are often late.",
+                            "predictions-unreliable.md",
+                        ),
+                        (by_outcome, "{{outcome}}"),
+                        span=8,
+                    )
+                ),
+                OUTCOME_COLOURS,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "How far ahead",
+                    "How long before a timeout was it said, in the median? By kind of timeout.",
+                    "Less than a few seconds: too late to act; use `kardia notify`, not a scrape.",
+                    "predictions-unreliable.md",
+                ),
+                (f"histogram_quantile(0.5, {lead})", "{{kind}}"),
+                unit="s",
+                span=8,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "How late evictions are known",
+                    "How long after an eviction was its evidence there? Median and 95 %.",
+                    "It follows the heartbeats of the others and the end of the rebalance; more is the feed.",
+                    "feed-stale.md",
+                ),
+                (f"histogram_quantile(0.5, {known})", "median"),
+                (f"histogram_quantile(0.95, {known})", "95 %"),
+                unit="s",
+                span=8,
+            )
+        )
+        .with_panel(
+            coloured(
+                stacked(
+                    lines(
+                        Says(
+                            "How sure the answers are",
+                            "Of how many members is their health exact, inferred, provisional or unknown?",
+                            "Much `unknown`: a gap, or groups of a protocol that is not modelled.",
+                            "log-gap.md",
+                        ),
+                        (f"max by (certainty) (kardia_members_by_certainty{{{CLUSTER}}})", "{{certainty}}"),
+                    )
+                ),
+                CERTAINTY_COLOURS,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Precision and recall",
+                    "Do the scores hold for each kind of timeout? Since the API was started.",
+                    "A kind that is low is to be believed less; its alerts need a longer hold.",
+                    "predictions-unreliable.md",
+                ),
+                (f"min by (kind) (kardia_prediction_precision_ratio{{{CLUSTER}}})", "{{kind}}: precision"),
+                (f"min by (kind) (kardia_prediction_recall_ratio{{{CLUSTER}}})", "{{kind}}: recall"),
+                unit="percentunit",
+            )
+        )
+    )
+
+
+def _pipeline(made: Dashboard) -> Dashboard:
+    ledger = f"max by (what) (rate(kardia_ledger_total{{{CLUSTER},what"
+    return (
+        made.with_row(Row("Pipeline"))
+        .with_panel(
+            bounded(
+                lines(
+                    Says(
+                        "How fresh the answers are",
+                        "Was Kardia blind for a while? The dashed line is where countdowns stop.",
+                        "A step that stays: something is down. Teeth: batches are slow.",
+                        "feed-stale.md",
+                    ),
+                    (f"max(kardia_feed_age_seconds{{{CLUSTER}}})", "all"),
+                    (f"max by (source) (kardia_source_age_seconds{{{CLUSTER}}})", "{{source}}"),
+                    unit="s",
+                    span=8,
+                ),
+                steps((None, BLUE), (10, ORANGE)),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Lines on the way",
+                    "How many lines are read per second, how many become events, how many say nothing?",
+                    "Lines without events: the logger writes the wrong APIs. None at all: it is off.",
+                    "source-stalled.md",
+                ),
+                (f'{ledger}=~"lines|events|ignored"}}[1m]))', "{{what}}"),
+                unit="cps",
+                span=8,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "What should be none",
+                    "Was anything rejected, late, lost, repeated, not modelled, or corrected by the broker? Per hour.",
+                    "`gaps`, `rejected`: the collector; `divergences`: the broker answered otherwise than the model; "
+                    "`duplicates` after a restart are as they should be.",
+                    "log-gap.md",
+                ),
+                (
+                    f'max by (what) (increase(kardia_ledger_total{{{CLUSTER},what!~"lines|events|ignored"}}[1h]))',
+                    "{{what}}",
+                ),
+                unit="none",
+                span=8,
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Sources",
+                    "Up to when has each log been read?",
+                    "The one that is behind holds everything back: look at its collector.",
+                    "source-stalled.md",
+                ),
+                "/clusters/~",
+                "cluster.sources",
+                Column("source", "source"),
+                Column("complete to", "complete_to_ms", CLOCK),
+                span=12,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Tables",
+                    "Can every table be read? 1 is yes. Answers that need a missing one are refused.",
+                    "Is the job running, and does it write where the API reads?",
+                    "feed-stale.md",
+                ),
+                ("min by (table) (kardia_table_available)", "{{table}}"),
+                unit="bool_yes_no",
+            )
+        )
+    )

@@ -1,0 +1,220 @@
+"""What makes a large fleet quick must change no answer: samples folded aside, rendered lists, indexes, members from
+memory, planned parameters. Each is held against the plain way."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from fastapi import Query
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from api import answers, dangers, rendered, roster
+from api.app import ROUTES
+from api.columns import values
+from api.current import ClusterView, Current
+from api.freshness import Freshness
+from api.plans import PlannedRoute, _plan
+from api.reader import ROW_TYPES
+from api.seen import Seen
+from api.settings import ApiSettings
+from tests.api.conftest import Serve
+from tests.api.written import CLUSTER, NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
+
+STATUSES = ("ok", "late", "imminent", "overdue", "unknown", "ended")
+FRESH = Freshness(NOW_MS, NOW_MS, 10_000, 1)
+
+
+def _rows(batch_id: int, *given: tuple[str, tuple[Any, ...]]) -> dict[str, list[Any]]:
+    """Rows by table as a reader gives them."""
+    found: dict[str, list[Any]] = {}
+    for name, row in given:
+        found.setdefault(name, []).append(ROW_TYPES[name]._make((*row, batch_id)))
+    return found
+
+
+def _world(rng: random.Random) -> list[dict[str, list[Any]]]:
+    """Some batches about some groups: lives begin and end, rebalances run, members are sampled well and ill."""
+    batches = []
+    groups = ["a", "b/ü", "c\n", "d", "E", "Ef"]
+    for batch_id in range(6):
+        given = [progress(NOW_MS + batch_id)]
+        for number, group in enumerate(groups):
+            for place in range(3):
+                who, at_ms = f"{group}-{place}", NOW_MS + rng.randrange(-50, 50) + batch_id * 100
+                if batch_id == 0 or rng.random() < 0.1:
+                    ended_ms = at_ms if rng.random() < 0.3 else None
+                    given.append(
+                        member(
+                            *(group, who),
+                            joined_at_ms=NOW_MS - 60_000 + rng.choice((0, 1)),
+                            ended_at_ms=ended_ms,
+                            end_cause=None if ended_ms is None else "session_expired",
+                        )
+                    )
+                if rng.random() < 0.7:
+                    state = rng.choice(("Stable", "PreparingRebalance"))
+                    status = rng.choice(STATUSES)
+                    given.append(health(group, who, at_ms=at_ms, status=status, group_state=state))
+                if rng.random() < 0.1:
+                    kind = rng.choice(("session", "poll", "rebalance"))
+                    given.append(prediction(group, who, kind, deadline_at_ms=NOW_MS + rng.randrange(9_000)))
+            if batch_id == 0 or rng.random() < 0.2:
+                given.append(transition(group, batch_id * 10 + number, "Stable", at_ms=NOW_MS + batch_id * 100 - 150))
+            if rng.random() < 0.2:
+                over = NOW_MS + batch_id * 100 if rng.random() < 0.5 else None
+                given.append(rebalance(group, NOW_MS + batch_id * 10, completed_at_ms=over))
+        batches.append(_rows(batch_id, *given))
+    return batches
+
+
+def _told(cluster: ClusterView) -> Any:
+    """Everything that answers tell of the present of a cluster."""
+    return (
+        {name: answers.group(view, FRESH) for name, view in cluster.groups.items()},
+        {
+            (name, row.member_id): answers.member(view, row, FRESH)
+            for name, view in cluster.groups.items()
+            for row in view.lives.values()
+        },
+        dangers.next_evictions(cluster, FRESH, 1_000),
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_samples_folded_aside_give_the_same_view_and_show_nothing_before(seed: int, tmp_path: Path) -> None:
+    settings = ApiSettings(tables=tmp_path)
+    plain, quick = Current(settings), Current(settings)
+    aside = 0
+    for batch_id, rows in enumerate(_world(random.Random(seed))):
+        plain.fold({name: list(found) for name, found in rows.items()}, batch_id)
+        samples = quick.only_sampled(rows)
+        others = {name: list(found) for name, found in rows.items()}
+        others["health"] = [row for row in rows.get("health", ()) if (row.cluster_id, row.group_id) not in samples]
+        before = _told(quick.clusters[CLUSTER]) if quick.clusters else None
+        sampled = list(quick.fold_aside(samples))
+        aside += len(sampled)
+        if before is not None:
+            assert _told(quick.clusters[CLUSTER]) == before
+        quick.fold(others, batch_id, sampled)
+        assert _told(quick.clusters[CLUSTER]) == _told(plain.clusters[CLUSTER])
+    assert aside
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("freshness", [FRESH, Freshness(NOW_MS, NOW_MS + 60_000, 10_000, 1)])
+def test_a_rendered_group_is_the_group(seed: int, freshness: Freshness, tmp_path: Path) -> None:
+    current = Current(ApiSettings(tables=tmp_path))
+    for batch_id, rows in enumerate(_world(random.Random(seed))):
+        current.fold(rows, batch_id)
+        for view in current.clusters[CLUSTER].groups.values():
+            for _ in range(2):  # made, and remembered
+                assert orjson.loads(orjson.dumps(rendered.group(view, freshness))) == answers.group(view, freshness)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pages_of_both_orders_hold_each_matching_group_once_and_in_order(seed: int, tmp_path: Path) -> None:
+    current = Current(ApiSettings(tables=tmp_path))
+    for batch_id, rows in enumerate(_world(random.Random(seed))):
+        current.fold(rows, batch_id)
+        cluster = current.clusters[CLUSTER]
+        for sort in roster.SORTS.values():
+            for search, state in ((None, None), ("E", None), (None, "stable"), ("nobody", None)):
+                after, found, more = None, [], True
+                while more:
+                    page, more = roster.page(sort(cluster), after, 2, search, state)
+                    found += page
+                    after = orjson.loads(orjson.dumps(page[-1][0])) if page else None
+                    after = None if after is None else tuple(after)
+                wanted = {
+                    name
+                    for name, view in cluster.groups.items()
+                    if (search or "").casefold() in name.casefold()
+                    and (state is None or view.state_name.casefold() == state)
+                }
+                assert {view.group_id for _, view in found} == wanted
+                assert len(found) == len(wanted)
+                assert [key for key, _ in found] == sorted(key for key, _ in found)
+
+
+def test_the_nearest_deadlines_are_those_of_all_groups(tmp_path: Path) -> None:
+    current = Current(ApiSettings(tables=tmp_path))
+    for batch_id, rows in enumerate(_world(random.Random(3))):
+        current.fold(rows, batch_id)
+    cluster = current.clusters[CLUSTER]
+    everything = sorted(one for view in cluster.groups.values() for one in dangers.deadlines_of(view))
+    assert len(everything) > 5
+    for limit in (1, 2, 5, 1_000):
+        found = dangers.next_evictions(cluster, FRESH, limit)["next_evictions"]
+        assert [(one["deadline_at_ms"], one["group_id"], one["member_id"], one["kind"]) for one in found] == [
+            one[:4] for one in everything[:limit]
+        ]
+
+
+def test_a_member_has_all_its_lives_whether_memory_or_files_tell(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    began_ms = NOW_MS - 60_000
+    tables.batch(
+        0,
+        member("g", "once", joined_at_ms=began_ms),
+        member("g", "twice", joined_at_ms=began_ms - 100, ended_at_ms=began_ms, end_cause="left"),
+        member("g", "over", joined_at_ms=began_ms, ended_at_ms=NOW_MS, end_cause="left"),
+        health("g", "once"),
+        progress(NOW_MS),
+    )
+    tables.batch(1, member("g", "twice", joined_at_ms=began_ms + 50), progress(NOW_MS + 1))
+    api = serve()
+    api.wait_for_batch(1)
+    path = f"/api/v1/clusters/{CLUSTER}/groups/g/members"
+    assert [life["joined_at_ms"] for life in api.get(f"{path}/once")["lives"]] == [began_ms]
+    assert [life["joined_at_ms"] for life in api.get(f"{path}/twice")["lives"]] == [began_ms + 50, began_ms - 100]
+    assert api.get(f"{path}/over")["member"]["end_cause"] == "left"
+    tables.batch(2, member("g", "once", joined_at_ms=began_ms, ended_at_ms=NOW_MS, end_cause="left"), progress(NOW_MS))
+    api.wait_for_batch(2)
+    assert api.get(f"{path}/once")["member"]["ended_at_ms"] == NOW_MS
+
+
+def test_what_was_seen_is_never_forgotten() -> None:
+    seen = Seen()
+    assert not seen.may_know("g", "m")
+    for number in range(5_000):
+        seen.add("g", str(number))
+    assert all(seen.may_know("g", str(number)) for number in range(5_000))
+    assert sum(seen.may_know("h", str(number)) for number in range(5_000)) < 50
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "a", None, "b", "a", "a"]),
+        pa.array(["a", "b", None]),
+        pa.array([None, None], pa.string()),
+        pa.array([1, None, 3]),
+        pa.array([[], ["x", None], None, []], pa.list_(pa.string())),
+        pa.array([[], []], pa.list_(pa.string())),
+        pa.array([[{"a": 1}], []], pa.list_(pa.struct([("a", pa.int64())]))),
+        pa.array([], pa.string()),
+        pa.array([], pa.list_(pa.string())),
+    ],
+)
+def test_values_of_a_column_are_those_that_arrow_gives(column: pa.Array) -> None:
+    assert values(pa.chunked_array([column])) == column.to_pylist()
+    both = pa.chunked_array([column, column])
+    assert values(both) == both.to_pylist()
+
+
+def test_nearly_all_routes_are_planned_and_more_than_text_is_left_to_fastapi() -> None:
+    routes = [route for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)]
+    assert all(isinstance(route, PlannedRoute) for route in routes)
+    left = {route.path.rpartition("/")[2] for route in routes if _plan(route.dependant, [], {}) is None}
+    assert left == {"evictions", "incident"}
+
+    async def number(of: int = 1, few: str = Query("a", max_length=2)) -> Response:
+        return Response(f"{of}{few}")
+
+    assert _plan(APIRoute("/x", number).dependant, [], {}) is None

@@ -1,0 +1,201 @@
+"""What `docs/security.md` says of the API and no other test shows. Routes come from the OpenAPI document."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from api.settings import ApiSettings
+from api.tokens import TokenFileError, Tokens
+from tests.api.conftest import WAIT_S, Api, Clock, Serve, running
+from tests.api.recorded import every_answer, write
+from tests.api.test_serve import served
+from tests.api.written import NOW_MS, Tables, health, member, progress, transition
+from tests.support.stories import Story
+
+GROUP = "/api/v1/clusters/demo/groups/orders"
+TOKEN, WRONG = "planted-token-" + "a" * 40, "planted-wrong-" + "b" * 40
+CLAIMS = {
+    "Forwarded": "for=192.0.2.1;host=evil.example;proto=https",
+    "X-Forwarded-For": "192.0.2.1",
+    "X-Forwarded-Host": "evil.example",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Prefix": "/evil",
+    "X-Original-URL": "/openapi.json",
+    "X-Rewrite-URL": "/openapi.json",
+    "X-HTTP-Method-Override": "DELETE",
+}
+"""Headers by which a proxy would speak; anybody can send them."""
+
+
+def story(tables: Tables) -> None:
+    tables.create()
+    tables.batch(0, transition("orders", 1, "Stable"), member("orders", "a"), health("orders", "a"), progress(NOW_MS))
+
+
+def paths(api: Api) -> list[str]:
+    """Every route with its ids filled in."""
+    known = {"cluster": "demo", "group": "orders", "consumer": "orders", "member": "a"}
+    return [re.sub(r"{(\w+)}", lambda found: known[found[1]], path) for path in api.get("/openapi.json")["paths"]]
+
+
+def test_a_token_is_one_until_it_expires(tables: Tables, tmp_path: Path) -> None:
+    story(tables)
+    path, clock = tmp_path / "tokens", Clock()
+    path.write_text(f"{TOKEN} cluster=demo expires=2025-10-09T08:53:20.001Z\n")  # NOW_MS and 1 ms
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), clock) as url:
+        api = Api(url, headers={"Authorization": f"Bearer {TOKEN}"})
+        api.wait_for_batch(0)
+        assert api.client.get(GROUP).status_code == 200
+        clock.now_ms = NOW_MS + 1
+        assert api.problem(GROUP) == (401, "unauthenticated")
+        api.client.close()
+
+
+def test_an_expiry_that_cannot_be_read_is_refused_and_not_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    for words in ("expires=", "expires=tomorrow", "expires=2027-01-01T00:00:00", "expires=1 expires=2", "until=1"):
+        path.write_text(f"{TOKEN} {words}\n")
+        with pytest.raises(TokenFileError, match="expires=INSTANT") as caught:
+            Tokens.read(path)
+        assert TOKEN not in str(caught.value)
+
+
+def test_one_token_cannot_take_all_places(tables: Tables, tmp_path: Path) -> None:
+    story(tables)
+    path = tmp_path / "tokens"
+    path.write_text(f"{TOKEN}\n{WRONG}\n")
+    settings = ApiSettings(tables=tables.root, refresh_ms=20, token_file=path, requests_of_token_max=2)
+    mine, other = ({"Authorization": f"Bearer {token}"} for token in (TOKEN, WRONG))
+    with running(settings, Clock()) as url, ExitStack() as following:
+        api = Api(url, headers=mine)
+        api.wait_for_batch(0)
+        for _ in range(2):
+            stream = following.enter_context(httpx.Client(base_url=url, headers=mine, trust_env=False, timeout=WAIT_S))
+            reply = following.enter_context(stream.stream("GET", "/api/v1/changes"))
+            assert reply.status_code == 200
+        refused = api.client.get(GROUP)
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
+        assert refused.headers["retry-after"] == "1"
+        assert api.client.get(GROUP, headers=other).status_code == 200
+        following.close()
+        api.wait(lambda: api.client.get(GROUP).status_code == 200, "a free place")
+        api.client.close()
+
+
+def test_news_tell_a_token_of_its_own_clusters_alone(tables: Tables, tmp_path: Path) -> None:
+    story(tables)
+    tables.batch(1, progress(NOW_MS - 3_600_000, cluster_id="other"))
+    path = tmp_path / "tokens"
+    path.write_text(f"{TOKEN} cluster=demo\n{WRONG}\n")
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), Clock()) as url:
+        seen = []
+        for token in (TOKEN, WRONG):
+            api = Api(url, headers={"Authorization": f"Bearer {token}"})
+            api.wait_for_batch(1)
+            with api.client.stream("GET", "/api/v1/changes") as stream:
+                news = next(line for line in stream.iter_lines() if line.startswith("data:"))
+            seen.append(f'"complete_as_of_ms":{NOW_MS - 3_600_000}' in news)
+            api.client.close()
+    assert seen == [False, True]
+
+
+def test_what_a_proxy_would_say_is_believed_from_nobody(tables: Tables, serve: Serve) -> None:
+    story(tables)
+    api = serve()
+    api.wait_for_batch(0)
+    for path in paths(api):
+        if path == "/metrics":
+            continue  # it counts the requests for itself
+        plain, claimed = api.client.get(path), api.client.get(path, headers=CLAIMS)
+        assert (plain.status_code, plain.content) == (claimed.status_code, claimed.content), path
+        assert "evil" not in str(claimed.headers)
+        assert "location" not in claimed.headers
+
+
+def test_no_documentation_page_calls_elsewhere(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    api = serve()
+    for path in ("/docs", "/redoc", "/docs/oauth2-redirect"):
+        assert api.problem(path) == (404, "not_found")
+
+
+def test_no_question_changes_a_table_or_leaves_a_file(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    span = write(tables, Story("c04_mpi-4.1.2"))
+
+    def files() -> dict[str, tuple[int, int]]:
+        found = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
+
+    before = files()
+    with running(ApiSettings(tables=tables.root, refresh_ms=20), Clock(span.to_ms)) as url:
+        api = Api(url)
+        api.wait_for_batch(0)
+        assert sum(reply.status_code == 200 for _, reply in every_answer(api, span)) > 80
+        api.client.close()
+    assert files() == before
+
+
+def test_tokens_are_in_no_answer_no_log_and_no_setting_that_is_shown(tables: Tables, tmp_path: Path) -> None:
+    story(tables)
+    path = tmp_path / "tokens"
+    path.write_text(f"{TOKEN}\n")
+    told = [repr(ApiSettings(tables=tables.root, token_file=path)), repr(Tokens.read(path))]
+    with served("--tables", str(tables.root), "--port", "0", "--token-file", str(path)) as (process, url):
+        for token in (TOKEN, WRONG):
+            api = Api(url, headers={"Authorization": f"Bearer {token}"})
+            for asked in (*(paths(api) if token == TOKEN else ["/version"]), f"/nowhere?token={token}", f"/{token}"):
+                reply = api.client.get(asked)
+                told += [reply.text, str(reply.headers)]
+            api.client.close()
+        process.terminate()
+        told += process.communicate(timeout=WAIT_S)
+    for text in told:
+        for token in (TOKEN, WRONG):
+            assert token not in text
+
+
+def test_connections_beyond_the_bound_are_turned_away(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who connect and say nothing hold a place each, and no more."""
+    story(tables)
+    monkeypatch.setenv("KARDIA_SERVE_CONNECTIONS_MAX", "3")
+    with served("--tables", str(tables.root), "--port", "0") as (_, url), ExitStack() as stack:
+        place = urlsplit(url)
+        assert httpx.get(f"{url}/livez", trust_env=False, timeout=WAIT_S).status_code == 200
+        for _ in range(3):
+            stack.enter_context(socket.create_connection((place.hostname or "", place.port or 0), timeout=WAIT_S))
+
+        async def rush() -> set[int]:
+            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=WAIT_S) as client:
+                return {(await client.get("/livez")).status_code for _ in range(5)}
+
+        assert asyncio.run(rush()) == {503}
+        stack.close()
+        api = Api(url)
+        api.wait(lambda: api.client.get("/livez").status_code == 200, "a free place")
+        api.client.close()
+
+
+def test_the_application_can_call_nobody() -> None:
+    """It has no HTTP client: whoever wants to send something must first import one, and this test."""
+    code = "import sys, api.app; print(sorted({'httpx', 'requests', 'aiohttp', 'api.notify'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_test_that_the_checklist_names_exists() -> None:
+    root = Path(__file__).parents[2]
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (root / "docs" / "security.md").read_text())
+    assert len(named) > 40
+    for file, name in named:
+        assert f"def {name}(" in (root / "tests" / file).read_text(), (file, name)

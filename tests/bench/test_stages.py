@@ -1,0 +1,67 @@
+"""The stages that ask the API and the notifier, at the smallest size: they run through, and say what they promise to
+say. What they measure is the machine's affair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.crowd import Crowd, moved
+from bench.run import STAGES
+from kardia.tables import TABLES
+from spark_jobs.schemas import to_tables
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_crowd_is_the_same_again_and_its_rows_fit_the_tables() -> None:
+    crowds = [Crowd(30, 2, hours=1), Crowd(30, 2, hours=1)]
+    assert crowds[0].size == sum(map(len, crowds[1].members.values())) == 300
+    at_ms = 1_790_000_000_000
+    said = [[*crowd.hours(at_ms), crowd.present(at_ms), crowd.second(at_ms + 1_000, 0)] for crowd in crowds]
+    assert said[0] == said[1]
+    assert set(said[0][0]) == {"transitions", "rebalances", "members", "health", "progress"}
+    for number, rows in enumerate(said[0]):
+        to_tables(rows, number)  # refuses what does not fit
+    names = TABLES["members"].names
+    present = {row[names.index("member_id")] for rows in said[0] for row in rows.get("members", ())}
+    gone = {
+        row[names.index("member_id")]
+        for rows in said[0]
+        for row in rows.get("members", ())
+        if row[names.index("ended_at_ms")] is not None
+    }
+    assert present - gone == {member for members in crowds[0].members.values() for member in members}
+
+
+def test_samples_of_five_seconds_hold_everybody_and_are_moved_in_time() -> None:
+    crowd = Crowd(30, 1, hours=1)
+    samples = crowd.samples(1_000_000)
+    assert len({member for sample in samples for member in sample["member_id"].to_pylist()}) == crowd.size
+    later = moved(samples[0], 5_000, 7)
+    assert set(later["batch_id"].to_pylist()) == {7}
+    for name in ("at_ms", "session_deadline_at_ms"):
+        assert [value + 5_000 for value in samples[0][name].to_pylist()] == later[name].to_pylist()
+    assert later["session_timeout_ms"] == samples[0]["session_timeout_ms"]
+
+
+def test_the_api_stage_asks_everything_and_is_answered(tmp_path: Path) -> None:
+    results = {result.what: result for result in STAGES["api"](tmp_path, 0.01)}
+    for what in ("the present", "at an instant of the day before", "at a moment ago", "a day of history"):
+        first = results[f"{what}, p50"]
+        assert first.more["answers"] >= 15, first.more  # of 20: on a busy machine some may be given up
+        times = [results[f"{what}, {at}"].value for at in ("p50", "p95", "p99", "longest")]
+        assert times == sorted(times)
+        assert all(results[f"{what}, {at}"].baseline is not None for at in ("p50", "p99"))
+    assert {"group, p99", "members, p99", "member, p99", "list, p99"} <= results.keys()
+    assert results["api, after the load"].value > 0
+
+
+def test_the_notify_stage_is_told_what_was_foretold(tmp_path: Path) -> None:
+    results = {result.what: result for result in STAGES["notify"](tmp_path, 0.01)}
+    for way in ("Alertmanager", "webhook"):
+        first = results[f"evidence to {way}, p50"]
+        assert first.more["alerts"] >= 3
+        assert first.baseline is not None
+        assert results[f"evidence to {way}, longest"].value >= first.value

@@ -1,0 +1,222 @@
+"""The JSON of the dashboards: what Grafana's own types say about it, and what every panel must have.
+
+The types are those of the `grafana-foundation-sdk`, which Grafana generates from its schemas: the JSON is read into
+them, each value is held against the annotation of its field, and written again; what the types do not know is lost on
+the way and so noticed. Grafana itself is not run here.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+import types
+import typing
+from typing import Any
+
+import pytest
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as models
+
+from dashboards import rules, sources
+from dashboards.panels import RED
+from dashboards.sources import INFINITY
+from kardia.tables import CERTAINTIES, OUTCOMES, STATUSES
+from tests.dashboards.questions import BOARDS, panels
+
+plugins.register_default_plugins()
+
+COLOURS = {
+    sources.GREEN,
+    sources.YELLOW,
+    sources.ORANGE,
+    sources.PURPLE,
+    sources.BLUE,
+    sources.SKY,
+    sources.GREY,
+    *sources.STATUS_COLOURS.values(),
+    *sources.STATE_COLOURS.values(),
+    "transparent",
+}
+
+
+def misfits(value: Any, wanted: Any, path: str = "$") -> list[str]:
+    """Places where a value is not of its annotated type, all the way down."""
+    origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
+    if wanted is Any or wanted is object:
+        return misfits(value, type(value), path) if hasattr(value, "to_json") else []
+    if origin in (typing.Union, types.UnionType):
+        tried = [misfits(value, one, path) for one in inner if value is None or one is not type(None)]
+        return min(tried, key=len)
+    if origin is typing.Literal:
+        return [] if value in inner else [f"{path}: {value!r}"]
+    if origin is list and isinstance(value, list):
+        return [found for at, one in enumerate(value) for found in misfits(one, inner[0], f"{path}[{at}]")]
+    if origin is dict and isinstance(value, dict):
+        return [found for key, one in value.items() for found in misfits(one, inner[1], f"{path}.{key}")]
+    if isinstance(value, dict) and hasattr(wanted, "from_json"):  # the reader leaves some of them as they are
+        made = wanted.from_json(value)
+        lost = [] if written(made) == value else [f"{path}: {value!r} has fields that {wanted} does not know"]
+        return [*lost, *misfits(made, wanted, path)]
+    if not _is_of(value, origin or wanted):
+        return [f"{path}: {value!r} is no {wanted}"]
+    hints = typing.get_type_hints(type(value)) if hasattr(value, "to_json") else {}
+    return [
+        found
+        for name, hint in hints.items()
+        if hasattr(value, name)
+        for found in misfits(getattr(value, name), hint, f"{path}.{name}")
+    ]
+
+
+def written(model: Any) -> Any:
+    """The JSON of a model."""
+    return json.loads(JSONEncoder().encode(model))
+
+
+def _is_of(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, type) and issubclass(wanted, enum.Enum):
+        return value in {one.value for one in wanted}
+    if wanted in (int, float):
+        return isinstance(value, int if wanted is int else (int, float)) and not isinstance(value, bool)
+    return isinstance(value, wanted)
+
+
+def read(board: dict[str, Any]) -> Any:
+    """A dashboard in Grafana's types. Targets of marks are left out: the types know those of Grafana's own source only,
+    and say themselves that any query may stand there."""
+    copy = json.loads(json.dumps(board))
+    for mark in copy["annotations"].get("list", ()):
+        assert mark.pop("target")["datasource"]["type"] == INFINITY
+    return models.Dashboard.from_json(copy), copy
+
+
+@pytest.mark.parametrize("uid", BOARDS)
+def test_grafanas_own_types_take_it_as_it_is(uid: str) -> None:
+    board, copy = read(BOARDS[uid])
+    assert misfits(board, models.Dashboard) == []
+    assert written(board) == copy
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("refresh",), 5),
+        (("graphTooltip",), 7),
+        (("panels", 0, "gridPos", "w"), "wide"),
+        (("panels", 0, "options", "colorMode"), "loud"),
+        (("panels", 0, "fieldConfig", "defaults", "thresholds", "mode"), "some"),
+        (("panels", 0, "colour"), "red"),
+        (("templating", "list", 0, "type"), "guess"),
+    ],
+)
+def test_what_the_types_do_not_allow_is_noticed(path: tuple[Any, ...], value: Any) -> None:
+    spoilt = json.loads(json.dumps(BOARDS["kardia-fleet"]))
+    place = spoilt
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    try:
+        board, copy = read(spoilt)
+        good = not misfits(board, models.Dashboard) and written(board) == copy
+    except (ValueError, TypeError, AttributeError):
+        good = False
+    assert not good
+
+
+def test_every_panel_has_a_title_a_question_something_to_do_and_a_unit() -> None:
+    titles = [where for where, _ in panels()]
+    assert len(titles) == len(set(titles)) > 50
+    for where, panel in panels():
+        asks, _, do = panel["description"].partition(RED)
+        assert "?" in asks, f"{where} asks nothing"
+        assert len(do) > 20, f"{where} does not say what to do"
+        assert panel["fieldConfig"]["defaults"]["unit"], where
+        assert panel["targets"], where
+        refs = [one["refId"] for one in panel["targets"]]
+        assert len(refs) == len(set(refs)), where
+        assert {one["datasource"]["uid"] for one in panel["targets"]} == {panel["datasource"]["uid"]}, where
+
+
+def test_each_dashboard_begins_with_a_row_that_answers_at_a_glance_and_nothing_overlaps() -> None:
+    for uid, board in BOARDS.items():
+        first = [panel for panel in board["panels"] if panel["gridPos"]["y"] == 0]
+        assert {panel["type"] for panel in first} == {"stat"}, uid
+        assert 4 <= len(first) <= 6, uid
+        assert sum(panel["gridPos"]["w"] for panel in first) == 24, uid
+        taken: set[tuple[int, int]] = set()
+        for panel in board["panels"]:
+            at = panel["gridPos"]
+            cells = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+            assert not cells & taken, (uid, panel["title"])
+            assert all(x < 24 for x, _ in cells), (uid, panel["title"])
+            taken |= cells
+
+
+def test_dashboards_are_read_only_and_do_not_ask_more_often_than_every_five_seconds() -> None:
+    for uid, board in BOARDS.items():
+        assert board["uid"] == uid
+        assert board["editable"] is False
+        seconds = re.fullmatch(r"(\d+)s", board["refresh"])
+        assert seconds, board["refresh"]
+        assert int(seconds[1]) >= 5
+
+
+def test_colours_are_those_that_all_can_tell_apart() -> None:
+    for where, panel in panels():
+        text = json.dumps(panel["fieldConfig"])
+        used = set(re.findall(r'"(?:color|fixedColor)": "([^"]+)"', text))
+        assert used <= COLOURS, (where, used - COLOURS)
+
+
+def test_every_status_state_certainty_and_outcome_has_a_colour() -> None:
+    from api.current import STATES
+    from dashboards.truth import OUTCOME_COLOURS
+
+    assert set(sources.STATUS_COLOURS) == set(STATUSES)
+    assert set(sources.STATE_COLOURS) >= set(STATES)
+    assert set(sources.CERTAINTY_COLOURS) == set(CERTAINTIES)
+    assert set(OUTCOME_COLOURS) == set(OUTCOMES) - {"open"}
+
+
+def test_transformations_and_overrides_name_fields_that_the_questions_have() -> None:
+    for where, panel in panels():
+        columns = {one["text"] for target in panel["targets"] for one in target.get("columns", ())}
+        for step in panel.get("transformations") or ():
+            options = step["options"]
+            named = {
+                "organize": list(options.get("indexByName", ())),
+                "partitionByValues": options.get("fields", []),
+                "sortBy": [one["field"] for one in options.get("sort", ())],
+                "merge": [],
+            }[step["id"]]
+            assert set(named) <= columns, (where, step)
+        known = columns | set(STATUSES) | set(CERTAINTIES) | set(OUTCOMES)
+        for override in panel["fieldConfig"]["overrides"]:
+            assert override["matcher"]["id"] == "byName"
+            assert override["matcher"]["options"] in known, where
+
+
+def test_marks_have_the_fields_that_grafana_reads() -> None:
+    found = [mark for board in BOARDS.values() for mark in board["annotations"].get("list", ())]
+    assert {mark["name"] for mark in found} == {"Evictions", "Rebalances"}
+    for mark in found:
+        names = {one["text"] for one in mark["target"]["columns"]}
+        assert {"time", "text"} <= names <= {"time", "timeEnd", "title", "text"}
+
+
+def test_alerts_lead_to_a_dashboard_with_its_variables() -> None:
+    uid, _, query = rules.DASHBOARD.removeprefix("/d/").partition("?")
+    variables = {one["name"] for one in BOARDS[uid]["templating"]["list"]}
+    assert set(re.findall(r"var-(\w+)=", query)) == {"cluster", "group"} <= variables
+
+
+def test_dashboards_lead_to_one_another() -> None:
+    reached = {uid: set(re.findall(r"/d/([\w-]+)", json.dumps(board))) for uid, board in BOARDS.items()}
+    for uid in BOARDS:
+        seen, waiting = set[str](), {uid}
+        while waiting:
+            seen |= waiting
+            waiting = set().union(*(reached[one] for one in waiting)) - seen
+        assert seen == set(BOARDS), uid
