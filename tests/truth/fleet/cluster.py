@@ -10,7 +10,7 @@ share nothing but their load.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from kardia.events import shard_of
@@ -26,6 +26,10 @@ from tests.truth.fleet.records import OffsetsTopic
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World
 
+RETURNS_AFTER_MS = 5_000.0
+"""A shard returns to a broker after that at the earliest. Sooner, nobody may have asked in between, and the request log
+shows no more of it than of a load on the same broker, which the scenario `reloads` plays."""
+
 
 @dataclass
 class Shard:
@@ -34,6 +38,8 @@ class Shard:
     leader: Broker | None
     loading: bool = False
     moves: int = 0
+    left_at_ms: dict[int, float] = field(default_factory=dict)
+    """Place of a broker -> when it gave the shard up."""
 
 
 class Cluster:
@@ -158,8 +164,11 @@ class Cluster:
     def move(self, shard_id: int, to: Broker, elected_after_ms: float, load_ms: float) -> None:
         """Another broker becomes the leader of a shard; the old one gives it up before."""
         shard = self.shards[shard_id]
-        if shard.leader in (None, to) or shard.loading or not to.up:
+        if shard.leader is None or shard.leader is to or shard.loading or not to.up:
             return
+        if self.world.now_ms < shard.left_at_ms.get(self.brokers.index(to), -RETURNS_AFTER_MS) + RETURNS_AFTER_MS:
+            return
+        shard.left_at_ms[self.brokers.index(shard.leader)] = self.world.now_ms
         shard.leader = None
         for group_id in self._groups[shard_id]:
             self._step(group_id, Unload(self.number()))

@@ -126,6 +126,9 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
         return ""
     if given_up_at is not None:
         at_ms = given_up_at - 1
+    before = truth.member_at(member_id, at_ms - 1)  # instants are whole ms: it may have been answered within this one
+    if before is not None and (before.waits_for_join or before.waits_for_sync):
+        return ""
     near = [truth.member_at(member_id, at_ms + shift) for shift in (-1, -2, -4, -NEAR_MS, NEAR_MS)]
     if any(one is not None and abs(one.session_deadline_at_ms - said) <= DEADLINE_MS for one in near):
         return ""

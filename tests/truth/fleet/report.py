@@ -71,7 +71,7 @@ def judged(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> 
 def missed(report: Report) -> list[str]:
     """Goals that a run misses, as sentences."""
     counts = report.score.counts
-    never = NEVER_WRONG if report.scenario.plain else NEVER_WRONG[:2]
+    never = NEVER_WRONG if report.scenario.plain else (*NEVER_WRONG[:2], *report.scenario.must_find)
     found = [f"{counts[f'problem: {name}']} x {name}" for name in never if counts[f"problem: {name}"]]
     scenario = report.scenario
     honest = (

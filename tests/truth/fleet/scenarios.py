@@ -27,14 +27,23 @@ class Scenario:
     middle: bool = False
     disorder: bool = False
 
-    exact_goal: float = 0.9995
-    """Least share of true rows among those said `exact`."""
+    exact_goal: float = 1.0
+    """Least share of true rows among those said `exact`: all of them, whatever befalls brokers and evidence."""
     inferred_goal: float = 0.999
 
     @property
     def plain(self) -> bool:
         """Whether the evidence is complete and the brokers are well: then everything can be known."""
         return not (self.blind or self.moves or self.restarts or self.reloads)
+
+    @property
+    def must_find(self) -> tuple[str, ...]:
+        """What may not be missed beside what may not be invented. Moves leave every log complete: each end is found, at
+        last. A broker that dies takes lines along that it had not written, and of a group that nobody asks for after
+        it nothing shows that anybody leads it: its members are said to be overdue, which is no missed end, but what
+        they began is not known. A cause is not judged in either: sessions run from a load that is known within bounds,
+        so that of two possible causes the other may have come first, and it is said provisionally."""
+        return () if self.blind or self.reloads else ("missed end",)
 
     @property
     def blind(self) -> bool:
@@ -47,7 +56,13 @@ SCENARIOS = {
     for one in (
         Scenario("requests", "the request log of one broker, and nothing else", 7),
         Scenario("records", "the request log and `__consumer_offsets`; groups are deleted in the end", 4, records=True),
-        Scenario("disorder", "lines reach the file up to 70 ms late, and each batch is sent twice", 1, disorder=True),
+        Scenario(
+            "disorder",
+            "lines reach the file up to 70 ms late, and each batch is sent twice (what is later than the 75 ms of "
+            "`hold_ms` is counted as late, and not judged here)",
+            1,
+            disorder=True,
+        ),
         Scenario("moves", "shards move between three brokers, each with its own log", 2, brokers=3, moves=True),
         Scenario("restarts", "one broker dies and comes back", 1, restarts=True),
         Scenario("failover", "one of three brokers dies, the others take over", 1, brokers=3, restarts=True),

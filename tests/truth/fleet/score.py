@@ -71,7 +71,8 @@ def score(run: Run, seen: Seen) -> Score:
     for group_id, truth in run.truths.items():
         until_ms = run.ended_at_ms - END_MARGIN_MS
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
-        evidence = Evidence(seen.damage, seen.named, said_states.doubts(of_group["health"]))
+        doubts = said_states.doubts(of_group["health"])
+        evidence = Evidence(seen.damage, seen.named, doubts, died=run.scenario.restarts)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
         _rebalances(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
         said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
@@ -98,20 +99,25 @@ class Evidence:
     named: set[str]
     doubts: dict[str, tuple[int, str]]
     """Member -> (instant, status) of its last row of `health`, if that says unknown or overdue."""
+    died: bool = False
+    """A broker died, with what it had not logged."""
+
+    @property
+    def blind(self) -> bool:
+        """Whether evidence is lost."""
+        return self.died or self.damage.begins_at_ms > 0 or bool(self.damage.told or self.damage.thin)
 
     def missed(self, life: Life, row: dict[str, Any] | None) -> str:
         """What a missed end is: a name of a count where the evidence is absent, empty where it is a mistake."""
         if row is None:
             return "" if life.member_id in self.named else "never in the log"
         at_ms, status = self.doubts.get(life.member_id, (-1, ""))
-        blind = self.damage.begins_at_ms > 0 or bool(self.damage.told or self.damage.thin)
-        return f"said to be {status}" if blind and status and at_ms >= life.ended_at_ms else ""
+        return f"said to be {status}" if self.blind and status and at_ms >= life.ended_at_ms else ""
 
     def hides(self, one: TrueRebalance) -> bool:
         """Whether whoever began a rebalance is said to be unknown at last: the group that it left Empty is, too."""
         at_ms, status = self.doubts.get(one.member_id, (-1, ""))
-        blind = self.damage.begins_at_ms > 0 or bool(self.damage.told or self.damage.thin)
-        return blind and bool(status) and at_ms >= one.started_at_ms
+        return self.blind and bool(status) and at_ms >= one.started_at_ms
 
 
 def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
