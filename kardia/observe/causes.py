@@ -19,7 +19,7 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
         return joined_at, "unknown", "unknown"
     deadline = armed + member.session_ms
     if deadline <= joined_at + tolerance:
-        since_load = armed <= group.unsure_to
+        since_load = armed <= group.unsure_to or armed == member.returned_at
         return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
     begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in begins if at >= 0), default=NEVER)

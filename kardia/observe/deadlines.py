@@ -96,7 +96,8 @@ def sureness(group: Group, member: Member) -> str:
     from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
     unseen, which does not end by its session then."""
     hidden = bool(member.instance_id) and len(group.members) > 1
-    return "provisional" if hidden or 0 <= member.armed_at <= group.unsure_to else "inferred"
+    unsure = member.renewed_unseen or 0 <= member.armed_at <= group.unsure_to
+    return "provisional" if hidden or unsure else "inferred"
 
 
 def may_be_waiting(group: Group, member: Member, now: float) -> bool:

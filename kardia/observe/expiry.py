@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, pending, phases, rebalance, timeouts
+from kardia.observe import deadlines, loads, pending, phases, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 
@@ -68,7 +68,8 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline):
         at, _, why = timeouts.how_ended(group, member)
-        rebalance.end_member(observer, group, member, at, why, "", deadlines.sureness(group, member))
+        how_sure = max(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
+        rebalance.end_member(observer, group, member, at, why, "", how_sure)
     else:
         member.overdue = True
         phases.watch_overdue(observer, group, member)
@@ -92,6 +93,7 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
         if group.broker != observer.broker:
             continue
         group.whole = False
+        group.stored = []
         if group.state in (GroupState.STABLE, GroupState.COMPLETING):
             observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
         group.gap_at = max(to_at, group.gap_at)

@@ -12,11 +12,14 @@ from typing import Any
 from kardia import slowness
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
-from kardia.model.states import COORDINATOR_MOVED, GroupState
-from kardia.observe import deadlines, moves, rows
+from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe import deadlines, loads, moves, rows
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.settings import ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
+
+OFFSETS_BROKER = "offsets-topic"
+"""Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
 
 Timer = tuple[float, str, str, str]
 """(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
@@ -59,6 +62,8 @@ class Facts:
             group.gap_at = self.blind_to.get(self.broker, NEVER)
         if event.error_code in COORDINATOR_MOVED:
             return group
+        if self.broker:
+            loads.note_heard(self, group, event.handled_at_ms)
         if group.broker != self.broker and self.broker:
             self._switch(group, event)
         elif group.moved_at >= 0 and event.handled_at_ms > group.moved_at:
@@ -85,7 +90,8 @@ class Facts:
         """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
         group.loaded_at = at
         group.moved_at = NEVER
-        if group.rebalance is not None and not group.rebalance.settled:
+        loads.restore(self, group, at)
+        if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at < 0):
             group.rebalance = None
         if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
             self.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
@@ -98,9 +104,14 @@ class Facts:
             member.told_at = NEVER
             self.watch(group, member)
 
-    def moved(self, group: Group, at: float) -> None:
-        """This broker does not lead the group: nothing about the member follows; what it said last stands."""
-        if group.broker == self.broker:
+    def has_several_brokers(self) -> bool:
+        """Whether another broker may lead a group whose own has fallen silent about it."""
+        return sum(1 for name in self.timers if name and name != OFFSETS_BROKER) > 1
+
+    def moved(self, group: Group, event: Event, at: float) -> None:
+        """This broker does not lead the group: nothing about the member follows; what it said last stands. A broker
+        that loads it leads it, so the one before does not."""
+        if group.broker == self.broker or (group.broker and event.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             moves.give_up_neighbours(self, group, at, group.broker)
             moves.give_up(self, group, at)
 

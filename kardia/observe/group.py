@@ -96,6 +96,8 @@ class Member:
     row_known: int = -1
     imminent: bool = False
     """Its open session prediction has outlived the early, provisional step."""
+    returned_at: float = NEVER
+    """When it was found to be a member still, though taken for ended; its session was renewed at some time before."""
     doubtful_at: float = NEVER
     """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
 
@@ -108,6 +110,12 @@ class Member:
     def last_poll_at(self) -> float:
         """Latest instant at which the application is known to have polled; NEVER if there is none."""
         return self.pushed_poll_at if self.by_telemetry else self.polled_at
+
+    @property
+    def renewed_unseen(self) -> bool:
+        """Whether its session runs from an instant that is not known: it was taken for ended, and heard nothing of
+        since."""
+        return 0 <= self.armed_at == self.returned_at
 
     @property
     def deadline(self) -> float:
@@ -270,6 +278,10 @@ class Group:
     """The last of them. What seems renewed up to then need not have been."""
     asked_ms: int = -1
     """Highest rebalance timeout of ids handed out since the last join phase ended."""
+    heard_at: float = NEVER
+    """Last answer of its coordinator that was looked at by itself; `steady_at` may be later."""
+    stored: list[Any] = field(default_factory=list)
+    """Its last record: generation, leader, ids of the members. Empty where that is not known. See `loads`."""
     left_pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
 

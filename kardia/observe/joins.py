@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import lives, pending, polls, rebalance, refusals
+from kardia.observe import lives, loads, pending, polls, rebalance, refusals
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
@@ -28,7 +28,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error in COORDINATOR_MOVED:
-        observer.moved(group, at)
+        observer.moved(group, event, at)
         return
     if error != NONE:
         refusals.on_join(observer, group, event, at)
@@ -38,6 +38,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
             take_fenced(observer, group, event, at)
         return
     generation = event.generation_id
+    loads.take_back(observer, group, event, at)
     begins = generation > group.generation or group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD)
     if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
         observer.late += 1
@@ -163,7 +164,8 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
         if old.armed_before_join < 0 or old.session_ms < 0 or old.unknown_since >= 0:
             return old.member_id, False
         if ran_out_at > taken_at:
-            return old.member_id, old.armed_before_join > group.unsure_to
+            known = old.armed_before_join > group.unsure_to and old.armed_before_join != old.returned_at
+            return old.member_id, known
         return (
             "",
             True,
@@ -191,6 +193,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     if old is not None and old.member_id != member_id:
         member.session_ms = old.session_ms
         rebalance.note_never_synced(group, old)
+        loads.note_replaced(group, old.member_id, member_id)
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
         rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", "exact")

@@ -54,7 +54,8 @@ def _score(facts: Facts, group: Group, member: Member, cause: str, at: float) ->
 def confirm(facts: Facts, group: Group, over: Ended) -> None:
     """Later evidence shows that an eviction inferred from silence was one."""
     began = over.ended_at - over.member.session_ms
-    since_load = 0 <= began <= group.unsure_to  # its session ended; when, is known within bounds only
+    # Its session ended; when, is known within bounds only.
+    since_load = began == over.member.returned_at or 0 <= began <= group.unsure_to
     if over.certainty in ("inferred", "provisional") and over.cause == "session_expired" and not since_load:
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)
@@ -85,19 +86,22 @@ def doubt(group: Group, member_id: str) -> None:
         current.cause = None
 
 
-def reinstate(facts: Facts, group: Group, over: Ended, at: float) -> Member:
-    """A life that was taken for ended goes on: later evidence shows it."""
+def reinstate(
+    facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member", certainty: str = "inferred"
+) -> Member:
+    """A life that was taken for ended goes on: later evidence shows it. When its session was renewed is not known, only
+    that it runs."""
     member = over.member
     group.ended.pop(member.member_id, None)
     group.members[member.member_id] = member
     if member.instance_id:
         group.instances[member.instance_id] = member.member_id
-    member.armed_at = max(member.armed_at, at)
+    member.armed_at = member.returned_at = max(member.armed_at, at)
     member.timer_at = NEVER
     member.overdue = False
     facts.index(group, member)
     doubt(group, member.member_id)
-    facts.emit_member(group, member, at, "inferred")
-    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "still a member", "inferred")
+    facts.emit_member(group, member, at, certainty)
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", why, certainty)
     facts.watch(group, member)
     return member

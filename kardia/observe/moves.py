@@ -55,8 +55,9 @@ def note_answer(group: Group, event: Event) -> None:
 
 
 def how_sure(event: Event) -> str:
-    """How sure it is by an answer of a new coordinator that it has loaded."""
-    return "provisional" if _says_nothing(event) else "inferred"
+    """How sure it is by an answer of a new coordinator that the group is Stable: while it loads it answers heartbeats
+    the same, and others are answered so in a rebalance as well, which may have begun since the load."""
+    return "inferred" if event.kind == Kind.SYNC and event.error_code == ErrorCode.NONE else "provisional"
 
 
 def _says_nothing(event: Event) -> bool:

@@ -30,15 +30,12 @@ from kardia.observe import (
     rows,
     timeouts,
 )
-from kardia.observe.facts import Facts, Timer
+from kardia.observe.facts import OFFSETS_BROKER, Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
 from kardia.observe.settings import ObserverSettings
 from kardia.stretches import Stretch
 from kardia.tables import LIVE_TABLES, Row
-
-OFFSETS_BROKER = "offsets-topic"
-"""Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
 

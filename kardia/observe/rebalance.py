@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import causes, deadlines, lives, pending
+from kardia.observe import causes, deadlines, lives, loads, pending
 from kardia.observe.costs import forget_assignment, partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
@@ -56,6 +56,8 @@ def end_member(
     unexplained = current is not None and current.cause is None and current.joined_at < 0
     if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEFT:
         near = abs(at - current.told_at) <= STAMP_MS  # others were told of the rebalance in the same instant
+        if near and any(0 <= other.deadline <= at + STAMP_MS for other in group.members.values()):
+            why.certainty = "provisional"  # whose session ended in that instant may have begun it
         current.cause, current.started_at = (why, at) if near else (None, NEVER)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
         begin(observer, group, why, NEVER, len(group.members) + 1)
@@ -185,6 +187,17 @@ def _become_empty_unseen(observer: Facts, group: Group) -> None:
         lives.confirm(observer, group, over)
 
 
+def _restart(observer: Facts, group: Group, at: float) -> None:
+    """A generation that has been is answered again: the group was deleted meanwhile, or loaded from a record before."""
+    for member in list(group.members.values()):
+        lives.end(observer, group, member, at, "unknown", "", "unknown")
+    observer.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
+    group.generation = 0
+    group.instances.clear()
+    group.stored = []
+    group.whole = False
+
+
 def on_join_phase_completed(
     observer: Facts, group: Group, generation: int, at: float, member_id: str = "", since: float = NEVER
 ) -> None:
@@ -204,10 +217,9 @@ def on_join_phase_completed(
         current = group.rebalance
     group.deserted_at = NEVER
     if generation <= group.generation:
-        observer.move(group, at, GroupState.DEAD, "generation restarted", "inferred")
-        group.generation = 0
-        group.members.clear()
-        group.instances.clear()
+        _restart(observer, group, at)
+    elif group.state in (GroupState.EMPTY, GroupState.DEAD):
+        loads.note_empty(group)
     missed = group.generation >= 0 and generation > group.generation + 1
     if missed:
         observer.divergences += 1
@@ -343,6 +355,7 @@ def on_assigned(observer: Facts, group: Group, assigned_at: float, at: float) ->
     observer.move(group, at, GroupState.STABLE, "assignment stored", "exact")
     group.stable_at = at
     group.steady_at = at
+    loads.note(group)
 
 
 def becomes_empty(observer: Facts, group: Group, at: float) -> None:
@@ -375,6 +388,8 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
         how_sure = max((over.certainty for over in last), key=_SURE.index)
     observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure)
     emit(observer, group, current)
+    if how_sure == "exact":
+        loads.note_empty(group)
 
 
 def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
@@ -389,7 +404,8 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
         return
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
-        how_sure = "provisional" if member.armed_at <= group.unsure_to else "exact"
+        unsure = member.renewed_unseen or member.armed_at <= group.unsure_to
+        how_sure = "provisional" if unsure else "exact"
         end_member(observer, group, member, min(deadline, at), "session_expired", "", how_sure)
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
         ended_at = min(sync_deadline(group), at)
@@ -421,3 +437,4 @@ def on_deleted(observer: Facts, group: Group, at: float) -> None:
     group.rebalance = None
     group.pending.clear()
     group.whole = True
+    loads.note_empty(group)

@@ -51,6 +51,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
             observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
             if member.armed_at >= 0:
                 observer.watch(group, member)
+    group.stored = [generation, str(detail.get("leader") or group.leader), [entry[0] for entry in entries]]
     if unknown:
         group.generation = generation
         group.leader = str(detail.get("leader") or group.leader)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import costs, faults, leaves, lives, pending, polls, rebalance, timeouts
+from kardia.observe import costs, faults, leaves, lives, loads, pending, polls, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -31,6 +31,8 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         return
     if error == NONE:
         member = group.members.get(event.member_id)
+        if group.loading_since >= 0 and (member is None or event.generation_id != group.generation):
+            return  # a coordinator that still loads answers 0 to anybody
         if member is None:
             member = notice(observer, group, event, at)
         if says_library(member, event):
@@ -64,6 +66,9 @@ def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> b
 
 def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
     """A heartbeat answered 0 that does not fit a Stable group of this generation: bring the group in line with it."""
+    if loads.take_back(observer, group, event, at):
+        group.steady_at = at
+        return
     if event.generation_id < group.generation:
         return  # a line that comes late, from before the last join completion
     state = group.state
@@ -81,6 +86,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None
     if event.generation_id > group.generation:
         group.generation = event.generation_id
         group.whole = False
+        group.stored = []
     group.rebalance = None
     observer.move(group, at, GroupState.STABLE, "generation seen", "inferred")
     group.steady_at = at
@@ -132,7 +138,7 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
         rebalance.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
-        observer.moved(group, at)
+        observer.moved(group, event, at)
 
 
 def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
@@ -214,7 +220,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
     """LeaveGroup: each entry is judged alone; the first accepted one makes a Stable group prepare a rebalance."""
     group = observer.group_of(event)
     if event.error_code in COORDINATOR_MOVED:
-        observer.moved(group, at)
+        observer.moved(group, event, at)
         return
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         if error != NONE:

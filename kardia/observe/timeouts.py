@@ -7,8 +7,8 @@ Called by timers and answers; `rebalance` carries out what is found. Sources: `o
 from __future__ import annotations
 
 from kardia.model.states import GroupState
-from kardia.observe import lives, phases
-from kardia.observe.deadlines import GRACE_MS
+from kardia.observe import lives, loads, phases
+from kardia.observe.deadlines import GRACE_MS, sureness
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Member
 from kardia.observe.phases import STAMP_MS, unsynced, watch_join_timer
@@ -51,7 +51,7 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         return
     for member in sorted(group.members.values(), key=lambda one: one.member_id):
         if not member.instance_id and member.armed_at <= at:
-            end_member(observer, group, member, at, "rebalance_timeout", "", "inferred")
+            end_member(observer, group, member, at, "rebalance_timeout", "", loads.by_silence(observer, group, at))
 
 
 def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> None:
@@ -61,7 +61,8 @@ def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> Non
         return
     answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
     if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
-        end_member(observer, group, member, member.deadline, "session_expired", "", "inferred")
+        how_sure = max(sureness(group, member), loads.by_silence(observer, group, member.deadline))
+        end_member(observer, group, member, member.deadline, "session_expired", "", how_sure)
 
 
 def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> None:
@@ -83,7 +84,10 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
         at = max(end_at for end_at, _, _ in ends)
     for end_at, member_id, why in ends:
-        end_member(observer, group, group.members[member_id], end_at, why, "", "inferred")
+        member = group.members[member_id]
+        unsure = member.renewed_unseen or member.armed_at <= group.unsure_to
+        how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
+        end_member(observer, group, member, end_at, why, "", how_sure)
     group.deserted_at = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at)

@@ -12,7 +12,7 @@ from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
 from tests.support.stories import named
 
-NOT_COORDINATOR, LOADING, MEMBER_ID_REQUIRED = 16, 14, 79
+NOT_COORDINATOR, LOADING, UNKNOWN_MEMBER, MEMBER_ID_REQUIRED = 16, 14, 25, 79
 
 
 def health(known: Known, member: str) -> list[dict[str, Any]]:
@@ -120,3 +120,142 @@ def test_a_broker_that_goes_on_counting_was_only_silent() -> None:
     """Then a's answers of a Stable group, long after b's deadline, say that b is a member still."""
     for number in (17, 18):
         assert restarted(number).known().ended() == {}
+
+
+def not_stored() -> Scene:
+    """Generation 2 of a Stable group of a and b: b has left, c has joined, and the coordinator moves before the
+    leader's assignment is stored; it is told so at 9,500."""
+    scene = stable("a", "b")
+    scene.leave(6_000, "b")
+    scene.joined(8_000, 2, {"a": 6_500, "c": 7_000}, first=("c",))
+    scene._event(Kind.SYNC, 9_500, member_id="a", error_code=NOT_COORDINATOR, generation_id=2, detail={})
+    scene.tick(20_000)
+    scene.at_broker(2)
+    return scene
+
+
+def test_a_rebalance_that_was_not_stored_is_taken_back_by_a_move() -> None:
+    """The new coordinator loads generation 1: b is a member again though it left, c is none though it was let in."""
+    scene = not_stored()
+    scene._event(Kind.JOIN, 9_700, member_id="c", error_code=UNKNOWN_MEMBER, detail={})
+    scene.commit(9_800, "a", 5)
+    scene.tick(12_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    assert known.ended()["c"][1:] == ("unknown", "unknown")
+    group = known.observer.group("g")
+    assert group is not None
+    assert (group.generation, group.state) == (1, "Stable")
+
+
+def test_who_returns_with_the_load_ends_by_its_session_from_there() -> None:
+    """b left, and is gone for good; nobody knows when the load was, only that it was before 9,800."""
+    scene = not_stored()
+    scene.generation = 1
+    scene.commit(9_800, "a", 5)
+    scene.heartbeats(10_000, 19_500, "a", every=1_500)
+    scene.heartbeats(20_000, 26_000, "a", error=27, every=1_500)
+    scene.tick(26_000)
+    assert scene.known().ended()["b"] == (19_800, "session_expired", "provisional")
+
+
+def test_the_next_generation_after_a_move_has_the_number_of_the_one_that_was_not_stored() -> None:
+    """It is no group that was deleted and begins anew: who was a member stays one."""
+    scene = not_stored()
+    scene.generation = 1
+    scene.commit(9_800, "a", 5)
+    scene.joined(12_000, 2, {"a": 11_000.0, "b": 11_500.0})
+    scene.synced(12_010, "a", "b")
+    scene.tick(14_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    assert "Dead" not in {state for _, state in known.states()}
+
+
+def silent(*brokers: int) -> Scene:
+    """A group of the static member a, heard last at 3,010; the logs of these brokers are read up to 20,000."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0}, first=("a",), instances={"a": "one"})
+    scene.synced(3_010, "a")
+    for broker in brokers:
+        scene.at_broker(broker)
+        for at in range(3_500, 20_000, 500):
+            scene.fetch(at, "somebody")
+        scene.tick(20_000)
+    return scene
+
+
+def test_a_group_that_nobody_asks_for_may_have_moved_to_another_broker() -> None:
+    """With one broker there is no other that may have loaded it; its restart would show."""
+    assert silent(1).known().ended()["a"] == (13_010, "session_expired", "inferred")
+    assert silent(1, 2).known().ended()["a"] == (13_010, "session_expired", "provisional")
+
+
+def test_an_answer_of_the_generation_before_takes_back_that_a_group_became_empty() -> None:
+    """The coordinator moved unseen: b takes a's place in the same generation, which a names as its leader."""
+    scene = silent(1, 2)
+    scene.replaced(20_500, "b", "one")
+    scene.events[-1] = scene.events[-1]._replace(detail={**(scene.events[-1].detail or {}), "leader": "a"})
+    scene.tick(22_000)
+    known = scene.known()
+    assert known.alive() == {"b"}
+    assert known.ended()["a"] == (20_500, "static_replaced", "exact")
+    rows = named("transitions", known.rows["transitions"])
+    assert "join phase completed" not in {row["cause"] for row in rows if row["at_ms"] > START + 10_000}
+    group = known.observer.group("g")
+    assert group is not None
+    assert (group.generation, group.state) == (1, "Stable")
+
+
+def test_a_coordinator_may_have_gone_and_come_back_while_nobody_asked() -> None:
+    """a is told 25 at 20,500 by the same broker: it is gone, but since when is not sure."""
+    scene = silent(2, 1)
+    scene.heartbeat(20_500, "a", error=UNKNOWN_MEMBER)
+    scene.tick(22_000)
+    assert scene.known().ended()["a"] == (13_010, "session_expired", "provisional")
+
+
+def test_a_broker_that_loads_the_group_leads_it_whatever_the_one_before_said() -> None:
+    """The old coordinator is dead and tells nobody; the new one says 14 to a newcomer that then waits, unseen."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 8_000, "a", "b")
+    scene.tick(12_000)
+    scene.at_broker(2)
+    scene._event(Kind.JOIN, 9_000, client_id="n", error_code=LOADING, detail={})
+    scene.tick(12_000)
+    assert health(scene.known(), "a")[-1]["certainty"] == "provisional"
+
+
+def test_a_heartbeat_that_a_loading_coordinator_answers_makes_nobody_a_member() -> None:
+    scene = moved(9_000)
+    scene.heartbeat(9_200, "stranger")
+    scene.heartbeat(9_300, "a", generation=7)
+    scene.tick(12_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    group = known.observer.group("g")
+    assert group is not None
+    assert group.generation == 1
+
+
+def test_a_load_does_not_say_that_the_group_was_stable_when_it_was_first_heard() -> None:
+    """A commit is accepted in a rebalance as well, and one may have begun since the load."""
+    scene = moved(9_000)
+    scene.commit(9_400, "b", 5)
+    scene.tick(12_000)
+    rows = named("transitions", scene.known().rows["transitions"])
+    assert [row["certainty"] for row in rows if row["cause"] == "coordinator_loaded"] == ["provisional"]
+
+
+def test_the_deadline_of_who_was_taken_for_ended_is_not_sure() -> None:
+    """b's session runs from the load, which was later than the first heartbeat that was answered 0. That it is a member
+    still shows by a's answer at 19,400; it renews nothing of b."""
+    scene = moved(9_000)
+    scene.heartbeat(9_200, "a")
+    scene.heartbeats(11_000, 21_000, "a", every=1_400)
+    for at in range(11_500, 21_000, 1_400):
+        scene.commit(at, "a", at)
+    scene.tick(21_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    assert health(known, "b")[-1]["certainty"] == "provisional"

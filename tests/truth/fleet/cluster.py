@@ -96,7 +96,6 @@ class Cluster:
         """The coordinator takes a request."""
         group_id: str = operation.group_id  # type: ignore[union-attr]
         self._asked[operation.number] = asked
-        self.truths[group_id].taken_up(int(self.world.now_ms))
         self.truths[group_id].asked[operation.number] = operation
         self._step(group_id, operation)
 
@@ -119,6 +118,8 @@ class Cluster:
             answers += more
         for answer in answers:
             asked = self._asked.pop(answer.number)
+            if not isinstance(operation, Unload):
+                truth.taken_up(at_ms)
             if not silent:
                 asked.connection.broker.answered(asked, answer, operation, recorded)
         self._wake(group_id)

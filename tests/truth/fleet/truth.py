@@ -82,6 +82,8 @@ class Truth:
         self.given_up: list[list[int]] = []
         """[given up at, taken up at]: from the end of a coordinator to the first answer of the next one, -1 while it
         lasts. Until then nobody can know that it is another one."""
+        self._went_back_to = -1
+        """Generation that a load left the group with, until the next rebalance begins; -1 else."""
         self._alive: dict[str, Life] = {}
         self._at: list[int] = []
         self._views: list[View | None] = []
@@ -163,6 +165,8 @@ class Truth:
             before = self.rebalances[-1].generation_after if self.rebalances else 0
             if self.rebalances and self.rebalances[-1].generation_after < 0:
                 before = self.rebalances[-1].generation_before
+            if self._went_back_to >= 0:
+                before, self._went_back_to = self._went_back_to, -1
             if trigger == "member_left" and actor:
                 cause = next(life.cause for life in reversed(self.lives) if life.member_id == actor)
                 trigger = {"left": "member_left"}.get(cause, cause)
@@ -180,6 +184,7 @@ class Truth:
             current.joins.setdefault(member_id, at_ms)
 
     def _loaded(self, view: View | None, at_ms: int) -> None:
+        self._went_back_to = 0 if view is None else view.generation_id
         there = {} if view is None else {member.member_id: member for member in view.members}
         for member_id in list(self._alive):
             if member_id not in there:

@@ -1,0 +1,115 @@
+"""What a coordinator holds after it has loaded a group: its last record that was stored, and nothing that came since.
+
+A record is stored with the leader's assignment, when a group becomes Empty, and when a static member is replaced in a
+Stable group. A move in the middle of a rebalance therefore takes it back: the generation before it is Stable again,
+whoever left meanwhile is a member again, and whoever joined is none. Sources: `storeGroup`, `loadGroup`,
+`onGroupLoaded`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kardia.events import Event
+from kardia.model.states import GroupState
+from kardia.observe import lives
+from kardia.observe.group import NEVER, Ended, Group
+
+if TYPE_CHECKING:
+    from kardia.observe.facts import Facts
+
+ABSENT_MS = 5_000.0
+"""A group of which nobody asked for that long may have been led by another broker meanwhile, and be back."""
+
+NOT_STORED = "it joined in a rebalance that was not stored when the coordinator moved"
+
+
+def note(group: Group) -> None:
+    """The group as it is now is stored."""
+    group.stored = [group.generation, group.leader, list(group.members)] if group.whole else []
+
+
+def note_empty(group: Group) -> None:
+    """The group is stored as one without members."""
+    group.stored = [group.generation, "", []]
+
+
+def note_replaced(group: Group, old_id: str, new_id: str) -> None:
+    """A static member took its place again in a Stable group; that is stored."""
+    if group.stored:
+        generation, leader, ids = group.stored
+        ids = [new_id if one == old_id else one for one in ids]
+        group.stored = [generation, new_id if leader == old_id else leader, ids]
+
+
+def restore(facts: Facts, group: Group, at: float) -> None:
+    """A rebalance was under way when the coordinator changed: the group is again as it was stored."""
+    if group.state not in (GroupState.PREPARING, GroupState.COMPLETING):
+        return
+    if not group.stored:
+        group.whole = False  # who is a member of which generation is not known
+        return
+    group.generation, group.leader, ids = group.stored
+    for member in list(group.members.values()):
+        if member.member_id not in ids:
+            lives.end(facts, group, member, at, "unknown", NOT_STORED, "unknown")
+    for member_id in ids:
+        over = group.ended.get(member_id)
+        if member_id in group.members:
+            continue
+        if over is None:
+            group.whole = False
+        else:
+            _return(facts, group, over, at)
+    if not group.members:
+        facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", "provisional")
+
+
+def _return(facts: Facts, group: Group, over: Ended, at: float) -> None:
+    """A member that had ended is one again: its end was not stored. A sure end stays; another life begins."""
+    if over.certainty in ("exact", "inferred"):
+        over.member.joined_at = at
+        over.member.row_known = -1
+    lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+
+
+def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
+    """Undo that a group became Empty, which silence alone had shown: an answer of the generation before says that its
+    coordinator had moved unseen, and that its sessions ran on. Returns whether it was so."""
+    if group.state not in (GroupState.EMPTY, GroupState.DEAD) or not group.stored:
+        return False
+    generation, leader, ids = group.stored
+    named = str((event.detail or {}).get("leader", "")) or event.member_id
+    if event.generation_id != generation or generation >= group.generation or named not in ids:
+        return False
+    facts.divergences += 1
+    group.generation, group.leader, group.rebalance = generation, leader, None
+    group.unproven_at = max(group.unproven_at, at)
+    for member_id in ids:
+        over = group.ended.get(member_id)
+        if over is not None and over.certainty != "exact":
+            lives.reinstate(facts, group, over, at, "still a member", "provisional")
+    group.deserted_at = NEVER
+    facts.move(group, at, GroupState.STABLE, "generation seen", "inferred")
+    return True
+
+
+def by_silence(facts: Facts, group: Group, at: float) -> str:
+    """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
+    group by then, and its sessions run from a load that nobody has seen."""
+    if not facts.has_several_brokers() or (group.moved_at < 0 and heard_at(group) >= at):
+        return "inferred"
+    return "provisional"
+
+
+def note_heard(facts: Facts, group: Group, at: float) -> None:
+    """The coordinator answers for the group: if nobody had asked for long, what was believed until now is not sure."""
+    last = heard_at(group)
+    if 0 <= last < at - ABSENT_MS and facts.has_several_brokers():
+        group.unproven_at = max(group.unproven_at, at - 1.0)
+    group.heard_at = max(group.heard_at, at)
+
+
+def heard_at(group: Group) -> float:
+    """The last answer of the coordinator for the group."""
+    return max(group.heard_at, group.steady_at)
