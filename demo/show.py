@@ -88,7 +88,7 @@ def show(options: Options, console: Console) -> bool:
         supervisor = stack.enter_context(
             Supervisor(played, lambda told: console.print(told, soft_wrap=True, markup=False))
         )
-        console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/docs)", style="bold")
+        console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/openapi.json)", style="bold")
         if alarm is not None:
             watchers = alarm.watchers
             console.print(f"Prometheus: {watchers.prometheus_url}/  Alertmanager: {watchers.alertmanager_url}/")

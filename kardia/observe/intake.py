@@ -214,7 +214,7 @@ class Intake(Facts):
             source.tick_end = event.end
         if event.logged_at_ms > stream.complete_to:
             stream.complete_to = event.logged_at_ms
-        if not repeated:
+        if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
             self._note_silences(broker_of(event.source), stream.alive_to, detail)
             if detail.get("slow"):
                 self._note_slow(broker_of(event.source), detail["slow"])

@@ -85,6 +85,16 @@ def test_a_deadline_inside_a_silence_of_the_whole_log_evicts_nobody() -> None:
     assert scene.known().ended() == {}
 
 
+def test_a_silence_of_server_log_is_none_of_the_request_log() -> None:
+    """The coordinator writes nothing to server.log while all is well; where it is read, its silences mean nothing."""
+    scene = stable("a")
+    scene.heartbeat(6_000, "a")
+    scene.tick(30_000, silences=[[6_000, 29_000]])
+    scene.events[-1] = scene.events[-1]._replace(source="10.0.0.1:9092/server/one")
+    scene.tick(31_000)
+    assert scene.known().ended()["a"][:2] == (16_000, "session_expired")
+
+
 def test_a_commit_renews_the_session_when_it_is_handled_not_when_it_is_answered() -> None:
     scene = stable("a", "b")
     survives(scene, "a", 15_000, 20_000)
