@@ -259,3 +259,17 @@ def test_the_deadline_of_who_was_taken_for_ended_is_not_sure() -> None:
     known = scene.known()
     assert known.alive() == {"a", "b"}
     assert health(known, "b")[-1]["certainty"] == "provisional"
+
+
+def test_of_two_who_went_in_one_instant_neither_surely_began_the_rebalance() -> None:
+    """The leader's session ends; b is sent back from its SyncGroup and leaves, all within the width of a stamp."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+    for at in range(3_500, 16_000, 500):
+        scene.fetch(at, "somebody")
+        if at == 13_000:
+            scene._event(Kind.SYNC, 13_000, since=3_100, member_id="b", error_code=27, generation_id=1, detail={})
+            scene.leave(13_000.2, "b", reason="the consumer is being closed")
+    scene.tick(16_000)
+    rebalance = scene.known().rebalances()[-1]
+    assert rebalance["certainty"] != "exact"
