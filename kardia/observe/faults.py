@@ -108,8 +108,10 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     # 4. Its other connections went on.
     if goes_on:
         return "heartbeats_stopped"
-    # 5. Nothing came of it any more: from nobody at its address, or from it only.
-    return "host_silent" if silent_there and not heard_there else "client_silent"
+    # 5. Nothing came of it any more: from nobody at its address, or from it only. Where the end itself is provisional,
+    # the others may only be unseen: with another broker, or in a JoinGroup.
+    others_too = silent_there and not heard_there and over.certainty != "provisional"
+    return "host_silent" if others_too else "client_silent"
 
 
 def _of_poll(facts: Facts, group: Group, over: Ended) -> str:
