@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from api.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.freshness import Reach
@@ -49,11 +49,30 @@ class StateNow(NamedTuple):
     certainty: str
 
 
-class GroupView:
+class Remembering:
+    """A view that keeps what follows from it until it changes: every list and scrape asks for it."""
+
+    __slots__ = ("_remembered",)
+
+    def __init__(self) -> None:
+        self._remembered: dict[str, Any] = {}
+
+    def remembered(self, name: str, count: Callable[[Self], Found]) -> Found:
+        """What `count` finds in the view as it stands, counted once per change."""
+        if name not in self._remembered:
+            self._remembered[name] = count(self)
+        found: Found = self._remembered[name]
+        return found
+
+    def changed(self) -> None:
+        """The view is not what it was."""
+        self._remembered.clear()
+
+
+class GroupView(Remembering):
     """One group as it stands."""
 
     __slots__ = (
-        "_remembered",
         "ahead",
         "cluster_id",
         "evictions",
@@ -98,7 +117,7 @@ class GroupView:
         """(eviction, rebalance or fenced; when), the latest."""
         self.member_seconds_lost = 0
         """Sum over completed rebalances."""
-        self._remembered: dict[str, Any] = {}
+        super().__init__()
 
     @property
     def state_now(self) -> StateNow | None:
@@ -156,17 +175,6 @@ class GroupView:
         a gap have none."""
         return self.remembered("first_deadline", _first_deadline_ms)
 
-    def remembered(self, name: str, count: Callable[[GroupView], Found]) -> Found:
-        """What follows from the group as it stands, found once per change: every list and scrape asks for it."""
-        if name not in self._remembered:
-            self._remembered[name] = count(self)
-        found: Found = self._remembered[name]
-        return found
-
-    def changed(self) -> None:
-        """Something about the group is not what it was."""
-        self._remembered.clear()
-
     def aside(self) -> GroupView:
         """A copy for new samples to be folded into; shares everything that samples do not change."""
         copy = GroupView.__new__(GroupView)
@@ -209,7 +217,7 @@ class Sampled(NamedTuple):
     copy: GroupView
 
 
-class ClusterView:
+class ClusterView(Remembering):
     """One cluster as it stands."""
 
     def __init__(self, cluster_id: str, settings: ApiSettings) -> None:
@@ -227,23 +235,12 @@ class ClusterView:
         """Groups in the order of their names, as far as `api.roster` has sorted them."""
         self.lived = Seen()
         """(group, member id) of lives that are over, or that another one of the same id began beside."""
-        self._remembered: dict[str, Any] = {}
+        super().__init__()
 
     def only_life(self, group: GroupView, member_id: str) -> Any:
         """Row of the one life that a present member id has had; None if it is not present or there may be others."""
         life = group.lives.get(member_id)
         return None if life is None or self.lived.may_know(group.group_id, member_id) else life
-
-    def remembered(self, name: str, count: Callable[[ClusterView], Found]) -> Found:
-        """What follows from all groups of the cluster, found once per change of the view."""
-        if name not in self._remembered:
-            self._remembered[name] = count(self)
-        found: Found = self._remembered[name]
-        return found
-
-    def changed(self) -> None:
-        """Some group is not what it was."""
-        self._remembered.clear()
 
     def group(self, row: Any) -> GroupView:
         """The group a row is about, made when it is first heard of."""

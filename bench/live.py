@@ -12,16 +12,15 @@ import contextlib
 import json
 import statistics
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 from bench.fleet import JOIN, SYNC, Fleet, Member, stamp_of
+from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
 from demo.broker import Broker, free_ports
 from kardia.events import DEFAULT_LANES
@@ -102,24 +101,6 @@ def _values(member: Member, at_ms: float, key: int, version: int, name: str) -> 
     return {"stamp": stamp_of(at_ms), "key": key, "version": version, "name": name, **times, **vars(member)}
 
 
-@contextlib.contextmanager
-def _role(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A role of Kardia as a process."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kardia.command.main", *arguments], stdout=output, stderr=subprocess.STDOUT
-        )
-        try:
-            yield process
-        finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
 def _names(url: str, member: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310  always http to this machine
@@ -178,7 +159,7 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
         stack.callback(writer.end)
         bootstrap = ("--bootstrap-server", broker.bootstrap, "--cluster", CLUSTER)
         stack.enter_context(
-            _role(
+            role(
                 directory / "collect.log",
                 *("collect", "--request-log", str(log), *bootstrap, "--no-offsets", "--log-timezone", "UTC"),
                 *("--positions", str(directory / "positions")),
@@ -187,12 +168,12 @@ def live_stage(directory: Path, scale: float) -> list[Result]:
         began = time.time()
         tables = str(directory / "tables")
         job = stack.enter_context(
-            _role(
+            role(
                 directory / "stream.log",
                 *("stream", *bootstrap, "--tables", tables, "--checkpoint", str(directory / "checkpoint")),
             )
         )
-        stack.enter_context(_role(directory / "serve.log", "serve", "--tables", tables, "--port", str(port)))
+        stack.enter_context(role(directory / "serve.log", "serve", "--tables", tables, "--port", str(port)))
         group, member, _ = writer.probe(99_999)
         url = f"{api}/api/v1/clusters/{CLUSTER}/groups/{group}/members"
         while not _names(url, member):

@@ -11,7 +11,6 @@ import contextlib
 import random
 import re
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ import psutil
 from bench.crowd import CLUSTER, DAY_MS, Crowd
 from bench.growth import Laid, growing, lay
 from bench.load import Loaded, cores, load, pin, quantile
+from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
 
 GROUPS = 10_000
@@ -95,22 +95,9 @@ def day(laid: Laid, number: int, rng: random.Random) -> Asked:
 @contextlib.contextmanager
 def served(tables: Path, log: Path, on: set[int]) -> Iterator[tuple[str, int]]:
     """`kardia serve` as a process on some cores; gives its address and process id."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kardia.command.main", "serve", "--tables", str(tables), "--port", "0"],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            pin(process.pid, on)
-            yield _ready(process, log), process.pid
-        finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    with role(log, "serve", "--tables", str(tables), "--port", "0") as process:
+        pin(process.pid, on)
+        yield _ready(process, log), process.pid
 
 
 def _ready(process: subprocess.Popen[bytes], log: Path) -> str:
