@@ -1,4 +1,4 @@
-"""One Delta table as files: opened once, brought up to date incrementally, scanned with typed filters.
+"""One Delta table as files: opened once, brought up to date when it is asked, scanned with typed filters.
 
 Writes nothing and never joins a filter from strings. The writer may append, compact and vacuum at any time; a scan that
 loses a file under its hands starts again on the newest version, which holds the same rows in another file
@@ -7,6 +7,7 @@ loses a file under its hands starts again on the newest version, which holds the
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import namedtuple
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -55,6 +57,7 @@ class TableReader:
     def __init__(self, root: Path, name: str, hidden: frozenset[str] = frozenset()) -> None:
         self.name = name
         self._path = root / name
+        self._log = self._path / "_delta_log"
         self._columns = (*TABLES[name].names, BATCH.name)
         self._hidden = hidden
         self._make = partial(tuple.__new__, ROW_TYPES[name])  # `_make` without a Python frame per row
@@ -67,33 +70,31 @@ class TableReader:
     def refresh(self) -> int:
         """Look for commits; return the version. TablesMissing or TableUnreadable if there is nothing to read."""
         with self._lock:
-            try:
-                if self._table is None or self._mark != self._mark_of(self._table):
-                    self._table = DeltaTable(self._path)
-                    self.identity = str(self._table.metadata().id)
-                else:
-                    self._table.update_incremental()
-                self._mark = self._mark_of(self._table)
-                return int(self._table.version())
-            except (TableNotFoundError, FileNotFoundError, NotADirectoryError):
-                self._table = None
-                raise TablesMissing([self.name]) from None
-            except (DeltaError, OSError, ValueError) as error:
-                self._table = None
-                log.warning("table.refresh.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
-                raise TableUnreadable([self.name]) from error
+            return int(self._newest().version())
 
     @property
     def version(self) -> int | None:
-        """Version that `refresh` has brought it to; None before, and after a failure."""
+        """Version that the last look at the table has brought it to; None before, and after a failure."""
         return None if self._table is None else int(self._table.version())
 
-    def has_moved(self) -> bool:
-        """Whether there may be a commit that `refresh` has not seen. Looks at two names, reads nothing."""
-        table = self._table
-        if table is None or self._mark != self._mark_of(table):
-            return True
-        return (self._path / "_delta_log" / f"{table.version() + 1:020d}.json").exists()
+    def entry_of(self, version: int) -> Path:
+        """Log entry of a version, there or not."""
+        return self._log / f"{version:020d}.json"
+
+    def mark_of(self, version: int) -> tuple[int, int] | None:
+        """What tells a log entry from one of another table with the same version number; None if it is not there."""
+        try:
+            entry = self.entry_of(version).stat()
+        except FileNotFoundError:
+            return None
+        return entry.st_ino, entry.st_mtime_ns
+
+    def has_checkpoint_after(self, version: int) -> bool:
+        """Whether the log was checkpointed later: the entries up to there may have been cleaned away."""
+        try:
+            return bool(json.loads((self._log / "_last_checkpoint").read_bytes())["version"] > version)
+        except (OSError, ValueError, LookupError):
+            return False
 
     def scan(
         self, where: ds.Expression | None, files: list[Bound], take: Callable[[Iterator[pa.Table]], Found]
@@ -104,7 +105,6 @@ class TableReader:
                 return take(self._pieces(where, files))
             except FileNotFoundError:
                 log.info("table.scan.restarted table=%s attempt=%d", self.name, attempt + 1)
-                self.refresh()
             except (pa.ArrowException, DeltaError, OSError) as error:
                 log.warning("table.scan.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
                 raise TableUnreadable([self.name]) from error
@@ -116,22 +116,46 @@ class TableReader:
         columns = [values(piece.column(name)) if name in there else [None] * piece.num_rows for name in self._columns]
         return map(self._make, zip(*columns, strict=True))
 
-    def _mark_of(self, table: DeltaTable) -> tuple[int, int] | None:
-        """What tells the newest known log entry from one of another table with the same version number."""
+    def file_rows(self, name: str) -> list[Any]:
+        """All rows of one data file. FileNotFoundError if it is gone, TableUnreadable if it is no Parquet."""
         try:
-            entry = (self._path / "_delta_log" / f"{table.version():020d}.json").stat()
+            with pq.ParquetFile(self._path / name) as file:
+                return list(self.rows(file.read(self._known(file.schema_arrow.names))))
         except FileNotFoundError:
-            return None
-        return entry.st_ino, entry.st_mtime_ns
+            raise
+        except (pa.ArrowException, OSError) as error:
+            log.warning("table.file.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
+            raise TableUnreadable([self.name]) from error
+
+    def _newest(self) -> DeltaTable:
+        """The table with all its commits; the lock is held."""
+        try:
+            table = self._table
+            if table is None or self._mark is None or self._mark != self.mark_of(table.version()):
+                table = DeltaTable(self._path)
+                self.identity = str(table.metadata().id)
+            elif self.entry_of(table.version() + 1).exists():
+                table.update_incremental()
+        except (TableNotFoundError, FileNotFoundError, NotADirectoryError):
+            self._table = None
+            raise TablesMissing([self.name]) from None
+        except (DeltaError, OSError, ValueError) as error:
+            self._table = None
+            log.warning("table.refresh.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
+            raise TableUnreadable([self.name]) from error
+        self._table, self._mark = table, self.mark_of(table.version())
+        return table
+
+    def _known(self, there: list[str]) -> list[str]:
+        return [name for name in self._columns if name in there and name not in self._hidden]
 
     def _pieces(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
         with self._lock:
-            if self._table is None:
-                raise TablesMissing([self.name])
-            dataset = self._table.to_pyarrow_dataset(
+            dataset = self._newest().to_pyarrow_dataset(
                 file_pruning_predicate=[(found.column, found.comparison, found.value) for found in files] or None
             )
-        known = [name for name in self._columns if name in dataset.schema.names and name not in self._hidden]
-        for batch in dataset.scanner(columns=known, filter=where, batch_size=16_384).to_batches():
+        for batch in dataset.scanner(
+            columns=self._known(dataset.schema.names), filter=where, batch_size=16_384
+        ).to_batches():
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])

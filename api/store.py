@@ -1,14 +1,14 @@
 """The tables as the API sees them: one background reader, a current view in memory, and the files behind it.
 
-One pass, in this order: (1) `progress` is brought up to date; its highest batch is the one to trust. (2) The
-other tables in which that batch may have left rows are brought up to date, once a second all of them; as `progress` is
-written last, each of them holds the trusted batch whole. (3) Of those that moved, rows with a batch above the last
-folded and not above the trusted one are read; files whose statistics exclude such batches are not opened. (4) Samples
+One pass, in this order: (1) `progress` is followed to its last commit; its highest batch is the one to trust. (2) The
+other tables that have moved are followed, once a second all of them; as `progress` is written last, each of them holds
+the trusted batch whole. (3) Of what they brought, rows of batches above the last folded and not above the trusted one
+are taken; the rest waits in its follower, and what was taken too, until it is shown. (4) Samples
 of members' health, nearly all rows, are folded into copies of their groups, with requests in between. (5) The others
 are folded, and the copies shown, between two requests.
 
-A compaction rewrites old rows into a new file. Their batch ids are old, so step 3 passes them over: nothing is counted
-twice, whatever files come and go. A table that was made anew under the old name starts a new view.
+A compaction says that it adds no rows, and a follower that must begin anew passes over batches that were folded:
+nothing is counted twice, whatever files come and go. A table that was made anew under the old name starts a new view.
 
 Never writes a table. The clock is an argument.
 """
@@ -20,13 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-import pyarrow.dataset as ds
-
 from api.current import ClusterView, Current, GroupView, Sampled
 from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable, no_cluster
+from api.follower import Follower
 from api.freshness import Freshness
 from api.personal import hidden
-from api.reader import Bound, TableReader
+from api.reader import TableReader
 from api.settings import ApiSettings
 from api.tokens import EVERYTHING, Scope
 
@@ -34,6 +33,9 @@ log = logging.getLogger("kardia.api.store")
 
 VIEWED = ("transitions", "rebalances", "members", "health", "predictions")
 """Tables folded into the current view, beside `progress`."""
+
+END = 1 << 62
+"""Above every batch."""
 
 FULL_LOOK_MS = 1_000
 """Longest time between two looks at all tables."""
@@ -48,8 +50,6 @@ class Change(NamedTuple):
     troubles: dict[str, ApiError]
     folded: dict[str, int]
     identities: dict[str, str]
-    unread: frozenset[str]
-    """Tables that may hold rows which are not folded yet."""
     samples: Mapping[tuple[str, str], list[Any]]
     """Health rows by (cluster, group) where the batch says nothing else; the others are in `rows`."""
 
@@ -61,6 +61,7 @@ class Store:
         self.settings = settings
         self.now_ms = now_ms
         self.readers = {name: self._reader(name) for name in (*VIEWED, "progress")}
+        self._followers = {name: Follower(self._reader(name)) for name in ("progress", *VIEWED)}
         self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
         self.current = Current(settings)
@@ -71,7 +72,6 @@ class Store:
         """How often the view has changed."""
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
-        self._unread = frozenset(VIEWED)
         self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
 
     def _reader(self, name: str) -> TableReader:
@@ -82,71 +82,68 @@ class Store:
     def is_behind(self) -> bool:
         """Whether a look may find something: `progress` is written last in every batch. A full look comes every
         `FULL_LOOK_MS` all the same, for what this cannot see (a log that was cleaned while nobody looked)."""
-        return self._is_overdue() or bool(self._troubles) or self.readers["progress"].has_moved()
+        return self._is_overdue() or bool(self._troubles) or self._followers["progress"].has_moved()
 
     def _is_overdue(self) -> bool:
         return self.looked_at_ms is None or self.now_ms() - self.looked_at_ms >= FULL_LOOK_MS
 
     def look(self) -> Change:
         """Steps 1 to 3; touches nothing that a request reads."""
-        troubles: dict[str, ApiError] = {}
-        moved = {name for name in ("progress", *VIEWED) if self._bring_up(name, troubles)}
-        identities = {name: reader.identity for name, reader in self.readers.items() if name not in troubles}
+        folded, trusted, overdue = dict(self._folded), self.current.batch_id, self._is_overdue()
+        troubles = self._follow(folded, lambda follower: overdue or follower.has_moved())
+        identities = self._found(troubles)
         whole = any(self._identities.get(name, identity) != identity for name, identity in identities.items())
-        folded = {} if whole else dict(self._folded)
-        rows: dict[str, list[Any]] = {}
-        trusted = -1 if whole else self.current.batch_id
         if whole:
             log.warning("store.view.restarted: a table was made anew under its old name")
+            folded, trusted = {}, -1
+            for follower in self._followers.values():
+                follower.restart()
+            troubles = self._follow(folded, lambda _follower: True)
+            identities = self._found(troubles)
         if "progress" in troubles:
-            return self._nothing(troubles, moved)
-        unread = frozenset(VIEWED) if whole else self._unread | moved
-        try:
-            rows["progress"] = self._new_rows("progress", folded.get("progress", -1), None)
-            trusted = max((row.batch_id for row in rows["progress"]), default=trusted)
-            folded["progress"] = trusted
-            for name in VIEWED:
-                if name not in troubles and folded.get(name, -1) < trusted:
-                    if name in unread:
-                        version = self.readers[name].version
-                        rows[name] = self._new_rows(name, folded.get(name, -1), trusted, rows["progress"])
-                        # What has just moved, or moved while it was read (a scan that lost a file starts again on the
-                        # newest version), may already hold rows of the batch after the trusted one.
-                        if name not in moved and self.readers[name].version == version:
-                            unread = unread - {name}
-                    folded[name] = trusted
-        except (TablesMissing, TableUnreadable) as error:
-            # Half a batch is never shown: all of it is read again by the next look.
-            troubles[str(error.members["tables"][0])] = error
-            return self._nothing(troubles, moved)
+            return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities), {})
+        rows = {"progress": self._followers["progress"].rows(folded.get("progress", -1), END)}
+        trusted = max((row.batch_id for row in rows["progress"]), default=trusted)
+        folded["progress"] = trusted
+        for name in VIEWED:
+            if name not in troubles and folded.get(name, -1) < trusted:
+                rows[name] = self._followers[name].rows(folded.get(name, -1), trusted)
+                folded[name] = trusted
         shown = self._shown(rows)
         view = None
         if whole or self.current.batch_id < 0:
             # The first fold may be large; it is done here, off the event loop, on a view that nobody sees yet.
-            view, shown = Current(self.settings), {}
-            view.fold(self._shown(rows), trusted)
+            view = Current(self.settings)
+            view.fold(shown, trusted)
+            shown = {}
         samples = self.current.only_sampled(shown)
         if samples:
             others = [row for row in shown["health"] if (row.cluster_id, row.group_id) not in samples]
             shown = {**shown, "health": others}
-        return Change(shown, trusted, view, troubles, folded, self._identities | identities, unread, samples)
+        return Change(shown, trusted, view, troubles, folded, self._identities | identities, samples)
 
-    def _bring_up(self, name: str, troubles: dict[str, ApiError]) -> bool:
-        """Bring a table up to date if it may have moved; whether it has. Scanning costs, looking does not."""
-        reader, overdue = self.readers[name], self._is_overdue()
-        if not overdue and not reader.has_moved():
-            return False
-        before = reader.version
-        try:
-            return reader.refresh() != before
-        except (TablesMissing, TableUnreadable) as error:
-            troubles[name] = error
-            return True
+    def _follow(self, folded: Mapping[str, int], wanted: Callable[[Follower], bool]) -> dict[str, ApiError]:
+        """Follow the tables that are wanted, `progress` first; what is wrong with which."""
+        troubles: dict[str, ApiError] = {}
+        for name, follower in self._followers.items():
+            above = folded.get(name, -1)
+            follower.forget(above)
+            if name not in self._troubles and not wanted(follower):
+                continue
+            try:
+                follower.look(above, self._oldest_health_ms() if name == "health" and above < 0 else None)
+            except (TablesMissing, TableUnreadable) as error:
+                troubles[name] = error
+        return troubles
 
-    def _nothing(self, troubles: dict[str, ApiError], moved: set[str]) -> Change:
-        """A look that found nothing to show; what it has seen to move is read by the next."""
-        unread = self._unread | moved
-        return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities), unread, {})
+    def _found(self, troubles: Mapping[str, ApiError]) -> dict[str, str]:
+        """Identities of the tables that can be read."""
+        return {name: found.reader.identity for name, found in self._followers.items() if name not in troubles}
+
+    def _oldest_health_ms(self) -> int:
+        """Older health rows are history: whoever is present has been sampled since."""
+        newest_ms = max((row.complete_to_ms for row in self._followers["progress"].waiting), default=0)
+        return int(newest_ms) - self.settings.health_lookback_ms
 
     def fold_aside(self, change: Change) -> Iterator[Sampled]:
         """Step 4, group by group: requests may be answered in between, from the batch before."""
@@ -162,27 +159,12 @@ class Store:
         self._folded = change.folded
         self._identities = change.identities
         self._troubles = change.troubles
-        self._unread = change.unread
         self.looked_at_ms = self.now_ms()
 
     def refresh(self) -> None:
         """Look and apply at once, for callers without an event loop."""
         change = self.look()
         self.apply(change, list(self.fold_aside(change)))
-
-    def _new_rows(self, name: str, above: int, up_to: int | None, progress: Iterable[Any] = ()) -> list[Any]:
-        reader = self.readers[name]
-        where = ds.field("batch_id") > above
-        files = [Bound("batch_id", ">", above)]
-        if up_to is not None:
-            where &= ds.field("batch_id") <= up_to
-        if name == "health" and above < 0:
-            # Old health rows are history. Whoever is present has been sampled since.
-            newest_ms = max((row.complete_to_ms for row in progress), default=0)
-            bound = Bound("at_ms", ">=", newest_ms - self.settings.health_lookback_ms)
-            where &= ds.field("at_ms") >= bound.value
-            files.append(bound)
-        return reader.scan(where, files, lambda pieces: [row for piece in pieces for row in reader.rows(piece)])
 
     def _shown(self, rows: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
         only = self.settings.cluster

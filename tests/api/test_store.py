@@ -171,13 +171,16 @@ def test_tables_made_anew_start_a_new_view(tables: Tables) -> None:
     assert store.current.batch_id == 0
 
 
-def test_a_file_vacuumed_under_a_read_is_read_again_from_its_successor(tables: Tables) -> None:
+def test_a_file_vacuumed_under_a_read_is_read_again_from_its_successor(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables.create("members")
     for batch in range(3):
         tables.batch(batch, eviction(NOW_MS + batch, f"m{batch}"))
     reader = TableReader(tables.root, "members")
-    reader.refresh()
-    tables.compact("members")  # the reader still knows the old files only
+    newest, old = reader._newest, [DeltaTable(tables.root / "members")]
+    monkeypatch.setattr(reader, "_newest", lambda: old.pop() if old else newest())
+    tables.compact("members")  # what is opened first names the old files only
     window = Window(None, None, 10, True, Place(9, ()))
     page = archive.evictions(reader, "demo", "g", window, frozenset(["session_expired"]), 100)
     assert [row.member_id for row in page.rows] == ["m2", "m1", "m0"]
@@ -193,24 +196,24 @@ def test_rows_that_come_while_a_scan_starts_again_are_shown_with_their_batch(
     store.refresh()
     tables.batch(1, member("g", "m1"), progress(NOW_MS + 1))
     store.refresh()
-    tables.batch(2, transition("g", 1, "Stable"), progress(NOW_MS + 2))
-    reader = store.readers["members"]
-    pieces = reader._pieces
-    lost: list[Any] = []
+    tables.batch(2, member("g", "m2"), progress(NOW_MS + 2))
+    reader = store._followers["members"].reader
+    file_rows = reader.file_rows
+    lost: list[str] = []
 
-    def losing(*asked: Any) -> Any:
+    def losing(name: str) -> Any:
         if not lost:
-            lost.append(asked)
+            lost.append(name)
             tables.batch(3, member("g", "m3"), progress(NOW_MS + 3), only=("members",))
             raise FileNotFoundError("vacuumed")
-        return pieces(*asked)
+        return file_rows(name)
 
-    monkeypatch.setattr(reader, "_pieces", losing)
+    monkeypatch.setattr(reader, "file_rows", losing)
     store.refresh()
     assert lost
     tables.batch(3, progress(NOW_MS + 3))
     store.refresh()
-    assert set(store.current.clusters["demo"].groups["g"].lives) == {"m0", "m1", "m3"}
+    assert set(store.current.clusters["demo"].groups["g"].lives) == {"m0", "m1", "m2", "m3"}
 
 
 def test_predictions_are_open_until_their_outcome_and_scored_once(tables: Tables) -> None:
@@ -280,7 +283,7 @@ def test_a_question_that_reads_too_much_is_refused_at_the_bound(tables: Tables) 
         archive.rebalances(reader, "demo", "g", window, 4)
 
 
-STEPS = st.lists(st.sampled_from(["write", "half", "look", "compact"]), min_size=1, max_size=14)
+STEPS = st.lists(st.sampled_from(["write", "half", "look", "compact", "clean"]), min_size=1, max_size=14)
 
 
 @settings(max_examples=12, deadline=None)
@@ -320,6 +323,9 @@ def test_any_order_of_writes_looks_and_compactions_ends_in_the_same_view(
         elif step == "compact":
             tables.compact("members")
             tables.compact("rebalances")
+        elif step == "clean":
+            tables.clean("members")
+            tables.clean("transitions")
         elif step == "look":
             watching.refresh()
     watching.refresh()

@@ -130,3 +130,11 @@ class Tables:
         table = DeltaTable(self.root / name)
         table.optimize.compact()
         table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+    def clean(self, name: str) -> None:
+        """Checkpoint the log of a table and take every entry before the newest away."""
+        table = DeltaTable(self.root / name)
+        table.create_checkpoint()
+        for entry in (self.root / name / "_delta_log").glob("*.json"):
+            if entry.stem.isdigit() and int(entry.stem) < table.version():
+                entry.unlink()
