@@ -61,7 +61,9 @@ def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[subpr
     ("demo", "release"),
     [
         (("--scenario", "leave", "--scenario", "kill"), NEWEST),
-        (("--kafka", "3.9.2", "--scenario", "leave", "--scenario", "kill"), "3.9.2"),
+        pytest.param(
+            ("--kafka", "3.9.2", "--scenario", "leave", "--scenario", "kill"), "3.9.2", marks=pytest.mark.long
+        ),
     ],
     indirect=["demo"],
     ids=["newest", "3.9.2"],
