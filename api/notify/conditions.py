@@ -158,8 +158,8 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
     for kind, alert in (("session", "KafkaGroupSessionTimeoutImminent"), ("poll", "KafkaGroupPollTimeoutImminent")):
         near = sorted((row.deadline_at_ms, row.member_id) for row in deadlines.endangered(view) if row.kind == kind)
         if near:
-            left_ms = near[0][0] - now_ms
-            text = f"the {kind} timeout of {len(near)} member(s) is near, the first in {left_ms / 1_000:.1f} s."
+            first = _when(near[0][0] - now_ms)
+            text = f"the {kind} timeout of {len(near)} member(s) is near, the first {first}."
             yield found(alert, text, [member_id for _, member_id in near])
     zombies = [row.member_id for row in deadlines.zombies(view)]
     if zombies:
@@ -179,8 +179,19 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
             yield found(alert, f"{happened} {count} time(s) in {within_ms // 60_000} minutes.")
 
 
+def _when(left_ms: int) -> str:
+    """When a deadline is; one that has passed was not yet followed by its end, or by a request that averts it."""
+    if left_ms < 0:
+        return f"was due {-left_ms / 1_000:.1f} s ago and has no outcome yet"
+    return f"in {left_ms / 1_000:.1f} s"
+
+
 def _name(view: GroupView, member_id: str) -> str:
+    """Static id, or client id and host; a host may be hidden or not seen yet."""
     life: Any = view.lives.get(member_id)
     if life is None:
         return member_id
-    return str(life.group_instance_id or f"{life.client_id or member_id} at {life.client_host or 'an unknown host'}")
+    if life.group_instance_id:
+        return str(life.group_instance_id)
+    client = life.client_id or member_id
+    return f"{client} at {life.client_host}" if life.client_host else str(client)

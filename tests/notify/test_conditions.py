@@ -1,0 +1,46 @@
+"""What an alert says, in words: how long is left, how long ago it was due, and about whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from api.notify import conditions
+from api.settings import ApiSettings
+from api.store import Store
+from tests.api.conftest import Clock
+from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, transition
+
+
+@pytest.mark.parametrize(
+    ("deadline_at_ms", "when"),
+    [
+        (NOW_MS + 2_900, "the first in 2.9 s."),
+        (NOW_MS, "the first in 0.0 s."),
+        (NOW_MS - 2_300, "the first was due 2.3 s ago and has no outcome yet."),
+    ],
+)
+@pytest.mark.parametrize(
+    ("host", "who"), [("10.0.0.9", "app at 10.0.0.9"), (None, "app")], ids=["host seen", "host hidden"]
+)
+def test_a_timeout_that_is_near_says_when_and_who(
+    tmp_path: Path, deadline_at_ms: int, when: str, host: str | None, who: str
+) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable"),
+        member("orders", "a", client_id="app", client_host=host),
+        health("orders", "a", status="imminent"),
+        prediction("orders", "a", "session", deadline_at_ms=deadline_at_ms),
+        progress(NOW_MS),
+    )
+    store = Store(ApiSettings(tables=tables.root), Clock())
+    store.refresh()
+    [finding] = conditions.find(store).findings
+    assert finding.alert == "KafkaGroupSessionTimeoutImminent"
+    assert finding.description == f"Group orders: the session timeout of 1 member(s) is near, {when}"
+    assert finding.members == (who,)
+    assert conditions.find(store).held == frozenset()
