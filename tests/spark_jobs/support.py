@@ -103,8 +103,8 @@ def run_stream(
         cwd=ROOT,
         env={
             **os.environ,
-            "KARDIA_STREAM_MAX_RECORDS": "12",
-            "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "12",
+            "KARDIA_STREAM_MAX_RECORDS": "20",
+            "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "40",
             **(environment or {}),
         },
         capture_output=True,
