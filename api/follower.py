@@ -39,10 +39,11 @@ class Follower:
         self._mark: tuple[int, int] | None = None
 
     def has_moved(self) -> bool:
-        """Whether there may be a commit that was not read. Looks at two names, reads nothing."""
-        if self._version is None or self._mark != self.reader.mark_of(self._version):
+        """Whether there may be a commit that was not read. Looks at names and at the number of the last checkpoint."""
+        version = self._version
+        if version is None or self._mark != self.reader.mark_of(version):
             return True
-        return self.reader.entry_of(self._version + 1).exists()
+        return self.reader.entry_of(version + 1).exists() or self.reader.has_checkpoint_after(version)
 
     def look(self, above: int, oldest_at_ms: int | None = None) -> None:
         """Put into `waiting` what has come; all rows of batches after `above` if it must begin anew, and of those only
@@ -69,11 +70,13 @@ class Follower:
         version = self._version
         if version is None or self._mark is None or self._mark != self.reader.mark_of(version):
             return False
+        if self.reader.entry_of(version + ENTRIES_MAX + 1).exists():
+            return False
         found: list[Any] = []
         while (entry := self.reader.entry_of(version + 1)).exists():
             try:
                 names = appended(entry.read_bytes())
-                if names is None or version - (self._version or 0) >= ENTRIES_MAX:
+                if names is None:
                     return False
                 for name in names:
                     found += self.reader.file_rows(name)
@@ -81,8 +84,8 @@ class Follower:
                 log.info("table.follow.restarted table=%s error=%s", self.reader.name, type(error).__name__)
                 return False
             version += 1
-        if version == self._version and self.reader.has_checkpoint_after(version):
-            return False
+        if self.reader.has_checkpoint_after(version):
+            return False  # entries between here and there were cleaned away: what they added was not read
         self.waiting += found
         self._version, self._mark = version, self.reader.mark_of(version)
         return True

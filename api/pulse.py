@@ -58,7 +58,6 @@ def read(health: TableReader, events: TableReader, asked: Asked) -> tuple[list[d
         _take_health(_member(members, asked, row), row, asked)
     archived_to_ms = None
     try:
-        events.refresh()
         for row in _rows(events, _of(asked) & ds.field("kind").isin(BEATS), asked):
             if row.member_id:
                 member = _member(members, asked, row)

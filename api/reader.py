@@ -131,7 +131,7 @@ class TableReader:
         """The table with all its commits; the lock is held."""
         try:
             table = self._table
-            if table is None or self._mark is None or self._mark != self.mark_of(table.version()):
+            if table is None or not self._leads_on(table.version()):
                 table = DeltaTable(self._path)
                 self.identity = str(table.metadata().id)
             elif self.entry_of(table.version() + 1).exists():
@@ -145,6 +145,10 @@ class TableReader:
             raise TableUnreadable([self.name]) from error
         self._table, self._mark = table, self.mark_of(table.version())
         return table
+
+    def _leads_on(self, version: int) -> bool:
+        """Whether the log still goes on from a version that was read: same table, and no entry cleaned away since."""
+        return self._mark is not None and self._mark == self.mark_of(version) and not self.has_checkpoint_after(version)
 
     def _known(self, there: list[str]) -> list[str]:
         return [name for name in self._columns if name in there and name not in self._hidden]

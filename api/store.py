@@ -34,6 +34,9 @@ log = logging.getLogger("kardia.api.store")
 VIEWED = ("transitions", "rebalances", "members", "health", "predictions")
 """Tables folded into the current view, beside `progress`."""
 
+FOLLOWED = ("progress", *VIEWED)
+"""Tables that are followed, in the order of looking."""
+
 END = 1 << 62
 """Above every batch."""
 
@@ -60,8 +63,9 @@ class Store:
     def __init__(self, settings: ApiSettings, now_ms: Callable[[], int]) -> None:
         self.settings = settings
         self.now_ms = now_ms
-        self.readers = {name: self._reader(name) for name in (*VIEWED, "progress")}
-        self._followers = {name: Follower(self._reader(name)) for name in ("progress", *VIEWED)}
+        self.readers = {name: self._reader(name) for name in VIEWED}
+        """For questions about the past, in any thread."""
+        self._followers = {name: Follower(self._reader(name)) for name in FOLLOWED}
         self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
         self.current = Current(settings)
@@ -72,7 +76,7 @@ class Store:
         """How often the view has changed."""
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
-        self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in self.readers}
+        self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in FOLLOWED}
 
     def _reader(self, name: str) -> TableReader:
         return TableReader(self.settings.tables, name, hidden(name, hide_personal=self.settings.hide_personal))
@@ -181,7 +185,7 @@ class Store:
 
     def troubles(self, *names: str) -> list[ApiError]:
         """What is wrong with these tables, or with any."""
-        return [self._troubles[name] for name in (names or tuple(self.readers)) if name in self._troubles]
+        return [self._troubles[name] for name in (names or FOLLOWED) if name in self._troubles]
 
     def require(self, *names: str) -> None:
         """Raise TablesMissing or TableUnreadable, naming all that are wanted and not to be had."""

@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric
 
 from api.current import ClusterView
 from api.freshness import LEDGER
-from api.store import Store
+from api.store import FOLLOWED, Store
 from kardia import __version__
 
 
@@ -19,7 +19,7 @@ def families(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
     build.add_metric((__version__,), 1)
     yield build
     waiting = GaugeMetricFamily("kardia_table_available", "1 if the table can be read.", labels=("table",))
-    for name in store.readers:
+    for name in FOLLOWED:
         waiting.add_metric((name,), 0 if store.troubles(name) else 1)
     yield waiting
     batch = GaugeMetricFamily("kardia_batch_id", "The batch that answers rest on; -1 before the first.")

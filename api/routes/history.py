@@ -75,9 +75,8 @@ def position(evidence: str | None) -> tuple[str, int] | None:
 
 def _archived(reader: TableReader, cluster_id: str, group_id: str, rows: list[Any]) -> dict[tuple[str, int], Any]:
     """Events behind some transitions; none if the archive does not exist: its retention is short, or it is not kept."""
+    positions = [place for row in rows if (place := position(row.evidence)) is not None]
     try:
-        reader.refresh()
+        return archive.events_at(reader, cluster_id, group_id, positions)
     except TablesMissing:
         return {}
-    positions = [place for row in rows if (place := position(row.evidence)) is not None]
-    return archive.events_at(reader, cluster_id, group_id, positions)

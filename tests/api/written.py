@@ -131,10 +131,10 @@ class Tables:
         table.optimize.compact()
         table.vacuum(0, dry_run=False, enforce_retention_duration=False)
 
-    def clean(self, name: str) -> None:
-        """Checkpoint the log of a table and take every entry before the newest away."""
+    def clean(self, name: str, only: int | None = None) -> None:
+        """Checkpoint the log of a table and take every entry before the newest away, or one of them."""
         table = DeltaTable(self.root / name)
         table.create_checkpoint()
         for entry in (self.root / name / "_delta_log").glob("*.json"):
-            if entry.stem.isdigit() and int(entry.stem) < table.version():
+            if entry.stem.isdigit() and int(entry.stem) < table.version() and only in (None, int(entry.stem)):
                 entry.unlink()
