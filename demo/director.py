@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from demo.cast import Cast
-from demo.scenario import Cue, cues, is_played, length_s, members_of, plan_of
+from demo.scenario import REHEARSAL, Cue, cues, is_played, length_s, members_of, plan_of
 
 
 class Director:
@@ -24,6 +24,14 @@ class Director:
         self._cues = cues(names, stretch)
         self.expected: set[str] = set()
         """Consumers that should be running now."""
+
+    def rehearse(self) -> None:
+        """Have the broker's first group form and end, so that the story's groups are not its first."""
+        actors = [self._cast.start(plan) for plan in REHEARSAL]
+        for actor in actors:
+            actor.await_assignment()
+        for actor in reversed(actors):
+            actor.leave()
 
     def raise_groups(self, told: Callable[[str], None]) -> None:
         """Start the members that must be up first, the missing ones only, and wait until all have partitions."""

@@ -31,8 +31,8 @@ def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) 
     routine = [line for line in verdict.lines if line.routine]
     if routine:
         console.print(
-            f"Not shown: {len(routine)} joins and rebalances while the groups formed and commits as rebalances began, "
-            f"{sum(1 for line in routine if not line.fault)} of them right."
+            f"Not shown: {len(routine)} joins and rebalances while the groups formed, commits as rebalances began and "
+            f"the rehearsal, {sum(1 for line in routine if not line.fault)} of them right."
         )
     leads = [line.lead_ms for line in verdict.lines if line.lead_ms is not None]
     early = [lead for lead in leads if lead > 0]

@@ -72,6 +72,10 @@ MEMBERS: dict[str, MemberPlan] = {
     )
 }
 
+REHEARSAL = (MemberPlan("rehearsal-1", "rehearsal"), MemberPlan("rehearsal-2", "rehearsal"))
+"""A group that forms, shrinks and ends before any story: a broker that is seconds old loads its classes with its first
+group, and logs decisions up to 50 ms after making them. No operator's broker is that young."""
+
 FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (

@@ -165,8 +165,10 @@ def _play(
                 begun.append(Begun(cue.fault, fault.group_id, _now_ms()))
             teller.done(cue.step.told)
 
-        director.raise_groups(teller.done)
+        teller.note("The roles start. Meanwhile the broker rehearses with a group of two that is not in the story.")
+        director.rehearse()
         _await_prompt(teller, Tables(config.tables))
+        director.raise_groups(teller.done)
         teller.note("All groups are up. The story: " + "; ".join(FAULTS[name].title for name in options.faults) + ".")
         if options.stretch > 1:
             teller.note(f"All times of the story are {options.stretch} times as long as it says.")
@@ -222,9 +224,11 @@ def _judge(
     witnesses: list[Witness],
     tolerance: Tolerance,
 ) -> Verdict:
+    facts = [fact for fact in server_log.read(broker.server_log) if fact.at_ms <= until_ms]
     return judge(
         Evidence(
-            facts=[fact for fact in server_log.read(broker.server_log) if fact.at_ms <= until_ms],
+            facts=facts,
+            first_group_id=facts[0].group_id if facts else "",
             members=tables.standing("members"),
             rebalances=tables.standing("rebalances"),
             transitions=tables.standing("transitions"),

@@ -39,9 +39,9 @@ class Tolerance:
         return max(0, self.instant_ms - WITHIN_MS)
 
     @property
-    def forming_ms(self) -> int:
-        """For the first forming of a group: the demo's broker is seconds old then and still loads its classes between
-        deciding, answering and logging. An operator's broker is older."""
+    def first_group_ms(self) -> int:
+        """For the first group that a broker ever had: it loads its classes then, between deciding, answering and
+        logging."""
         return self.instant_ms * 10
 
 
@@ -87,7 +87,7 @@ class Line:
     fault: str
     """What is wrong, empty if nothing is."""
     routine: bool = False
-    """Of the first forming of a group, or a commit in a short rebalance: counted, but not worth a line."""
+    """Of a group's first forming, the broker's first group, or a commit in a short rebalance: counted, not listed."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,8 @@ class Evidence:
     witnesses: Sequence[Witness] | None = None
     """None where the clients' own words are not known."""
     tolerance: Tolerance = Tolerance()
+    first_group_id: str = ""
+    """The first group that the broker ever had, if the facts reach back to it."""
     seen_at_ms: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """(group, member, kind) to the wall-clock instant at which an open prediction was first readable in the tables."""
 
@@ -281,7 +283,7 @@ def _straggler_fault(evidence: Evidence, start: Fact, row: Record) -> str:
         return ""
     longest = max((wait["waited_ms"] for wait in row["stragglers"] or []), default=0)
     off = longest - (joined - start.at_ms)
-    return "" if abs(off) <= evidence.tolerance.instant_ms else f"the longest wait named is {off:+d} ms off"
+    return "" if abs(off) <= _within_ms(evidence, start.group_id) else f"the longest wait named is {off:+d} ms off"
 
 
 def _members_fault(evidence: Evidence, start: Fact, row: Record) -> str:
@@ -301,12 +303,12 @@ def _members_fault(evidence: Evidence, start: Fact, row: Record) -> str:
 def _empties(evidence: Evidence) -> Iterable[Line]:
     rows = [row for row in evidence.transitions if row["entity"] == "group" and row["to_state"] == "Empty"]
     facts = _of(evidence, server_log.GROUP_EMPTY)
-    within_ms = evidence.tolerance.instant_ms
     for fact in facts:
         row = _nearest(rows, "group_id", fact.group_id, fact.at_ms)
         said = "state Empty" if row else "nothing"
         yield _line(evidence, fact, f"group {fact.group_id}", said, row["at_ms"] if row else None)
     for row in rows:
+        within_ms = _within_ms(evidence, row["group_id"])
         near = any(f.group_id == row["group_id"] and abs(f.at_ms - row["at_ms"]) <= within_ms for f in facts)
         if not near and row["from_state"] != "Unknown":
             yield _invented(row["at_ms"], row["group_id"], f"group {row['group_id']}", "state Empty")
@@ -347,7 +349,7 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
 def _commit_fault(evidence: Evidence, commit: Commit, names: Mapping[str, str]) -> str:
     """What the tables have wrong about an accepted commit; instants may be off by what an instant may be off."""
     at_ms = round(commit.at_ms)
-    within_ms = evidence.tolerance.instant_ms
+    within_ms = _within_ms(evidence, commit.group_id)
     around = (at_ms, at_ms - within_ms, at_ms + within_ms)
     states = [_state(evidence, commit.group_id, instant) for instant in around]
     name = names.get(commit.member_id, commit.member_id)
@@ -414,6 +416,12 @@ def _forming(evidence: Evidence, fact: Fact) -> bool:
     return not first or fact.at_ms <= min(first)
 
 
+def _within_ms(evidence: Evidence, group_id: str) -> int:
+    """How far instants of a group may be off."""
+    tolerance = evidence.tolerance
+    return tolerance.first_group_ms if group_id == evidence.first_group_id else tolerance.instant_ms
+
+
 def _of(evidence: Evidence, what: str) -> list[Fact]:
     return [fact for fact in evidence.facts if fact.what == what]
 
@@ -436,9 +444,10 @@ def _line(
     error = None if instant is None else instant - fact.at_ms
     if error is None:
         fault = fault or "not in the tables"
-    elif abs(error) > (evidence.tolerance.forming_ms if forming else evidence.tolerance.instant_ms):
+    elif abs(error) > _within_ms(evidence, fact.group_id):
         fault = fault or f"{error:+d} ms off"
-    return Line(fact.at_ms, fact.group_id, who, done or _DONE[fact.what], said, lead_ms, error, fault, forming)
+    routine = forming or fact.group_id == evidence.first_group_id
+    return Line(fact.at_ms, fact.group_id, who, done or _DONE[fact.what], said, lead_ms, error, fault, routine)
 
 
 def _invented(at_ms: int, group_id: str, who: str, said: str) -> Line:
