@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from kardia.model import operations as ops
 from kardia.model.operations import Answer, Operation
 from kardia.model.states import ErrorCode
-from kardia.trace.language import Act, Trace
+from kardia.trace.language import COORDINATOR, Act, Trace
 from kardia.trace.reading import duration_ms
 
 GROUP = "g"
@@ -84,9 +84,11 @@ class Clients:
             yield ops.Leave(self._next(), LEAVE_VERSION, GROUP, tuple(leaving))
         elif act.verb == "deletes the group":
             yield ops.DeleteGroups(self._next(), GROUP)
-        elif act.verb == "moves":
-            yield ops.Unload(self._next())
-            yield ops.Load(self._next())
+        elif act.who == COORDINATOR:
+            if act.verb in ("moves", "unloads", "dies"):
+                yield ops.Unload(self._next())
+            if act.verb in ("moves", "loads", "restarts"):
+                yield ops.Load(self._next())
         elif act.verb in ("joins", "asks for a member id"):
             yield from self._joins(act, self.by_name[act.who])
         elif act.verb != "stops":

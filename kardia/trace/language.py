@@ -25,14 +25,14 @@ from kardia.tables import TRIGGERS
 NAME = r"[a-z][a-z0-9-]*"
 NAMES = rf"{NAME}(?: and {NAME})*"
 INSTANT = r"\+\d+\.\d{3}"
-STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
-"""`Dead` is also what Kafka calls a group that it does not know."""
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Unknown")
+"""`Dead` is also what Kafka calls a group that it does not know; `Unknown` is for who reads a log that does not say."""
 
 EVICTIONS = ("session_expired", "rebalance_timeout", "sync_timeout", "join_timeout")
 """Ends by a timer of the coordinator."""
-PARTINGS = ("left", "removed_by_admin", "static_replaced", "rejected", "forgotten", "poll_timeout")
+PARTINGS = ("left", "removed_by_admin", "static_replaced", "rejected", "forgotten", "poll_timeout", "unknown")
 """Ends by a request. `forgotten`: the coordinator moved, and nothing had been written of the member. `poll_timeout`: it
-left and its reason says so; the log shows that, to the coordinator it has just left."""
+left and its reason says so; the log shows that, to the coordinator it has just left. `unknown`: the log is silent."""
 
 ADMIN, COORDINATOR = "admin", "coordinator"
 """Actors that are no members."""
@@ -47,9 +47,20 @@ VERBS: dict[str, str] = {
     "stops": "nothing more comes from it; the coordinator is not told",
     "removes": "by `admin`: LeaveGroup of the named members by their instance ids",
     "deletes the group": "by `admin`: DeleteGroups",
-    "moves": "by `coordinator`: the group's shard is unloaded and loaded again",
+    "moves": "by `coordinator`: from now on another broker leads the group's shard, in whose log the rest stands",
+    "unloads": "by `coordinator`: nobody leads the shard, requests are answered 16; until it `loads` on another broker",
+    "loads": "by `coordinator`: what `unloads` has left",
+    "dies": "by `coordinator`: its broker is gone and its log silent, until it `restarts`",
+    "restarts": "by `coordinator`: the broker leads the shard again and counts its connections anew",
 }
 """What an actor does, and the requests that makes."""
+
+OWNERS: Mapping[str, str] = {
+    "removes": ADMIN,
+    "deletes the group": ADMIN,
+    **dict.fromkeys(("moves", "unloads", "loads", "dies", "restarts"), COORDINATOR),
+}
+"""Who does what no member does."""
 
 OPTIONS: dict[str, str] = {
     "session": "duration: session.timeout.ms",
@@ -117,6 +128,25 @@ CLAUSES: dict[str, Clause] = {
 }
 """What can be expected."""
 
+LOG_FAULTS: dict[str, Clause] = {
+    "begins": Clause("begins at +SECONDS", rf"begins at (?P<from>{INSTANT})", "older lines were not collected"),
+    "lost": Clause(
+        "loses +SECONDS to +SECONDS",
+        rf"loses (?P<from>{INSTANT}) to (?P<to>{INSTANT})",
+        "these lines are lost, and the collector says so",
+    ),
+    "missing": Clause(
+        "misses +SECONDS to +SECONDS",
+        rf"misses (?P<from>{INSTANT}) to (?P<to>{INSTANT})",
+        "these lines are lost, and only their count shows it",
+    ),
+    "late": Clause("is late by DURATION", r"is late by (?P<late>\d+)ms", "every other line comes that much later"),
+    "twice": Clause(
+        "arrives twice", "arrives twice", "each record of the topic comes again at once, and all in the end"
+    ),
+}
+"""After `Log`: what befalls the request log on its way to the job; the coordinator does not know of it."""
+
 MARKS = ("coordinator only", "log only")
 """After `#` at the end of a line: what is expected is shown only by the coordinator, or only by its request log."""
 
@@ -180,6 +210,15 @@ class Step(NamedTuple):
     expectations: tuple[Expectation, ...]
 
 
+class LogFault(NamedTuple):
+    """What befalls the log. `kind` is a key of `LOG_FAULTS`; instants are -1 where the kind has none."""
+
+    kind: str
+    from_ms: int = -1
+    to_ms: int = -1
+    late_ms: int = 0
+
+
 class Trace(NamedTuple):
     """A history with its expectations."""
 
@@ -192,4 +231,5 @@ class Trace(NamedTuple):
     """Declared members with their options."""
     coordinator_only: str
     """Why the log cannot show this, empty if it can."""
+    log_faults: tuple[LogFault, ...]
     steps: tuple[Step, ...]

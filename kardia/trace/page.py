@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from kardia.reference import GENERATED
-from kardia.trace.language import CLAUSES, MARKS, OPTIONS, SETTINGS, UNANSWERED, VERBS
+from kardia.trace.language import CLAUSES, LOG_FAULTS, MARKS, OPTIONS, SETTINGS, UNANSWERED, VERBS
 from kardia.trace.reading import read
 
 INTRODUCTION = f"""# Traces
@@ -15,6 +15,8 @@ A trace is a history of one group: what its members do, and what the coordinator
 Kardia's model of the coordinator, by the job from the request log of the history alone, and by Kafka's own classes,
 in the releases named in its line `Kafka`. `kardia trace FILE` runs one; a file without any `=>` is a question, and
 the command tells what happens.
+
+Lines that begin with `Log` say what befalls the request log on its way: begun late, cut, delayed, doubled.
 
 A step is a line `+SECONDS ACT => EXPECTED, EXPECTED`; more lines with `=>` may follow it. `+1.000 to +9.000
 every 2.000` stands for five steps. Timers of an instant come before its requests, unless it says `before timers`.
@@ -36,6 +38,12 @@ def page(texts: Mapping[str, str]) -> str:
     )
     parts.append(
         _rows("What is expected", (("form", "meaning"), *((one.form, one.meaning) for one in CLAUSES.values())))
+    )
+    parts.append(
+        _rows(
+            "What befalls the log: `Log` and",
+            (("form", "meaning"), *((one.form, one.meaning) for one in LOG_FAULTS.values())),
+        )
     )
     parts.append(f"\nBroker properties of a line `Broker`: {', '.join(f'`{name}`' for name in SETTINGS)}.\n")
     parts.append("\n## The traces\n\n")

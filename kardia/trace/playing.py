@@ -103,6 +103,8 @@ class _Player:
         self.exchanges: dict[int, Exchange] = {}
         self.seen = Seen(self.engine.view(GROUP), self.clients.name_of)
         self.now_ms = 0
+        self.is_led = True
+        """Whether somebody leads the shard; if not, nobody can be asked how the group is, and it is as it was."""
         self.told: list[Moment] = []
         self.differences: list[str] = []
 
@@ -136,6 +138,8 @@ class _Player:
             number = operation.number
             self.exchanges[number] = Exchange(act.who, operation, step.at_ms, None, taking_ms, act.unanswered)
             self.take(self.engine.perform(operation, step.at_ms))
+            if isinstance(operation, ops.Load | ops.Unload):
+                self.is_led = isinstance(operation, ops.Load)
         self.look(step.at_ms)
 
     def take(self, answers: list[Answer]) -> None:
@@ -159,7 +163,8 @@ class _Player:
         return [by_instance[entry.group_instance_id] for entry in operation.members]
 
     def look(self, at_ms: int) -> None:
-        self.seen.look(at_ms, self.engine.view(GROUP), self.engine.causes())
+        if self.is_led:
+            self.seen.look(at_ms, self.engine.view(GROUP), self.engine.causes())
 
     def close_before(self, step: Step) -> None:
         """Nothing may have happened between the line before and the instant of this one."""

@@ -1,6 +1,6 @@
 """Makes a `Trace` of its text. Reads line by line with the tables of `language`; runs nothing and evaluates nothing.
 
-A line is a title, a header (`Kafka`, `Broker`, `Member`, `Coordinator only because`), a step (`+SECONDS ...`), a
+A line is a title, a header (`Kafka`, `Broker`, `Member`, `Log`, `Coordinator only because`), a step (`+SECONDS ...`), a
 continuation (`=> ...`), a comment (`# ...`) or blank. Anything else is a `TraceError` that names file, line and
 what was expected.
 """
@@ -15,7 +15,7 @@ from kardia.model.releases import version_of
 from kardia.model.settings import CoordinatorSettings
 from kardia.model.states import ErrorCode
 from kardia.trace import language as lang
-from kardia.trace.language import Act, Expectation, Step, Trace, TraceError
+from kardia.trace.language import Act, Expectation, LogFault, Step, Trace, TraceError
 
 STEP = re.compile(
     rf"(?P<at>{lang.INSTANT})(?: to (?P<to>{lang.INSTANT}) every (?P<every>\d+\.\d{{3}}))?"
@@ -55,6 +55,7 @@ class _Reader:
         self.settings = CoordinatorSettings()
         self.members: dict[str, dict[str, str]] = {}
         self.coordinator_only = ""
+        self.log_faults: list[LogFault] = []
         self.steps: list[Step] = []
         self.same_line = 0
         """How many of the last steps belong to the last step line: `every` makes many of one."""
@@ -76,7 +77,9 @@ class _Reader:
                 raise self.wrong(repr(content), "a step such as `+1.000 a joins`, or `=> ...`")
             elif not self.header(content):
                 if self.versions:
-                    raise self.wrong(repr(content), "`Kafka`, `Broker`, `Member`, `Coordinator only because` or a step")
+                    raise self.wrong(
+                        repr(content), "`Kafka`, `Broker`, `Member`, `Log`, `Coordinator only because` or a step"
+                    )
                 self.title.append(content)
         if not self.title:
             raise TraceError(self.name, 1, "no title", "a first line of prose that says what the trace shows")
@@ -84,7 +87,16 @@ class _Reader:
             raise self.wrong("no step", "a line such as `+0.000 a joins => a waits`")
         steps = tuple(sorted(self.steps, key=lambda step: step.at_ms))
         title = " ".join(self.title)
-        return Trace(self.name, title, self.versions, self.settings, self.members, self.coordinator_only, steps)
+        return Trace(
+            self.name,
+            title,
+            self.versions,
+            self.settings,
+            self.members,
+            self.coordinator_only,
+            tuple(self.log_faults),
+            steps,
+        )
 
     # --- header
 
@@ -102,6 +114,8 @@ class _Reader:
             if found["name"] in (lang.ADMIN, lang.COORDINATOR, "none"):
                 raise self.wrong(f"member {found['name']!r}", "another name; this one has a meaning of its own")
             self.members[found["name"]] = self.options(found["options"].split())
+        elif content.startswith("Log "):
+            self.log(content.removeprefix("Log "))
         elif content.startswith("Coordinator only because "):
             self.coordinator_only = content.removeprefix("Coordinator only because ")
         else:
@@ -116,6 +130,15 @@ class _Reader:
             field, factor = lang.SETTINGS[key]
             given: dict[str, Any] = {field: int(value) * factor}
             self.settings = self.settings._replace(**given)
+
+    def log(self, content: str) -> None:
+        for kind, clause in lang.LOG_FAULTS.items():
+            if found := re.fullmatch(clause.pattern, content):
+                given = found.groupdict()
+                from_ms, to_ms = (instant_ms(given[name]) if given.get(name) else -1 for name in ("from", "to"))
+                self.log_faults.append(LogFault(kind, from_ms, to_ms, int(given.get("late") or 0)))
+                return
+        raise self.wrong(repr(content), f"one of: {'; '.join(one.form for one in lang.LOG_FAULTS.values())}")
 
     def options(self, words: list[str]) -> dict[str, str]:
         options = {}
@@ -176,7 +199,7 @@ class _Reader:
         return tuple(self.act(name, verb, rest) for name in names)
 
     def act(self, name: str, verb: str, rest: str) -> Act:
-        own = {"removes": lang.ADMIN, "deletes the group": lang.ADMIN, "moves": lang.COORDINATOR}.get(verb)
+        own = lang.OWNERS.get(verb)
         if own != (name if name in (lang.ADMIN, lang.COORDINATOR) else None):
             raise self.wrong(f"`{name} {verb}`", f"`{own or 'MEMBER'} {verb}`")
         reason = re.search(r'because "([^"]*)"', rest)

@@ -42,7 +42,8 @@ def expected(trace: Trace, version: str) -> Told:
         for one in step.expectations:
             if version not in one.versions or one.mark == MARKS[0]:
                 continue
-            if one.kind == "state" and (not told.states or told.states[-1][1] != one.value):
+            is_new = not told.states or told.states[-1][1] != one.value or one.mark == MARKS[1]
+            if one.kind == "state" and is_new:
                 told.states.append((step.at_ms, one.value))
             elif one.kind in ("evicted", "gone"):
                 told.ends.update((step.at_ms, name, one.value) for name in one.names)
@@ -56,7 +57,7 @@ def observed(trace: Trace, version: str, played: Played, *, restarts: bool = Fal
     factory = ObserverFactory(ObserverSettings("golden", version))
     lane = Lane(factory, "kardia.events", LANE, DEFAULT_LANES)
     rows: dict[str, list[Row]] = {}
-    for record in records(played.exchanges, version, trace.steps[-1].at_ms):
+    for record in records(trace, played.exchanges, version):
         if restarts:
             saved = lane.save()
             lane = Lane(factory, "kardia.events", LANE, DEFAULT_LANES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kardia.trace import TraceError, play, read
-from kardia.trace.language import CLAUSES, VERBS
+from kardia.trace.language import CLAUSES, LOG_FAULTS, VERBS
 from tests.golden import traces
 
 RIGHT = """A silent member is evicted one session timeout after its last heartbeat.
@@ -42,6 +42,13 @@ def test_a_right_trace_has_no_differences(version: str) -> None:
         (SYNC, "+3.010   b syncs", 8, "'b'; expected a declared member"),
         (SYNC, "+3.010   a sings", 8, "'sings'; expected one of joins"),
         (SYNC, "+3.010   a moves", 8, "`a moves`; expected `coordinator moves`"),
+        (SYNC, "+3.010   a dies", 8, "`a dies`; expected `coordinator dies`"),
+        (
+            "Member a: session=10s rebalance=60s",
+            "Log begins",
+            4,
+            "'begins'; expected one of: begins at +SECONDS; loses",
+        ),
         (SYNC, "+3.010   admin removes everybody!", 8, "expected names of members"),
         (SYNC, "+3.01    a syncs", 8, "expected `+SECONDS.MMM"),
         (SYNC, "+2.999   a syncs", 8, "+2.999; expected an instant not before"),
@@ -83,6 +90,7 @@ def test_every_verb_and_every_form_is_used_in_some_trace() -> None:
     steps = [step for trace in traces() for step in trace.steps]
     assert {act.verb for step in steps for act in step.acts} == set(VERBS)
     assert {one.kind for step in steps for one in step.expectations} | {"leader"} == set(CLAUSES)
+    assert {fault.kind for trace in traces() for fault in trace.log_faults} == set(LOG_FAULTS)
 
 
 def test_every_rule_has_its_trace() -> None:

@@ -60,7 +60,7 @@ def trace_batches(name: str) -> Iterator[Batch]:
     played = play(trace, version)
     observer = ObserverSettings(CLUSTER, version)
     lane = Lane(ObserverFactory(observer), "kardia.events", log.LANE, DEFAULT_LANES)
-    for record in log.records(played.exchanges, version, trace.steps[-1].at_ms):
+    for record in log.records(trace, played.exchanges, version):
         yield record.at_ms, lane.step([record])
 
 
