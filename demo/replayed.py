@@ -38,7 +38,7 @@ class Comparison:
     difference: str
     """The first difference, empty if there is none."""
     late: int = 0
-    """Events that reached the live job after their place in the order had passed. It holds every log back for a moment
+    """Lines that reached the live job after their place in the order had passed. It holds every log back for a moment
     (`hold_ms`) so that there are none; on a starved machine there may be, and a replay sees them in their place."""
 
     @property
@@ -56,7 +56,7 @@ class Comparison:
         """For the footer of the verdict."""
         if self.equal:
             return f"Replayed from the archived logs: {self.table} equal, {self.live} rows."
-        why = f" after {self.late} events came late to the live job, as on a busy machine" if self.late else ""
+        why = f" after {self.late} lines came late to the live job, as on a busy machine" if self.late else ""
         return (
             f"Replayed from the archived logs: {self.table} differ{why}, {self.equal_rows} of {self.live} live and "
             f"{self.replayed} replayed rows are equal; first difference: {self.difference}"

@@ -178,7 +178,8 @@ class Facts:
         known_at = rows.instant(group.known_at)
         return known_at if known_at > last else last + 1
 
-    def _evidence(self) -> str:
+    def evidence_text(self) -> str:
+        """What the rows of this moment rest on, as they name it."""
         event = self.evidence
         return event if isinstance(event, str) else f"{event.source}@{event.start}"
 
@@ -205,7 +206,7 @@ class Facts:
                 str(from_state),
                 str(group.told_state),
                 cause,
-                self._evidence(),
+                self.evidence_text(),
             )
         )
 
@@ -225,7 +226,7 @@ class Facts:
                 str(current.told_from),
                 str(GroupState.PREPARING),
                 current.cause.trigger,
-                self._evidence(),
+                self.evidence_text(),
             )
         )
 
@@ -245,7 +246,7 @@ class Facts:
                 from_state,
                 to_state,
                 cause,
-                self._evidence(),
+                self.evidence_text(),
             )
         )
 

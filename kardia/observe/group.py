@@ -284,6 +284,8 @@ class Group:
     """Its last record: generation, leader, ids of the members. Empty where that is not known. See `loads`."""
     left_pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
+    deserted_by: str = ""
+    """The evidence of `deserted_at`; the same whether the group's record comes before or after the wait is over."""
 
     @property
     def unsure_to(self) -> float:

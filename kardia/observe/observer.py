@@ -146,7 +146,7 @@ class Observer(Intake):
             for owner, timers, limit in clocks:
                 if timers and timers[0][0] <= at:
                     self._fire(owner, timers, min(at, limit), alive[owner])
-            if at < now.get(self._clock_of(broker, event), NEVER):
+            if at < now.get(broker, NEVER):  # a record has its place only where there is no log: it is in no hurry
                 self.late += 1
             self.broker = broker if event.kind not in _FROM_TOPIC else ""
             self.known = max(event.logged_at_ms, at + settle_by)
@@ -157,13 +157,6 @@ class Observer(Intake):
             self._fire(owner, timers, limit, alive[owner])
             now[owner] = max(now.get(owner, NEVER), limit)
         self._call_back()
-
-    def _clock_of(self, broker: str, event: Event) -> str:
-        """The broker by whose clock an event has its place: a record's is the one that leads its group."""
-        if broker != OFFSETS_BROKER:
-            return broker
-        group = self.groups.get(event.group_id)
-        return group.broker if group is not None else broker
 
     def _handle(self, event: Event, at: float) -> None:
         if event.connection and self.unjudged.get(self.broker):

@@ -64,6 +64,7 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
     because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
     if is_deserted(group):
         group.deserted_at = max([at, *(member.deadline for member in group.members.values())])
+        group.deserted_by = observer.evidence_text()
         observer.schedule(group, group.deserted_at + observer.settings.settle_ms, "deserted", str(group.generation))
 
 

@@ -89,7 +89,7 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
 
 def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     """A moment after the record: the requests and deadlines of the last members have been applied, if there are any."""
-    observer.evidence = group.empty_by
+    observer.evidence = group.deserted_by if group.deserted_at >= 0 else group.empty_by
     if group.generation >= generation:
         if group.generation == generation and group.state == GroupState.EMPTY:
             _confirm_last(observer, group)

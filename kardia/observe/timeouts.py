@@ -80,6 +80,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     group.deserted_at = NEVER
     if observer.silent_at(group.broker, at):
         return
+    observer.evidence = group.deserted_by
     ends = sorted(how_ended(group, member) for member in group.members.values())
     if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
         at = max(end_at for end_at, _, _ in ends)

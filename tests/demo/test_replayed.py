@@ -61,7 +61,7 @@ def test_a_difference_is_named(live: list[Record], replayed: list[Record], expec
 def test_a_difference_is_no_fault_of_a_live_job_that_got_events_too_late_but_is_told() -> None:
     comparison = compare_rows("rebalances", [_row()], [_row(trigger="unknown")], late=2)
     assert comparison.fault == ""
-    assert "differ after 2 events came late to the live job" in comparison.sentence
+    assert "differ after 2 lines came late to the live job" in comparison.sentence
 
 
 def test_what_stands_is_known_last_then_written_last() -> None:
