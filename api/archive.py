@@ -17,7 +17,8 @@ import pyarrow.dataset as ds
 
 from api.cursor import Place
 from api.errors import RangeTooWide
-from api.reader import Bound, TableReader
+from api.files import Bound
+from api.reader import TableReader
 from api.standing import Standing
 from kardia.tables import TABLES
 

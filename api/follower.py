@@ -18,7 +18,8 @@ from urllib.parse import unquote
 
 import pyarrow.dataset as ds
 
-from api.reader import Bound, TableReader
+from api.files import Bound
+from api.reader import TableReader
 from kardia.tables import BATCH
 
 log = logging.getLogger("kardia.api.follower")

@@ -23,7 +23,7 @@ from api.settings import ApiSettings
 
 NEVER_MS = 1 << 62
 
-SAMPLED_WITHIN_MS = 15_000
+SAMPLED_WITHIN_MS = 6_000
 """A member that is well is sampled every 5 s."""
 
 _OF_AN_END = ("ended_at_ms", "end_cause", "end_reason", "fault", "fault_certainty", "fault_signs")

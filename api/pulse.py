@@ -16,7 +16,8 @@ import pyarrow.dataset as ds
 from api import answers, deadlines
 from api.archive import bounded
 from api.errors import TablesMissing
-from api.reader import Bound, TableReader
+from api.files import Bound
+from api.reader import TableReader
 
 BEATS = ("heartbeat", "commit", "join", "sync")
 """Kinds of events that renew a session. A refused one (`error_code`) is shown as refused."""

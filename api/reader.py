@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -24,6 +24,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from api.columns import values
 from api.errors import TablesMissing, TableUnreadable
+from api.files import Bound, Files
 from kardia.tables import BATCH, TABLES
 
 log = logging.getLogger("kardia.api.reader")
@@ -43,14 +44,6 @@ ROW_TYPES: dict[str, Any] = {name: _row_type(name) for name in TABLES}
 """Row of each table as read: its columns and `batch_id`."""
 
 
-class Bound(NamedTuple):
-    """A condition on a number by which whole files are passed over; the rows are filtered all the same."""
-
-    column: str
-    comparison: str
-    value: int
-
-
 class TableReader:
     """Reader of the Delta table `root/name`; columns of `hidden` are never read, and null in every row."""
 
@@ -63,6 +56,7 @@ class TableReader:
         self._make = partial(tuple.__new__, ROW_TYPES[name])  # `_make` without a Python frame per row
         self._table: DeltaTable | None = None
         self._mark: tuple[int, int] | None = None
+        self._files = Files(self._path)
         self._lock = Lock()
         self.identity = ""
         """Id that the table got when it was created; another one means another table under the old name."""
@@ -155,11 +149,11 @@ class TableReader:
 
     def _pieces(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
         with self._lock:
-            dataset = self._newest().to_pyarrow_dataset(
-                file_pruning_predicate=[(found.column, found.comparison, found.value) for found in files] or None
-            )
+            dataset = self._files.chosen(self._newest(), files)
         for batch in dataset.scanner(
-            columns=self._known(dataset.schema.names), filter=where, batch_size=16_384
+            columns=self._known(dataset.schema.names), filter=where, batch_size=16_384, use_threads=False
         ).to_batches():
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
+        with self._lock:
+            self._files.keep(dataset.get_fragments())

@@ -17,24 +17,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deltalake import DeltaTable, WriterProperties
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from kardia.tables import LIVE_TABLES
-from spark_jobs.writers.tables import open_table, path_of
+from spark_jobs.writers.tables import SMALL_ROW_GROUPS, open_table, path_of
 
 EVERY_S = 60.0
 """A pass costs 0.13 to 0.45 s per table; queries slow down by about 20 ms per minute without it."""
 
-ROW_GROUP_ROWS = 16_384
-"""Rows of a row group. The smallest piece a reader can pass over: by default one has a million rows, and whoever asks
-about one group at one instant reads them all. 16,384 are seconds of a large fleet."""
-
 MIN_NEW_COMMITS = 20
 """Commits since its last pass below which a table is left alone: rewriting a quiet table buys nothing."""
-
-
-_SMALL_ROW_GROUPS = WriterProperties(compression="SNAPPY", max_row_group_size=ROW_GROUP_ROWS)
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,7 @@ class Maintenance:
         version = table.version()
         if version - self._versions.get(name, 0) < MIN_NEW_COMMITS:
             return False
-        table.optimize.compact(writer_properties=_SMALL_ROW_GROUPS)
+        table.optimize.compact(writer_properties=SMALL_ROW_GROUPS)
         table.create_checkpoint()
         table.cleanup_metadata()
         table.vacuum(dry_run=False)

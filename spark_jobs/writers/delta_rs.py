@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from kardia.tables import LIVE_TABLES
 from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
-from spark_jobs.writers.tables import create_or_open
+from spark_jobs.writers.tables import SMALL_ROW_GROUPS, by_group, create_or_open
 
 THREADS = 4
 """Commits at the same time: four take 14 ms where one takes 9 (a commit waits for the disk)."""
@@ -68,8 +68,9 @@ class DeltaRsWriter:
         self._reached(f"{name}:before", batch_id)
         write_deltalake(
             table,
-            rows,
+            by_group(rows),
             mode="append",
+            writer_properties=SMALL_ROW_GROUPS,
             commit_properties=CommitProperties(
                 app_transactions=[Transaction(self.app_id, batch_id)],
                 max_commit_retries=COMMIT_RETRIES,

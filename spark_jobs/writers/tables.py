@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, WriterProperties
 from deltalake.exceptions import DeltaError
 
 from kardia.tables import LIVE_TABLES, TABLES
@@ -28,6 +28,21 @@ PROPERTIES: dict[str, str] = {
     # delta.setTransactionRetentionDuration stays unset: a forgotten transaction would let a repeat write twice.
 }
 """Properties of every table."""
+
+ROW_GROUP_ROWS = 4_096
+"""Rows of a row group. The smallest piece a reader can pass over: by default one has a million rows, and whoever asks
+about one group at one instant reads them all."""
+
+SMALL_ROW_GROUPS = WriterProperties(compression="SNAPPY", max_row_group_size=ROW_GROUP_ROWS)
+"""How data files are written."""
+
+
+def by_group(rows: pa.Table) -> pa.Table:
+    """Rows of a batch with those of a group side by side, in the order in which they came: a reader that asks for one
+    group then passes over all other pieces. Rows that fit into one piece stay as they are."""
+    if rows.num_rows <= ROW_GROUP_ROWS:
+        return rows
+    return rows.sort_by([("cluster_id", "ascending"), ("group_id", "ascending")])  # a stable sort
 
 
 def path_of(directory: Path, name: str) -> Path:
