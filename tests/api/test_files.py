@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 from deltalake.exceptions import DeltaError
 
 from api import files
@@ -64,16 +64,7 @@ def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(
 
 
 def test_a_table_that_needs_more_than_this_reader_is_refused(tables: Tables, table: DeltaTable) -> None:
-    table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    table.alter.add_feature([TableFeatures.DeletionVectors], allow_protocol_versions_increase=True)
     newest = DeltaTable(tables.root / "members")
-    if "deletionVectors" not in (newest.protocol().reader_features or ()):
-        newest.alter.add_feature([_deletion_vectors()], allow_protocol_versions_increase=True)
-        newest = DeltaTable(tables.root / "members")
     with pytest.raises(DeltaError, match="deletionVectors"):
         Files(tables.root / "members").chosen(newest, [])
-
-
-def _deletion_vectors() -> object:
-    from deltalake import TableFeatures
-
-    return TableFeatures.DeletionVectors
