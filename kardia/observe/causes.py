@@ -18,13 +18,21 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
         return joined_at, "unknown", "unknown"
     deadline = armed + member.session_ms
-    if deadline <= joined_at + tolerance:
-        since_load = armed <= group.unsure_to or armed == member.returned_at
-        return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
     begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in begins if at >= 0), default=NEVER)
     longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
     lasted = joined_at - began if began >= 0 and longest > 0 else NEVER
+    over_at = current.sync_over_at
+    unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
+    if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):
+        return over_at, "sync_timeout", "provisional" if began <= over_at + STAMP_MS else "inferred"
+    by_timer = abs(lasted - longest) <= STAMP_MS and not member.instance_id
+    if by_timer and joined_at - STAMP_MS <= deadline <= joined_at + tolerance:
+        # The session was to end in the same moment; a busy broker fires timers late.
+        return joined_at, "rebalance_timeout", "provisional" if deadline <= joined_at + STAMP_MS else "inferred"
+    if deadline <= joined_at + tolerance:
+        since_load = armed <= group.unsure_to or armed == member.returned_at
+        return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
     if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
         return joined_at, "rebalance_timeout", "exact"
     if lasted >= 0.5 * longest > 0 and armed > group.unsure_to:

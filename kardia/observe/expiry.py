@@ -67,9 +67,12 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     else:
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline):
-        at, _, why = timeouts.how_ended(group, member)
+        at, _, why = phases.how_ended(group, member)
         how_sure = max(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
-        rebalance.end_member(observer, group, member, at, why, "", how_sure)
+        if why == "sync_timeout":
+            timeouts.end_unsynced(observer, group, member, at, how_sure)
+        else:
+            rebalance.end_member(observer, group, member, at, why, "", how_sure)
     else:
         member.overdue = True
         phases.watch_overdue(observer, group, member)

@@ -194,6 +194,8 @@ class Rebalance:
     """Partition-milliseconds without a reader, once it is over; NEVER where the assignments are not known."""
     sync_within_ms: int = -1
     """Time for SyncGroup: the highest rebalance timeout of its members when its join phase ended; then it is fixed."""
+    sync_over_at: float = NEVER
+    """When the time for SyncGroup of the generation before was over, unless this rebalance began first."""
     never_synced: str = ""
     """Old id of a static member that was replaced before it had synced: the coordinator still waits for it."""
     leader: str = ""

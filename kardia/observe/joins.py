@@ -12,6 +12,7 @@ from kardia.observe import lives, loads, pending, polls, rebalance, refusals
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
+from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, notice, on_refused
 
 
@@ -165,7 +166,7 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
             return old.member_id, False
         if ran_out_at > taken_at:
             known = old.armed_before_join > group.unsure_to and old.armed_before_join != old.returned_at
-            return old.member_id, known
+            return old.member_id, known and ran_out_at > taken_at + STAMP_MS
         return (
             "",
             True,
@@ -173,8 +174,8 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
     for over in reversed(list(group.ended.values())):
         if over.member.instance_id != instance_id:
             continue
-        if over.certainty != "exact" and over.ended_at > taken_at - observer.settings.burst_ms:
-            surely = over.certainty != "unknown"
+        if over.certainty != "exact" and over.ended_at > taken_at - STAMP_MS:
+            surely = over.certainty != "unknown" and over.ended_at > taken_at + STAMP_MS
             lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
             return over.member.member_id, surely
         return "", True

@@ -39,6 +39,9 @@ from kardia.tables import LIVE_TABLES, Row
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
 
+_OF_SILENCE = frozenset({"drop", "deserted", "overdue", "unsynced"})
+"""Kinds of timers that say something because nothing came; a broker that may be dead says nothing."""
+
 SIGN_MS = 1_000.0
 """A log without a line for longer than that may be the log of a broker that has died: no deadline in it is sure."""
 
@@ -230,7 +233,7 @@ class Observer(Intake):
             group = self.groups.get(group_id)
             if group is None or group.broker != broker:
                 continue
-            if kind in ("drop", "deserted", "overdue") and due > alive_to + deadlines.GRACE_MS:
+            if kind in _OF_SILENCE and due > alive_to + deadlines.GRACE_MS:
                 self._waiting.append((broker, timer))
                 continue
             if kind == "member" and due > alive_to + deadlines.GRACE_MS:
@@ -261,6 +264,8 @@ class Observer(Intake):
             self._handle_deferred(group)
         elif kind == "drop":
             timeouts.on_join_timer(self, group, key, due)
+        elif kind == "unsynced":
+            timeouts.on_sync_timer(self, group, key, due)
         elif kind == "overdue":
             timeouts.on_overdue(self, group, key, due)
         elif kind == "deserted":

@@ -26,7 +26,7 @@ def in_burst(observer: Facts, group: Group, at: float) -> bool:
         current is not None
         and not current.settled
         and current.joined_at >= 0
-        and at <= current.joined_at + observer.settings.burst_ms
+        and at < current.joined_at + observer.settings.burst_ms  # at that instant its timer has fired already
     )
 
 
@@ -52,6 +52,20 @@ def longest_ms(group: Group) -> int:
     return max((member.rebalance_ms for member in group.members.values()), default=-1)
 
 
+def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
+    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that."""
+    if group.state in (GroupState.COMPLETING, GroupState.STABLE):
+        unsynced_since = member.synced_generation != group.generation and member.seen_joining
+        phase_at, why = sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
+        if phase_at < group.steady_at:
+            phase_at = NEVER  # others were answered as in a Stable group after it
+    else:
+        phase_at, why = NEVER if member.instance_id else join_deadline(group), "rebalance_timeout"
+    if 0 <= phase_at <= member.deadline:
+        return phase_at, member.member_id, why
+    return member.deadline, member.member_id, "session_expired"
+
+
 def is_deserted(group: Group) -> bool:
     """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used."""
     if not group.whole or group.pending or group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN):
@@ -63,7 +77,8 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
     """Look again a moment after the last member ended or was due: if anybody waits in a JoinGroup, it is answered now,
     because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
     if is_deserted(group):
-        group.deserted_at = max([at, *(member.deadline for member in group.members.values())])
+        ended = (over.ended_at for over in group.ended.values())
+        group.deserted_at = max([at, *(member.deadline for member in group.members.values()), *ended])
         group.deserted_by = observer.evidence_text()
         observer.schedule(group, group.deserted_at + observer.settings.settle_ms, "deserted", str(group.generation))
 
@@ -86,6 +101,14 @@ def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
 def longest_unseen_ms(group: Group) -> int:
     """The same if ids that were handed out, or clients that were members before, wait in a JoinGroup unseen."""
     return max(longest_ms(group), group.asked_ms, *(over.member.rebalance_ms for over in group.ended.values()), -1)
+
+
+def watch_sync_timer(observer: Facts, group: Group) -> None:
+    """Look again when the time for SyncGroup was over, where a single member may let it pass, and when a JoinGroup in
+    which somebody may have waited unseen, since before that, would have been answered."""
+    at = sync_deadline(group)
+    if at >= 0 and len(group.members) == 1:
+        observer.schedule(group, at + longest_unseen_ms(group) + GRACE_MS, "unsynced", str(group.generation))
 
 
 def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:

@@ -17,11 +17,13 @@ from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebal
 from kardia.observe.ledger import emit, follows_from, remember
 from kardia.observe.phases import (
     STAMP_MS,
+    how_ended,
     longest_ms,
     sync_deadline,
     unsynced,
     watch_deserted,
     watch_join_timer,
+    watch_sync_timer,
 )
 
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
@@ -56,6 +58,7 @@ def end_member(
     unexplained = current is not None and current.cause is None and current.joined_at < 0
     if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEFT:
         near = abs(at - current.told_at) <= STAMP_MS  # others were told of the rebalance in the same instant
+        near = near and abs(group.unsynced_at - current.told_at) > STAMP_MS  # else who did not sync in time began it
         if near and any(0 <= other.deadline <= at + STAMP_MS for other in group.members.values()):
             why.certainty = "provisional"  # whose session ended in that instant may have begun it
         current.cause, current.started_at = (why, at) if near else (None, NEVER)
@@ -73,6 +76,7 @@ def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, me
         cause=cause,
         told_at=told_at,
         members_before=members_before if group.whole else -1,
+        sync_over_at=sync_deadline(group),
     )
     if cause is not None:
         group.rebalance.told_start = cause.at
@@ -118,7 +122,7 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
     elif silent and deadlines.surely_silent(group, first := _first(silent)):
         how_sure = deadlines.sureness(group, first)
         end_member(observer, group, first, min(first.deadline, at), "session_expired", "", how_sure)
-    elif unsynced_due:
+    elif unsynced_due and not group.pending:  # an id that was handed out may have been used, unseen, before that
         for one in unsynced(group):
             if one is not member:
                 end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
@@ -169,20 +173,24 @@ def _left_alone(group: Group, generation: int) -> bool:
 
 
 def _ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
-    """Whether the group became Empty unseen: one generation is missing, and every session ran out before this join."""
-    if generation != group.generation + 2 or group.state != GroupState.PREPARING or not group.whole:
+    """Whether the group became Empty unseen: one generation is missing, and every timer ran out before this join."""
+    if generation != group.generation + 2 or not group.whole:
         return False
-    last = max((member.deadline for member in group.members.values()), default=NEVER)
+    if group.state not in (GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE):
+        return False
     known = all(member.deadline >= 0 for member in group.members.values())
+    last = max((how_ended(group, member)[0] for member in group.members.values()), default=NEVER)
     return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
 
 
 def _become_empty_unseen(observer: Facts, group: Group) -> None:
-    """Nobody was left to be seen: the sessions ended one after the other, and with the last one the rebalance."""
+    """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance."""
     group.pending.clear()
-    for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
-        end_member(observer, group, member, member.deadline, "session_expired", "", "exact")
-    becomes_empty(observer, group, group.deserted_at)
+    ends = sorted(how_ended(group, member) for member in group.members.values())
+    for at, member_id, why in ends:
+        how_sure = "exact" if why == "session_expired" else "inferred"
+        end_member(observer, group, group.members[member_id], at, why, "", how_sure)
+    becomes_empty(observer, group, max(group.deserted_at, ends[-1][0]))
     for over in group.ended.values():
         lives.confirm(observer, group, over)
 
@@ -226,10 +234,12 @@ def on_join_phase_completed(
     if group.state != GroupState.PREPARING or current is None or missed:
         known_before = group.whole or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
         remember(group)
+        over_at = sync_deadline(group)
         group.rebalance = current = Rebalance(
             generation_before=generation - 1,
             started_at=NEVER,
             members_before=len(group.members) if known_before and not missed else -1,
+            sync_over_at=over_at,
         )
     if group.generation < 0:
         current.generation_before = generation - 1  # it began before any generation had been seen
@@ -276,6 +286,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     if first_time:
         _confirm(observer, group, current)
         current.sync_within_ms = longest_ms(group)
+        watch_sync_timer(observer, group)
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
     if first_time:

@@ -54,6 +54,28 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
             end_member(observer, group, member, at, "rebalance_timeout", "", loads.by_silence(observer, group, at))
 
 
+def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
+    """The time for SyncGroup was over, and the only member there is has not sent one: as the leader it would have been
+    answered at once. Whoever had joined unseen before that would have been let in by now."""
+    at = phases.sync_deadline(group)
+    if group.state != GroupState.COMPLETING or key != str(group.generation) or not 0 <= at <= due:
+        return
+    alone = len(group.members) == 1 and group.whole and not group.pending
+    if not alone or observer.silent_at(group.broker, at):
+        return
+    for member in unsynced(group):
+        if phases.how_ended(group, member)[2] == "sync_timeout":
+            how_sure = max(sureness(group, member), loads.by_silence(observer, group, at))
+            end_member(observer, group, member, at, "sync_timeout", "", how_sure)
+
+
+def end_unsynced(observer: Facts, group: Group, first: Member, at: float, how_sure: str) -> None:
+    """The time for SyncGroup is over: who has not sent one is removed in one instant, `first` as what is seen of it."""
+    others = [one for one in unsynced(group) if phases.how_ended(group, one)[::2] == (at, "sync_timeout")]
+    for member in (first, *(one for one in others if one is not first)):
+        end_member(observer, group, member, at, "sync_timeout", "", how_sure)
+
+
 def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> None:
     """A member fell silent when nobody else was heard. Had it joined, it would have been let in by now: it is gone."""
     member = group.members.get(member_id)
@@ -81,7 +103,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     if observer.silent_at(group.broker, at):
         return
     observer.evidence = group.deserted_by
-    ends = sorted(how_ended(group, member) for member in group.members.values())
+    ends = sorted(phases.how_ended(group, member) for member in group.members.values())
     if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
         at = max(end_at for end_at, _, _ in ends)
     for end_at, member_id, why in ends:
@@ -92,20 +114,6 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     group.deserted_at = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at)
-
-
-def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
-    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that."""
-    if group.state in (GroupState.COMPLETING, GroupState.STABLE):
-        unsynced_since = member.synced_generation != group.generation and member.seen_joining
-        phase_at, why = phases.sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
-        if phase_at < group.steady_at:
-            phase_at = NEVER  # others were answered as in a Stable group after it
-    else:
-        phase_at, why = NEVER if member.instance_id else phases.join_deadline(group), "rebalance_timeout"
-    if 0 <= phase_at <= member.deadline:
-        return phase_at, member.member_id, why
-    return member.deadline, member.member_id, "session_expired"
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
