@@ -31,7 +31,7 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
         # The session was to end in the same moment; a busy broker fires timers late.
         return joined_at, "rebalance_timeout", "provisional" if deadline <= joined_at + STAMP_MS else "inferred"
     if deadline <= joined_at + tolerance:
-        since_load = armed <= group.unsure_to or armed == member.returned_at
+        since_load = armed <= max(group.unsure_to, group.gap_at) or armed == member.returned_at
         return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
     if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
         return joined_at, "rebalance_timeout", "exact"
@@ -59,8 +59,11 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[tupl
         chosen = _by_line(group, candidates, line_at, 4 * tolerance)
     else:
         chosen = _by_order(candidates, current, tolerance)
-        if chosen.certainty == "exact" and any(how == "unknown" for _, _, how, _ in dropped):
-            chosen.certainty = "provisional"  # that member may have gone first
+        unsure = any(sure in ("provisional", "unknown") for _, _, _, sure in dropped) or any(
+            over.cause == "unknown" and chosen.at <= over.ended_at <= current.joined_at for over in group.ended.values()
+        )
+        if chosen.certainty == "exact" and (unsure or chosen.at <= group.gap_at):
+            chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
     current.cause = chosen

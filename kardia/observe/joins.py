@@ -175,7 +175,7 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
         if over.member.instance_id != instance_id:
             continue
         if over.certainty != "exact" and over.ended_at > taken_at - STAMP_MS:
-            surely = over.certainty != "unknown" and over.ended_at > taken_at + STAMP_MS
+            surely = over.certainty == "inferred" and over.ended_at > taken_at + STAMP_MS
             lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
             return over.member.member_id, surely
         return "", True

@@ -188,8 +188,10 @@ def _become_empty_unseen(observer: Facts, group: Group) -> None:
     group.pending.clear()
     ends = sorted(how_ended(group, member) for member in group.members.values())
     for at, member_id, why in ends:
-        how_sure = "exact" if why == "session_expired" else "inferred"
-        end_member(observer, group, group.members[member_id], at, why, "", how_sure)
+        member = group.members[member_id]
+        since_load = member.armed_at <= group.unsure_to or member.armed_at == member.returned_at
+        how_sure = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
+        end_member(observer, group, member, at, why, "", how_sure)
     becomes_empty(observer, group, max(group.deserted_at, ends[-1][0]))
     for over in group.ended.values():
         lives.confirm(observer, group, over)

@@ -26,8 +26,7 @@ def ticked(events: tuple[Event, ...]) -> list[Event]:
     """Events of a lane with a tick after each hundred, as a collector would give them."""
     result: list[Event] = []
     latest = 0.0
-    ordered = [event for event in events if event.kind != Kind.TICK]
-    ordered.sort(key=lambda event: event.logged_at_ms)
+    ordered = _by_time([event for event in events if event.kind != Kind.TICK])
     for number, event in enumerate(ordered):
         result.append(event)
         latest = max(latest, event.logged_at_ms)
@@ -36,6 +35,16 @@ def ticked(events: tuple[Event, ...]) -> list[Event]:
                 Event(int(Kind.TICK), -1, _request_source(ordered), 0, number + 1, latest, latest, latest, latest)
             )
     return result
+
+
+def _by_time(events: list[Event]) -> list[Event]:
+    """Sources side by side by their stamps, each in the order of its positions, in which collectors send them."""
+    reached: dict[str, float] = {}
+    keys = []
+    for event in events:
+        reached[event.source] = max(reached.get(event.source, 0.0), event.logged_at_ms)
+        keys.append(reached[event.source])
+    return [events[place] for place in sorted(range(len(events)), key=keys.__getitem__)]
 
 
 def _request_source(events: list[Event]) -> str:
