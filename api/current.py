@@ -69,33 +69,12 @@ class Remembering:
         self._remembered.clear()
 
 
-class GroupView(Remembering):
-    """One group as it stands."""
+class Present(Remembering):
+    """Who is present in a group, and how: what samples of health change, and what they are held against."""
 
-    __slots__ = (
-        "ahead",
-        "cluster_id",
-        "evictions",
-        "fenced",
-        "folded_id",
-        "group_id",
-        "health",
-        "lives",
-        "member_seconds_lost",
-        "predictions",
-        "rebalance",
-        "rebalances",
-        "recent",
-        "shard",
-        "state",
-    )
+    __slots__ = ("ahead", "health", "lives", "predictions", "state")
 
-    def __init__(self, cluster_id: str, group_id: str, shard: int) -> None:
-        self.cluster_id = cluster_id
-        self.group_id = group_id
-        self.folded_id = group_id.casefold()
-        """What a search looks into."""
-        self.shard = shard
+    def __init__(self) -> None:
         self.state: Any = None
         """Latest transition of the group itself."""
         self.ahead: StateNow | None = None
@@ -107,6 +86,56 @@ class GroupView(Remembering):
         """Member id -> latest health row of a present member."""
         self.predictions: dict[tuple[str, str], Any] = {}
         """(member id, kind) -> open prediction."""
+        super().__init__()
+
+    def status_of(self, member_id: str) -> str:
+        """Status of a present member; unknown until its first health row."""
+        row = self.health.get(member_id)
+        return "unknown" if row is None else str(row.status)
+
+    def statuses(self) -> Counter[str]:
+        """Present members by status."""
+        return self.remembered("statuses", _statuses)
+
+    def first_deadline_ms(self) -> int | None:
+        """The deadline of a present member that comes first; None without one. Members of whom nothing is known since
+        a gap have none."""
+        return self.remembered("first_deadline", _first_deadline_ms)
+
+    def aside(self) -> Present:
+        """A copy for new samples to be folded into; shares what samples do not change."""
+        copy = Present()
+        copy.state, copy.ahead = self.state, self.ahead
+        copy.lives, copy.health, copy.predictions = self.lives, dict(self.health), self.predictions
+        return copy
+
+    def take(self, copy: Present) -> None:
+        """Show what was folded into a copy."""
+        self.health, self.ahead, self._remembered = copy.health, copy.ahead, copy._remembered
+
+
+class GroupView(Present):
+    """One group as it stands."""
+
+    __slots__ = (
+        "cluster_id",
+        "evictions",
+        "fenced",
+        "folded_id",
+        "group_id",
+        "member_seconds_lost",
+        "rebalance",
+        "rebalances",
+        "recent",
+        "shard",
+    )
+
+    def __init__(self, cluster_id: str, group_id: str, shard: int) -> None:
+        self.cluster_id = cluster_id
+        self.group_id = group_id
+        self.folded_id = group_id.casefold()
+        """What a search looks into."""
+        self.shard = shard
         self.rebalance: Any = None
         """The latest rebalance, running or not."""
         self.rebalances: Counter[str] = Counter()
@@ -161,39 +190,18 @@ class GroupView(Remembering):
         latest = self._latest_health
         return [] if latest is None else [dict(entry) for entry in latest.pending or ()]
 
-    def status_of(self, member_id: str) -> str:
-        """Status of a present member; unknown until its first health row."""
-        row = self.health.get(member_id)
-        return "unknown" if row is None else str(row.status)
 
-    def statuses(self) -> Counter[str]:
-        """Present members by status."""
-        return self.remembered("statuses", _statuses)
-
-    def first_deadline_ms(self) -> int | None:
-        """The deadline of a present member that comes first; None without one. Members of whom nothing is known since
-        a gap have none."""
-        return self.remembered("first_deadline", _first_deadline_ms)
-
-    def aside(self) -> GroupView:
-        """A copy for new samples to be folded into; shares everything that samples do not change."""
-        copy = GroupView.__new__(GroupView)
-        for name in GroupView.__slots__:
-            setattr(copy, name, getattr(self, name))
-        copy.health, copy._remembered = dict(self.health), {}
-        return copy
-
-    def take(self, copy: GroupView) -> None:
-        """Show what was folded into a copy."""
-        self.health, self.ahead, self._remembered = copy.health, copy.ahead, copy._remembered
+def _statuses(view: Present) -> Counter[str]:
+    found = [row.status for row in view.health.values()]  # of present members only
+    counts: Counter[str] = Counter()
+    for status in set(found):
+        counts[status] = found.count(status)
+    if len(view.lives) > len(found):
+        counts["unknown"] += len(view.lives) - len(found)
+    return counts
 
 
-def _statuses(view: GroupView) -> Counter[str]:
-    health = view.health
-    return Counter("unknown" if (row := health.get(member_id)) is None else row.status for member_id in view.lives)
-
-
-def _first_deadline_ms(view: GroupView) -> int | None:
+def _first_deadline_ms(view: Present) -> int | None:
     first_ms = _NEVER_MS
     for row in view.health.values():
         if row.status != "unknown":
@@ -214,7 +222,7 @@ class Sampled(NamedTuple):
     """A group, and what it will be when the batch is shown."""
 
     view: GroupView
-    copy: GroupView
+    copy: Present
 
 
 class ClusterView(Remembering):
@@ -391,7 +399,7 @@ class Current:
         _sample(cluster.group(row), row)
 
 
-def _sample(group: GroupView, row: Any) -> None:
+def _sample(group: Present, row: Any) -> None:
     """Take a health row in."""
     if row.member_id not in group.lives:
         return

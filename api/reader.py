@@ -12,6 +12,7 @@ import logging
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -30,6 +31,9 @@ from kardia.tables import BATCH, TABLES
 log = logging.getLogger("kardia.api.reader")
 
 Found = TypeVar("Found")
+
+AT_ONCE = 250
+"""Rows made without a break for other threads."""
 
 VANISHED_RETRIES = 3
 """A vacuum takes files away once per pass; meeting three passes in one read means that retention is far too short."""
@@ -114,7 +118,11 @@ class TableReader:
         """All rows of one data file. FileNotFoundError if it is gone, TableUnreadable if it is no Parquet."""
         try:
             with pq.ParquetFile(self._path / name) as file:
-                return list(self.rows(file.read(self._known(file.schema_arrow.names))))
+                rows, found = self.rows(file.read(self._known(file.schema_arrow.names))), []
+                # A second of a large fleet at once would keep all other threads from running for tens of ms.
+                while some := list(islice(rows, AT_ONCE)):
+                    found += some
+                return found
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
