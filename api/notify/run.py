@@ -34,12 +34,15 @@ FIND_MS = 500
 
 
 class Notifier:
-    """One notifier over one table directory."""
+    """One notifier over one table directory. `shown` is called whenever something new has been found in it."""
 
-    def __init__(self, settings: NotifySettings, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, settings: NotifySettings, now_ms: Callable[[], int], shown: Callable[[], None] = lambda: None
+    ) -> None:
         self.settings = settings
         self.metrics = NotifyMetrics()
         self._now_ms = now_ms
+        self._shown = shown
         self._store = Store(
             ApiSettings(tables=settings.tables, cluster=settings.cluster, stale_after_ms=settings.stale_after_ms),
             now_ms,
@@ -96,8 +99,8 @@ class Notifier:
 
     async def _turn(self) -> None:
         try:
-            if self._store.is_behind():
-                await catch_up(self._store)
+            if self._store.is_behind() and await catch_up(self._store):
+                self._shown()
         except Exception:
             log.exception("store.look.failed")
             return

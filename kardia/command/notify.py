@@ -38,6 +38,7 @@ def notify(
     from api.notify.run import Notifier
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
+    from api.pauses import Pauses
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     err = Console(stderr=True, markup=False, soft_wrap=True)
@@ -56,7 +57,9 @@ def notify(
         settings = NotifySettings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         if not settings.alertmanager and not settings.webhook:
             raise StateError("nobody is to be told; expected --alertmanager or --webhook with an address; give one")
-        notifier = Notifier(settings, _now_ms)
+        pauses = Pauses()
+        pauses.begin()
+        notifier = Notifier(settings, _now_ms, pauses.shown)
     except ValidationError as error:
         for found in error.errors():
             err.print(f"kardia notify: {'.'.join(map(str, found['loc']))}: {found['msg']}")
