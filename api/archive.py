@@ -36,9 +36,11 @@ class Knowledge(NamedTuple):
             & (ds.field("group_id") == group_id)
             & (ds.field("batch_id") <= self.batch_id)
         )
+        files = [Bound("group_id", "=", group_id)]
         if self.known_at_ms is None:
-            return where, []
-        return where & (ds.field("known_at_ms") <= self.known_at_ms), [Bound("known_at_ms", "<=", self.known_at_ms)]
+            return where, files
+        files.append(Bound("known_at_ms", "<=", self.known_at_ms))
+        return where & (ds.field("known_at_ms") <= self.known_at_ms), files
 
 
 class Window(NamedTuple):
@@ -199,7 +201,7 @@ def events_at(
         rows = (row for piece in pieces for row in reader.rows(piece))
         return {(row.source, row.start): row for row in rows if (row.source, row.start) in wanted}
 
-    return reader.scan(where, [], take)
+    return reader.scan(where, [Bound("group_id", "=", group_id)], take)
 
 
 def lives(
@@ -212,7 +214,8 @@ def lives(
         & (ds.field("member_id") == member_id)
         & (ds.field("batch_id") <= batch_id)
     )
-    return sorted(_standing(reader, where, [], max_rows), key=lambda row: row.joined_at_ms, reverse=True)
+    files = [Bound("group_id", "=", group_id)]
+    return sorted(_standing(reader, where, files, max_rows), key=lambda row: row.joined_at_ms, reverse=True)
 
 
 def lives_until(

@@ -9,9 +9,9 @@ and column of it at every question (65 ms at 48 files; this takes 3 ms once per 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,12 +27,66 @@ PIECES_MAX = 5_000
 
 
 class Bound(NamedTuple):
-    """A condition on a number by which whole files are passed over; the rows are filtered all the same."""
+    """A condition by which files and pieces of files are passed over; the rows are filtered all the same."""
 
     column: str
     comparison: str
-    """One of `<`, `<=`, `>`, `>=`."""
-    value: int
+    """One of `=`, `<`, `<=`, `>`, `>=`."""
+    value: int | str
+
+
+_MAY: dict[str, Callable[[Any, Any, Any], bool]] = {
+    "=": lambda low, high, value: low <= value <= high,
+    "<": lambda low, _, value: low < value,
+    "<=": lambda low, _, value: low <= value,
+    ">": lambda _, high, value: high > value,
+    ">=": lambda _, high, value: high >= value,
+}
+"""Whether values from the lowest to the highest may be within a bound."""
+
+
+class Pieces:
+    """The pieces (row groups) of one file, and what its footer says of them. The footer is read when it is needed."""
+
+    def __init__(self, fragment: ds.ParquetFileFragment) -> None:
+        """Open nothing yet."""
+        self.path = str(fragment.path)
+        self._fragment = fragment
+        self._limits: dict[str, list[tuple[Any, Any] | None]] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of pieces. FileNotFoundError if the file is gone."""
+        return int(self._fragment.num_row_groups)
+
+    def within(self, bounds: Sequence[Bound]) -> ds.ParquetFileFragment | None:
+        """The file with those of its pieces that hold what is asked for, as far as can be told without reading all of
+        their columns; None if there are none. FileNotFoundError if the file is gone."""
+        there = list(range(self.count))
+        for column, comparison, value in bounds:
+            limits, may = self._of(column), _MAY[comparison]
+            there = [place for place in there if (found := limits[place]) is None or may(*found, value)]
+        for column, comparison, value in bounds:
+            if comparison == "=":
+                # Rows of a group are side by side in a batch, but upkeep puts batches together in any order.
+                there = [place for place in there if self._piece(place).count_rows(filter=ds.field(column) == value)]
+        return self._fragment.subset(row_group_ids=there) if there else None
+
+    def _piece(self, place: int) -> ds.ParquetFileFragment:
+        return self._fragment.subset(row_group_ids=[place])
+
+    def _of(self, column: str) -> list[tuple[Any, Any] | None]:
+        """Lowest and highest value of a column in each piece; None where the footer does not say."""
+        limits = self._limits.get(column)
+        if limits is None:
+            footer = self._fragment.metadata
+            places = [place for place in range(footer.num_columns) if footer.schema.column(place).path == column]
+            stated = [
+                footer.row_group(piece).column(places[0]).statistics if places else None for piece in range(self.count)
+            ]
+            limits = [(one.min, one.max) if one is not None and one.has_min_max else None for one in stated]
+            self._limits[column] = limits
+        return limits
 
 
 class Files:
@@ -46,40 +100,43 @@ class Files:
         self._table: DeltaTable | None = None
         self._version = -1
         self._listed = pa.table({})
-        self._schema = pa.schema([])
-        self._kept: OrderedDict[str, ds.ParquetFileFragment] = OrderedDict()
+        self.schema = pa.schema([])
+        """Columns of the table as of the last question."""
+        self._kept: OrderedDict[str, Pieces] = OrderedDict()
 
-    def chosen(self, table: DeltaTable, bounds: Sequence[Bound]) -> ds.FileSystemDataset:
-        """The files that may hold rows within all bounds. DeltaError if the table needs a reader that can do more."""
+    def chosen(self, table: DeltaTable, bounds: Sequence[Bound]) -> list[Pieces]:
+        """The files that may hold rows within all bounds, by the log. DeltaError if the table needs a reader that can
+        do more than this one."""
         if table is not self._table or table.version() != self._version:
             self._list(table)
         there = None
         for bound in bounds:
-            side = "min" if bound.comparison.startswith("<") else "max"
-            name = f"{side}.{bound.column}"
-            if name not in self._listed.column_names:
-                continue
+            name = f"{'min' if bound.comparison.startswith('<') else 'max'}.{bound.column}"
+            if bound.comparison == "=" or name not in self._listed.column_names:
+                continue  # the log cuts long strings
             compare = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}[bound.comparison]
             may = pc.fill_null(compare(self._listed[name], bound.value), True)  # null: the log does not say
             there = may if there is None else pc.and_(there, may)
         paths = self._listed["path"] if there is None else self._listed["path"].filter(there)
-        fragments = [self._fragment(unquote(path)) for path in paths.to_pylist()]
-        return ds.FileSystemDataset(fragments, self._schema, self._format, self._system)
+        return [self._file(str(self._directory / unquote(path))) for path in paths.to_pylist()]
 
-    def keep(self, read: Iterable[ds.Fragment]) -> None:
-        """Remember the footers of the fragments that were just read, and no more than `PIECES_MAX` pieces of all."""
-        for fragment in read:
-            self._kept[fragment.path] = fragment
-            self._kept.move_to_end(fragment.path)
-        pieces = 0
+    def dataset(self, fragments: Sequence[ds.ParquetFileFragment]) -> ds.FileSystemDataset:
+        """Files, or pieces of them, to scan."""
+        return ds.FileSystemDataset(list(fragments), self.schema, self._format, self._system)
+
+    def keep(self, read: Iterable[Pieces]) -> None:
+        """Remember the footers of the files that were just read, and no more than `PIECES_MAX` pieces of all."""
+        for pieces in read:
+            self._kept[pieces.path] = pieces
+            self._kept.move_to_end(pieces.path)
+        count = 0
         for path in reversed(list(self._kept)):
-            pieces += self._kept[path].num_row_groups
-            if pieces > PIECES_MAX:
+            count += self._kept[path].count
+            if count > PIECES_MAX:
                 del self._kept[path]
 
-    def _fragment(self, name: str) -> ds.ParquetFileFragment:
-        path = str(self._directory / name)
-        return self._kept.get(path) or self._format.make_fragment(path, self._system)
+    def _file(self, path: str) -> Pieces:
+        return self._kept.get(path) or Pieces(self._format.make_fragment(path, self._system))
 
     def _list(self, table: DeltaTable) -> None:
         protocol = table.protocol()
@@ -89,7 +146,7 @@ class Files:
                 f"the table needs a reader of version {protocol.min_reader_version} with {sorted(missing)}"
             )
         self._listed = pa.table(table.get_add_actions(flatten=True))
-        self._schema = pa.schema(table.schema().to_arrow())
+        self.schema = pa.schema(table.schema().to_arrow())
         there = {str(self._directory / unquote(path)) for path in self._listed["path"].to_pylist()}
         for path in [path for path in self._kept if path not in there]:
             del self._kept[path]

@@ -9,7 +9,8 @@ from api.current import Sampled
 from api.store import Store
 
 SLICE_S = 0.001
-"""Longest time that folding keeps requests waiting, until all of a batch is shown at once."""
+"""Longest time that folding keeps requests waiting, until all of a batch is shown at once; and then they have as much
+for themselves, so that no queue of them grows meanwhile."""
 
 
 async def catch_up(store: Store) -> bool:
@@ -20,7 +21,7 @@ async def catch_up(store: Store) -> bool:
     for one in store.fold_aside(change):
         sampled.append(one)
         if perf_counter() >= until_s:
-            await asyncio.sleep(0)
+            await asyncio.sleep(SLICE_S)
             until_s = perf_counter() + SLICE_S
     store.apply(change, sampled)
     return change.view is not None or any(change.rows.values())

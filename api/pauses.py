@@ -2,8 +2,8 @@
 
 Rows that are kept are hundreds of thousands of objects without cycles. The collector of cycles would walk through all
 of them every few seconds, for tenths of a second; what has survived a look is therefore taken out of its sight
-(`freeze`) and still freed when it is replaced. In between it only begins by itself after far more objects than a look
-makes: its walks took more than half of the time in which new rows are folded. The thread that reads files gives the
+(`freeze`) and still freed when it is replaced. Until then each new row is walked through once: as the collector is set
+by default, that took more than half of the time in which new rows are folded. The thread that reads files gives the
 interpreter up after half a millisecond instead of five: an answer needs it back about three times.
 """
 
@@ -13,8 +13,11 @@ import gc
 import sys
 
 SWITCH_S = 0.000_5
-YOUNG_MAX = 200_000
-"""Objects that are made before a walk begins by itself; a second of 100,000 members makes about 50,000."""
+YOUNG_MAX = 5_000
+"""Objects that are made before a walk through them begins by itself: a millisecond."""
+
+OLDER_WALKS = 1_000
+"""Walks through the young before one through those that survived: never, between two looks."""
 
 LOOKS_BETWEEN_WALKS = 3_600
 """An hour of one batch per second. Then all is walked through once, for cycles that were frozen with the rest."""
@@ -29,7 +32,7 @@ class Pauses:
     def begin(self) -> None:
         """Before the first look."""
         sys.setswitchinterval(SWITCH_S)
-        gc.set_threshold(YOUNG_MAX, *gc.get_threshold()[1:])
+        gc.set_threshold(YOUNG_MAX, OLDER_WALKS, OLDER_WALKS)
 
     def shown(self) -> None:
         """New rows are there, old ones have gone."""
@@ -38,5 +41,5 @@ class Pauses:
             gc.unfreeze()
             gc.collect()
         else:
-            gc.collect(1)
+            gc.collect(0)
         gc.freeze()

@@ -134,5 +134,9 @@ def _rows(reader: TableReader, where: ds.Expression, asked: Asked) -> list[Any]:
             rows.extend(reader.rows(piece))
         return rows
 
-    files = [Bound("at_ms", ">=", asked.from_ms), Bound("at_ms", "<", asked.to_ms)]
+    files = [
+        Bound("group_id", "=", asked.group_id),
+        Bound("at_ms", ">=", asked.from_ms),
+        Bound("at_ms", "<", asked.to_ms),
+    ]
     return reader.scan(where, files, take)

@@ -157,11 +157,13 @@ class TableReader:
 
     def _pieces(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
         with self._lock:
-            dataset = self._files.chosen(self._newest(), files)
+            chosen = self._files.chosen(self._newest(), files)
+        found = [fragment for one in chosen if (fragment := one.within(files)) is not None]
+        dataset = self._files.dataset(found)
         for batch in dataset.scanner(
             columns=self._known(dataset.schema.names), filter=where, batch_size=16_384, use_threads=False
         ).to_batches():
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
         with self._lock:
-            self._files.keep(dataset.get_fragments())
+            self._files.keep(chosen)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
-from deltalake import DeltaTable, TableFeatures
+from deltalake import DeltaTable, TableFeatures, WriterProperties
 from deltalake.exceptions import DeltaError
 
 from api import files
 from api.files import Bound, Files
+from spark_jobs.schemas import to_tables
+from spark_jobs.writers import delta_rs
+from spark_jobs.writers import tables as tables_of_writer
+from spark_jobs.writers.delta_rs import DeltaRsWriter
 from tests.api.written import NOW_MS, Tables, member
 
 
@@ -23,7 +28,10 @@ def table(tables: Tables) -> DeltaTable:
     return DeltaTable(tables.root / "members")
 
 
-def names(dataset: ds.FileSystemDataset) -> set[str]:
+def names(found: Files, table: DeltaTable, bounds: list[Bound]) -> set[str]:
+    """Members in the files and pieces that are left over."""
+    fragments = [one.within(bounds) for one in found.chosen(table, bounds)]
+    dataset = found.dataset([fragment for fragment in fragments if fragment is not None])
     return {row["member_id"] for row in dataset.to_table(columns=["member_id"]).to_pylist()}
 
 
@@ -37,12 +45,14 @@ def names(dataset: ds.FileSystemDataset) -> set[str]:
         ([Bound("joined_at_ms", ">", NOW_MS), Bound("joined_at_ms", "<", NOW_MS + 120_000)], {"m1"}),
         ([Bound("ended_at_ms", ">", NOW_MS)], {"m0", "m1", "m2"}),  # null in all of them: the log does not say
         ([Bound("no_such_column", ">", 0)], {"m0", "m1", "m2"}),
+        ([Bound("group_id", "=", "g")], {"m0", "m1", "m2"}),
+        ([Bound("group_id", "=", "another")], set()),
     ],
 )
 def test_only_files_that_may_hold_rows_within_the_bounds_are_opened(
     table: DeltaTable, tmp_path: Path, bounds: list[Bound], expected: set[str]
 ) -> None:
-    assert names(Files(Path(table.table_uri.removeprefix("file://"))).chosen(table, bounds)) == expected
+    assert names(Files(Path(table.table_uri.removeprefix("file://"))), table, bounds) == expected
 
 
 def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(
@@ -50,17 +60,36 @@ def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(
 ) -> None:
     found = Files(tables.root / "members")
     first = found.chosen(table, [])
-    list(first.to_batches())
-    found.keep(first.get_fragments())
-    again = found.chosen(table, [])
-    assert {one.path for one in again.get_fragments()} == set(found._kept)
+    found.keep(first)
+    assert found.chosen(table, []) == first  # the same objects, with their footers
     monkeypatch.setattr(files, "PIECES_MAX", 2)
-    found.keep(again.get_fragments())
-    assert len(found._kept) == 2
+    found.keep(first)
+    assert found.chosen(table, [])[1:] == first[1:]
+    assert found.chosen(table, [])[0] != first[0]
     tables.compact("members")
     newest = DeltaTable(tables.root / "members")
-    assert names(found.chosen(newest, [])) == {"m0", "m1", "m2"}
-    assert found._kept == {}
+    assert names(found, newest, []) == {"m0", "m1", "m2"}
+    gone = first[0].within([])
+    assert gone is not None
+    with pytest.raises(FileNotFoundError):
+        gone.to_table()
+
+
+def test_only_pieces_that_hold_the_group_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [member(f"g{number:03}", f"m{number}")[1] for number in range(300)]
+    monkeypatch.setattr(tables_of_writer, "ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr(tables_of_writer, "SMALL_ROW_GROUPS", WriterProperties(max_row_group_size=10))
+    monkeypatch.setattr(delta_rs, "SMALL_ROW_GROUPS", WriterProperties(max_row_group_size=10))
+    writer = DeltaRsWriter(tmp_path, "test")
+    writer.prepare()
+    writer.write(0, to_tables({"members": random.Random(1).sample(rows, 300)}, 0))
+    writer.close()
+    [file] = Files(tmp_path / "members").chosen(DeltaTable(tmp_path / "members"), [])
+    assert file.count == 30
+    piece = file.within([Bound("group_id", "=", "g123")])
+    assert piece is not None
+    assert piece.num_row_groups == 1
+    assert piece.count_rows(filter=ds.field("group_id") == "g123") == 1
 
 
 def test_a_table_that_needs_more_than_this_reader_is_refused(tables: Tables, table: DeltaTable) -> None:
