@@ -56,6 +56,8 @@ class Followed:
         self.views: dict[str, View | None] = {}
         self.answers: Sequence[Answer] = ()
         self.armed: list[str] = []
+        self.asked: dict[int, str] = {}
+        """Group of each request by number: timers of several groups may fire in one instant."""
 
     def leader(self, group_id: str, candidates: Sequence[str]) -> str:
         """The leader they named in an answer of this step, or ended with; the first of two may be gone by the end."""
@@ -68,7 +70,7 @@ class Followed:
         """The protocol they chose; without a word, a group that went on to rebalance chose another than it had."""
         view = self.views.get(group_id)
         held = view.protocol_name if view is not None else None
-        named = [answer.protocol_name for answer in self.answers]
+        named = [answer.protocol_name for answer in self.answers if self.asked.get(answer.number) == group_id]
         if view is not None and view.state == "PreparingRebalance":
             named += [one for one in candidates if one != held]
         return next((one for one in (*named, held) if one is not None and one in candidates), candidates[0])
@@ -110,6 +112,7 @@ class Lockstep:
     def _fresh(self) -> None:
         self._oracle.take_armed()
         self._model = Coordinator(self._behaviour, self._settings, self._followed)
+        self._followed.asked.clear()
         self.loaded = True
         self.views = {}
 
@@ -155,8 +158,9 @@ class Lockstep:
         model = self._model
         self._doing = f"{type(operation).__name__} {operation.number}"
         group_id = getattr(operation, "group_id", None)
-        if group_id is not None and group_id not in self.views:
-            self.views[group_id] = None
+        if group_id is not None:
+            self.views.setdefault(group_id, None)
+            self._followed.asked[operation.number] = group_id
         answers = self._oracle.perform(operation, at_ms)
         self._compare(operation, answers, partial(model.perform, operation, at_ms), at_ms)
         if isinstance(operation, Load | Unload):
