@@ -171,3 +171,69 @@ def test_what_a_rebalance_cost_is_counted_in_seconds_of_members() -> None:
     scene.synced(15_000, "a", "b", "n")
     scene.tick(17_000)
     assert scene.known().rebalances()[-1]["member_seconds_lost"] == 21
+
+
+def test_what_is_handled_when_the_wait_for_a_join_burst_ends_is_not_forgotten() -> None:
+    """The timer of that instant comes first, and takes up what was put aside until then."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+    scene.synced(3_004, "a", "b")
+    scene.tick(5_000)
+    known = scene.known()
+    assert known.states()[-1] == (3_004, "Stable")
+    assert [row["completed_at_ms"] for row in known.rebalances()] == [START + 3_004]
+
+
+def never_synced(until: float) -> Scene:
+    """The only member of generation 1 of 3,000 has 9 s to sync, a session of 30 s, and is not heard again."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0}, session_ms=30_000, rebalance_ms=9_000, first=("a",))
+    scene.tick(until)
+    return scene
+
+
+def test_a_single_member_that_never_syncs_is_gone_when_nobody_can_have_joined_unseen() -> None:
+    """A static newcomer may wait from before 12,000 on, unseen, for at most 9 s."""
+    assert never_synced(20_500).known().ended() == {}
+    assert never_synced(22_000).known().ended() == {"a": (12_000, "sync_timeout", "inferred")}
+    assert never_synced(22_000).known().states()[-1] == (12_000, "Empty")
+
+
+def test_who_joined_unseen_before_the_time_for_sync_was_over_has_saved_its_member() -> None:
+    scene = never_synced(12_500)
+    scene.joined(20_000, 2, {"a": 19_000, "n": 11_000}, session_ms=30_000, rebalance_ms=9_000, first=("n",))
+    scene.synced(20_010, "a", "n")
+    scene.tick(22_000)
+    assert scene.known().ended() == {}
+
+
+def test_all_who_did_not_sync_in_time_go_together() -> None:
+    scene = Scene()
+    members = {"a": 0.0, "b": 0.0, "c": 0.0}
+    scene.joined(3_000, 1, members, session_ms=30_000, rebalance_ms=9_000, first=tuple(members))
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 11_000, "a")
+    scene.heartbeat(36_000, "a", error=27)
+    scene.joined(36_100, 2, {"a": 36_050}, session_ms=30_000, rebalance_ms=9_000)
+    scene.synced(36_110, "a")
+    scene.tick(38_000)
+    ended = scene.known().ended()
+    assert {member: (at, cause) for member, (at, cause, _) in ended.items()} == {
+        "b": (12_000, "sync_timeout"),
+        "c": (12_000, "sync_timeout"),
+    }
+    assert all(certainty != "exact" for _, _, certainty in ended.values())
+
+
+def test_two_timers_of_one_instant_are_not_told_apart() -> None:
+    """b is not listed at 15,000: its session ended then, and so did the time to rejoin."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, session_ms=10_000, rebalance_ms=9_000, first=("a", "b"))
+    scene.synced(3_010, "a", "b")
+    scene.heartbeat(5_000, "a")
+    scene.heartbeat(5_000, "b")
+    scene.heartbeat(8_000, "a", error=27)
+    scene.joined(15_000, 2, {"a": 8_100, "n": 6_000}, session_ms=10_000, rebalance_ms=9_000, first=("n",))
+    scene.synced(15_010, "a", "n")
+    scene.tick(17_000)
+    assert scene.known().ended() == {"b": (15_000, "rebalance_timeout", "provisional")}

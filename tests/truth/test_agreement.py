@@ -11,13 +11,13 @@ from collections import Counter
 import pytest
 
 from kardia.model.behaviour import SWITCHES
-from kardia.model.operations import Heartbeat, Join
+from kardia.model.operations import Answer, Heartbeat, Join
 from kardia.model.releases import JAVA_ONLY, SCALA_ONLY
 from tests.truth import canaries, run
 from tests.truth.coverage import ABSENT, Cell, judge, rules, universe
 from tests.truth.draw import SETTINGS
 from tests.truth.histories import Found, text
-from tests.truth.lockstep import Disagreement, Move
+from tests.truth.lockstep import Disagreement, Followed, Move
 from tests.truth.oracle import VERSIONS
 from tests.truth.report import Result, part
 
@@ -106,3 +106,12 @@ def test_a_history_reads_without_random_ids() -> None:
     assert "member_id='c1#1'" in told
     assert "(before timers of this ms)" in told
     assert "--seed 3 --history 4 --keep 0,9" in told
+
+
+def test_the_referee_tells_each_group_its_own_tie() -> None:
+    """Two groups complete a join phase in one instant; each has two protocols with equally many votes."""
+    followed = Followed()
+    followed.asked = {1: "g", 2: "h"}
+    followed.answers = [Answer(1, 5, 0, protocol_name="range"), Answer(2, 5, 0, protocol_name="sticky")]
+    assert followed.protocol("h", ("range", "sticky")) == "sticky"
+    assert followed.protocol("g", ("range", "sticky")) == "range"
