@@ -1,7 +1,8 @@
 """Saved state of one lane as bytes: one version byte, then msgpack of plain values.
 
-The version byte replaces Spark's schema evolution of state: an older version is read by its upgrader, a newer one is
-refused with a sentence. Never pickle: state outlives the code that wrote it. Reads no clock and knows nothing of Spark.
+The version byte replaces Spark's schema evolution of state: another version is refused with a sentence that says what
+to do; the topic and a new checkpoint give the same state again. Never pickle: state outlives the code that wrote it.
+Reads no clock and knows nothing of Spark.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import msgspec
 
 from spark_jobs.errors import StateError
 
-VERSION = 1
-"""Version of the bytes written now."""
+VERSION = 2
+"""Version of the bytes written now; 1 lacks what the observer has since learned to remember of a rebalance."""
 
 
 class LaneState(NamedTuple):
@@ -39,7 +40,7 @@ def encode(state: LaneState) -> bytes:
 
 
 def decode(data: bytes, where: str) -> LaneState:
-    """State of bytes written by this version or an older one; `where` names the lane in a refusal."""
+    """State of bytes of this version; `where` names the lane in a refusal."""
     if not data or data[0] != VERSION:
         version = data[0] if data else "none"
         raise StateError(

@@ -156,7 +156,7 @@ def test_the_end_of_a_replay_gives_what_was_held() -> None:
     assert told([before])["transitions"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x02", b"\x01", b"\x01\x93", b"\x00abc"])
+@pytest.mark.parametrize("damage", [b"", b"\x03", b"\x02", b"\x02\x93", b"\x01\x93", b"\x00abc"])
 def test_state_of_another_version_or_damaged_state_is_refused(damage: bytes) -> None:
     with pytest.raises(StateError, match="lane 3"):
         state_codec.decode(damage, "lane 3")
