@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, loads, pending, phases, rebalance, timeouts
+from kardia.observe import deadlines, emptied, loads, pending, phases, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 
@@ -83,7 +83,7 @@ def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) 
     """An id that was handed out was never used: it no longer blocks a rebalance."""
     pending.is_over(group, member_id, now)
     if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
-        rebalance.becomes_empty(observer, group, now)
+        emptied.becomes_empty(observer, group, now)
     else:
         phases.watch_deserted(observer, group, now)
 

@@ -12,14 +12,17 @@ from typing import Any
 from kardia import slowness
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
-from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import deadlines, loads, moves, rows
+from kardia.model.states import GroupState
+from kardia.observe import deadlines, rows
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.settings import ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
 
 OFFSETS_BROKER = "offsets-topic"
 """Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
+
+JUDGED_WITHIN_MS = 30_000.0
+"""So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
 
 Timer = tuple[float, str, str, str]
 """(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
@@ -54,73 +57,16 @@ class Facts:
 
     # --- memory
 
-    def group_of(self, event: Event) -> Group:
-        """The group an event is about, made when it is new; notes when another broker answers for it."""
-        group = self.groups.get(event.group_id)
-        if group is None:
-            group = self.groups[event.group_id] = Group(event.group_id, event.shard)
-            group.gap_at = self.blind_to.get(self.broker, NEVER)
-        if event.error_code in COORDINATOR_MOVED:
-            return group
-        if self.broker:
-            loads.note_heard(self, group, event.handled_at_ms)
-        if group.broker != self.broker and self.broker:
-            self._switch(group, event)
-        elif group.moved_at >= 0 and event.handled_at_ms > group.moved_at:
-            self.reload(group, event.handled_at_ms, moves.how_sure(event))
-            moves.note_answer(group, event)
-        elif group.loading_since >= 0:
-            moves.note_answer(group, event)
-        return group
-
-    def _switch(self, group: Group, event: Event) -> None:
-        first, left = not group.broker, group.broker
-        group.broker = self.broker
-        for member in group.members.values():
-            member.timer_at = NEVER
-        if first:
-            for member in group.members.values():
-                self.watch(group, member)
-        else:
-            moves.give_up_neighbours(self, group, event.handled_at_ms, left)
-            self.reload(group, event.handled_at_ms, moves.how_sure(event))
-            moves.note_answer(group, event)
-
-    def reload(self, group: Group, at: float, certainty: str) -> None:
-        """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
-        group.loaded_at = at
-        group.moved_at = NEVER
-        loads.restore(self, group, at)
-        if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at < 0):
-            group.rebalance = None
-        if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
-            self.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
-        elif group.members:
-            self.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
-        group.pending.clear()
-        for member in group.members.values():
-            member.armed_at = max(member.armed_at, at)
-            member.overdue = False
-            member.told_at = NEVER
-            self.watch(group, member)
-
     def has_several_brokers(self) -> bool:
         """Whether another broker may lead a group whose own has fallen silent about it."""
         return sum(1 for name in self.timers if name and name != OFFSETS_BROKER) > 1
-
-    def moved(self, group: Group, event: Event, at: float) -> None:
-        """This broker does not lead the group: nothing about the member follows; what it said last stands. A broker
-        that loads it leads it, so the one before does not."""
-        if group.broker == self.broker or (group.broker and event.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
-            moves.give_up_neighbours(self, group, at, group.broker)
-            moves.give_up(self, group, at)
 
     def silent_at(self, broker: str, at: float) -> bool:
         """Whether nothing at all was logged by the broker around an instant: it may have been down, or have come back
         since, which nothing has shown yet."""
         if any(begin < at < end for begin, end in self.silences.get(broker, ())):
             return True
-        return any(begin < at < end + moves.JUDGED_WITHIN_MS for begin, end in self.unjudged.get(broker, ()))
+        return any(begin < at < end + JUDGED_WITHIN_MS for begin, end in self.unjudged.get(broker, ()))
 
     def slow_between(self, broker: str, begin: float, end: float) -> list[float] | None:
         """The slowest that the broker was between two instants; see `kardia.slowness`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import lives, loads, pending, polls, rebalance, refusals
+from kardia.observe import generations, lives, loads, moves, pending, polls, rebalance, refusals
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
@@ -18,7 +18,7 @@ from kardia.observe.requests import CLASSIC, NONE, notice, on_refused
 
 def on_join(observer: Facts, event: Event, at: float) -> None:
     """JoinGroup, seen when it is answered; it took effect when it was handled, maybe long before."""
-    group = observer.group_of(event)
+    group = moves.group_of(observer, event)
     error, detail = event.error_code, event.detail or {}
     if error == ErrorCode.MEMBER_ID_REQUIRED:
         handed_out = str(detail.get("assigned_member_id", ""))
@@ -29,7 +29,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         observer.schedule(group, deadline, "pending", handed_out)
         return
     if error in COORDINATOR_MOVED:
-        observer.moved(group, event, at)
+        moves.moved(observer, group, event, at)
         return
     if error != NONE:
         refusals.on_join(observer, group, event, at)
@@ -47,7 +47,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     group.protocol = CLASSIC
     if begins:
         answered = str(detail.get("assigned_member_id", "")) or event.member_id
-        rebalance.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
+        generations.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
     open_rebalance = group.rebalance
     member_id = str(detail.get("assigned_member_id", "")) or event.member_id
     in_burst = (

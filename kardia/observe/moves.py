@@ -8,20 +8,75 @@ start. Sources: `onGroupLoaded`, `SocketServer` (`nextConnectionIndex`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.events import Event, Kind
-from kardia.model.states import ErrorCode
+from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe import loads
+from kardia.observe.facts import JUDGED_WITHIN_MS, Facts
 from kardia.observe.group import NEVER, Group
-
-if TYPE_CHECKING:
-    from kardia.observe.facts import Facts
 
 LOADS_WITHIN_MS = 60_000.0
 """A coordinator that answers heartbeats for that long has loaded, whatever else it was asked."""
 
-JUDGED_WITHIN_MS = 30_000.0
-"""So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
+
+def group_of(facts: Facts, event: Event) -> Group:
+    """The group an event is about, made when it is new; notes when another broker answers for it."""
+    group = facts.groups.get(event.group_id)
+    if group is None:
+        group = facts.groups[event.group_id] = Group(event.group_id, event.shard)
+        group.gap_at = facts.blind_to.get(facts.broker, NEVER)
+    if event.error_code in COORDINATOR_MOVED:
+        return group
+    if facts.broker:
+        loads.note_heard(facts, group, event.handled_at_ms)
+    if group.broker != facts.broker and facts.broker:
+        _switch(facts, group, event)
+    elif group.moved_at >= 0 and event.handled_at_ms > group.moved_at:
+        reload(facts, group, event.handled_at_ms, how_sure(event))
+        note_answer(group, event)
+    elif group.loading_since >= 0:
+        note_answer(group, event)
+    return group
+
+
+def _switch(facts: Facts, group: Group, event: Event) -> None:
+    first, left = not group.broker, group.broker
+    group.broker = facts.broker
+    for member in group.members.values():
+        member.timer_at = NEVER
+    if first:
+        for member in group.members.values():
+            facts.watch(group, member)
+    else:
+        give_up_neighbours(facts, group, event.handled_at_ms, left)
+        reload(facts, group, event.handled_at_ms, how_sure(event))
+        note_answer(group, event)
+
+
+def reload(facts: Facts, group: Group, at: float, certainty: str) -> None:
+    """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
+    group.loaded_at = at
+    group.moved_at = NEVER
+    loads.restore(facts, group, at)
+    if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at < 0):
+        group.rebalance = None
+    if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
+        facts.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+    elif group.members:
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+    group.pending.clear()
+    for member in group.members.values():
+        member.armed_at = max(member.armed_at, at)
+        member.overdue = False
+        member.told_at = NEVER
+        facts.watch(group, member)
+
+
+def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """This broker does not lead the group: nothing about the member follows; what it said last stands. A broker
+    that loads it leads it, so the one before does not."""
+    if group.broker == facts.broker or (group.broker and event.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+        give_up_neighbours(facts, group, at, group.broker)
+        give_up(facts, group, at)
 
 
 def give_up(facts: Facts, group: Group, at: float) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import causes, deadlines, lives, loads, pending
-from kardia.observe.costs import forget_assignment, partitions_stopped_ms
+from kardia.observe.costs import partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.ledger import emit, follows_from, remember
 from kardia.observe.phases import (
     STAMP_MS,
-    how_ended,
     longest_ms,
     sync_deadline,
     unsynced,
@@ -28,8 +27,6 @@ from kardia.observe.phases import (
 
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 """Causes of an end by LeaveGroup."""
-
-_SURE = ("exact", "inferred", "provisional", "unknown")
 
 _CAUSE_TO_TRIGGER = {
     "session_expired": "session_expired",
@@ -167,99 +164,6 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
         lives.reinstate(observer, group, over, at)
 
 
-def _left_alone(group: Group, generation: int) -> bool:
-    """Whether the group had become Empty a moment before this join phase: a generation lies between."""
-    return group.deserted_at >= 0 and not group.members and generation == group.generation + 2
-
-
-def _ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
-    """Whether the group became Empty unseen: one generation is missing, and every timer ran out before this join."""
-    if generation != group.generation + 2 or not group.whole:
-        return False
-    if group.state not in (GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE):
-        return False
-    known = all(member.deadline >= 0 for member in group.members.values())
-    last = max((how_ended(group, member)[0] for member in group.members.values()), default=NEVER)
-    return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
-
-
-def _become_empty_unseen(observer: Facts, group: Group) -> None:
-    """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance."""
-    group.pending.clear()
-    ends = sorted(how_ended(group, member) for member in group.members.values())
-    for at, member_id, why in ends:
-        member = group.members[member_id]
-        since_load = member.armed_at <= group.unsure_to or member.armed_at == member.returned_at
-        how_sure = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
-        end_member(observer, group, member, at, why, "", how_sure)
-    becomes_empty(observer, group, max(group.deserted_at, ends[-1][0]))
-    for over in group.ended.values():
-        lives.confirm(observer, group, over)
-
-
-def _restart(observer: Facts, group: Group, at: float) -> None:
-    """A generation that has been is answered again: the group was deleted meanwhile, or loaded from a record before."""
-    for member in list(group.members.values()):
-        lives.end(observer, group, member, at, "unknown", "", "unknown")
-    observer.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
-    group.generation = 0
-    group.instances.clear()
-    group.stored = []
-    group.whole = False
-
-
-def on_join_phase_completed(
-    observer: Facts, group: Group, generation: int, at: float, member_id: str = "", since: float = NEVER
-) -> None:
-    """The first answer of a join burst: the join phase ended at this instant and a generation began.
-
-    `member_id` is who was answered, its JoinGroup was handled at `since`.
-    """
-    current = group.rebalance
-    if current is not None and current.joined_at >= 0 and not current.settled:
-        settle(observer, group, current)
-        current = group.rebalance  # whoever left right after the join phase has begun another one
-    if _left_alone(group, generation):
-        becomes_empty(observer, group, group.deserted_at)
-        current = group.rebalance
-    elif _ran_out(observer, group, generation, member_id, since):
-        _become_empty_unseen(observer, group)
-        current = group.rebalance
-    group.deserted_at = NEVER
-    if generation <= group.generation:
-        _restart(observer, group, at)
-    elif group.state in (GroupState.EMPTY, GroupState.DEAD):
-        loads.note_empty(group)
-    missed = group.generation >= 0 and generation > group.generation + 1
-    if missed:
-        observer.divergences += 1
-    if group.state != GroupState.PREPARING or current is None or missed:
-        known_before = group.whole or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
-        remember(group)
-        over_at = sync_deadline(group)
-        group.rebalance = current = Rebalance(
-            generation_before=generation - 1,
-            started_at=NEVER,
-            members_before=len(group.members) if known_before and not missed else -1,
-            sync_over_at=over_at,
-        )
-    if group.generation < 0:
-        current.generation_before = generation - 1  # it began before any generation had been seen
-    current.joined_at = at
-    current.generation_after = generation
-    group.generation = generation
-    group.asked_ms = -1
-    for member in group.members.values():
-        member.armed_before_join = member.armed_at
-        if member.armed_at < at:
-            member.armed_at = at
-        if member.session_prediction_at >= 0 and not member.overdue:
-            observer.close_prediction(group, member, "session", "averted", at)
-    observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
-    observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
-    group.state = GroupState.COMPLETING
-
-
 def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     """All answers of the join burst are in (or a late one came): who is in, who was dropped, what came first."""
     first_time = not current.settled
@@ -369,40 +273,6 @@ def on_assigned(observer: Facts, group: Group, assigned_at: float, at: float) ->
     group.stable_at = at
     group.steady_at = at
     loads.note(group)
-
-
-def becomes_empty(observer: Facts, group: Group, at: float) -> None:
-    """No member is left: the join phase completes at once, with one more generation."""
-    current = group.rebalance
-    if current is None:
-        begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
-        current = group.rebalance
-    if current is None:
-        raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
-    if current.started_at < 0:
-        causes.choose(observer, group, current, [])
-    current.caused_by = follows_from(group, current)
-    if group.told_state != GroupState.PREPARING and current.cause is not None:
-        observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)
-    current.joined_at = current.assigned_at = max(at, current.started_at)
-    current.generation_after = group.generation + 1 if group.generation >= 0 else -1
-    current.settled = True
-    current.leader = ""
-    current.blocked = pending.blocked(group, current)
-    forget_assignment(group)
-    group.generation = current.generation_after
-    group.leader = ""
-    group.instances.clear()
-    how_sure = current.cause.certainty if current.cause is not None else "unknown"
-    last = [over for over in group.ended.values() if over.ended_at >= current.joined_at - STAMP_MS]
-    if any(over.certainty == "exact" for over in last):
-        how_sure = "exact"
-    elif last:
-        how_sure = max((over.certainty for over in last), key=_SURE.index)
-    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure)
-    emit(observer, group, current)
-    if how_sure == "exact":
-        loads.note_empty(group)
 
 
 def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, faults, lives, rebalance
+from kardia.observe import costs, emptied, faults, lives, moves, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Member
 
@@ -19,7 +19,7 @@ from kardia.observe.group import Group, Member
 def on_group_record(observer: Facts, event: Event, at: float) -> None:
     """GroupMetadata: learn members of a group not seen yet, confirm what is held, notice an empty group."""
     detail = event.detail or {}
-    group = observer.group_of(event)
+    group = moves.group_of(observer, event)
     if detail.get("tombstone"):
         rebalance.on_deleted(observer, group, at)
         return
@@ -104,7 +104,7 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
         else:
             rebalance.end_member(observer, group, member, at, "unknown", "", "unknown")
     if group.state != GroupState.EMPTY:
-        rebalance.becomes_empty(observer, group, at)
+        emptied.becomes_empty(observer, group, at)
     group.generation = generation
 
 
@@ -118,7 +118,7 @@ def on_other_record(observer: Facts, event: Event, _at: float) -> None:
     observer.not_modelled += 1
     protocol = str((event.detail or {}).get("protocol") or "")
     if event.group_id and protocol:
-        observer.group_of(event).protocol = protocol
+        moves.group_of(observer, event).protocol = protocol
 
 
 def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
@@ -133,7 +133,7 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         if what == "partition_loaded":
             for loaded in list(observer.groups.values()):
                 if loaded.shard == event.shard:
-                    observer.reload(loaded, at, "exact")
+                    moves.reload(observer, loaded, at, "exact")
         return
     group = observer.groups.get(event.group_id)
     if group is None:
@@ -146,7 +146,7 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
             group.prepared_at = at
             group.prepared_reason = str(detail.get("reason", ""))
     elif what == "group_loaded":
-        observer.reload(group, at, "exact")
+        moves.reload(observer, group, at, "exact")
 
 
 def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import costs, faults, leaves, lives, loads, pending, polls, rebalance, timeouts
+from kardia.observe import costs, faults, leaves, lives, loads, moves, pending, polls, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -25,7 +25,7 @@ CLASSIC = "classic"
 
 def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
-    group = observer.group_of(event)
+    group = moves.group_of(observer, event)
     error = event.error_code
     if error in (NONE, TOLD) and left_just_now(observer, group, event.member_id, at):
         return
@@ -138,7 +138,7 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
         rebalance.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
-        observer.moved(group, event, at)
+        moves.moved(observer, group, event, at)
 
 
 def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
@@ -152,7 +152,7 @@ def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> Non
 
 def on_commit(observer: Facts, event: Event, at: float) -> None:
     """OffsetCommit: an accepted one of a member renews its session at its handling, before the record is written."""
-    group = observer.group_of(event)
+    group = moves.group_of(observer, event)
     if event.error_code != NONE:
         if event.error_code == TOLD:
             member = group.members.get(event.member_id)
@@ -178,7 +178,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
 
 def on_sync(observer: Facts, event: Event, at: float) -> None:
     """SyncGroup: the leader's ends the rebalance; a waiting one renews when it is answered."""
-    group = observer.group_of(event)
+    group = moves.group_of(observer, event)
     error = event.error_code
     member = group.members.get(event.member_id)
     if error == NONE:
@@ -218,9 +218,9 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
 
 def on_leave(observer: Facts, event: Event, at: float) -> None:
     """LeaveGroup: each entry is judged alone; the first accepted one makes a Stable group prepare a rebalance."""
-    group = observer.group_of(event)
+    group = moves.group_of(observer, event)
     if event.error_code in COORDINATOR_MOVED:
-        observer.moved(group, event, at)
+        moves.moved(observer, group, event, at)
         return
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         if error != NONE:
@@ -280,7 +280,7 @@ def on_fetch(observer: Facts, event: Event, _at: float) -> None:
 def on_modern(observer: Facts, event: Event, at: float) -> None:
     """A heartbeat of a protocol that is not modelled: the member is shown, its state is unknown."""
     observer.not_modelled += 1
-    group = observer.group_of(event)
+    group = moves.group_of(observer, event)
     detail = event.detail or {}
     group.protocol = str(detail.get("protocol", "consumer"))
     if event.error_code != NONE or not event.member_id:
@@ -314,4 +314,4 @@ def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
 def on_delete_groups(observer: Facts, event: Event, at: float) -> None:
     """DeleteGroups: an empty group that was deleted starts again at generation 0."""
     if event.error_code == NONE and event.group_id:
-        rebalance.on_deleted(observer, observer.group_of(event), at)
+        rebalance.on_deleted(observer, moves.group_of(observer, event), at)

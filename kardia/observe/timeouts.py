@@ -9,10 +9,11 @@ from __future__ import annotations
 from kardia.model.states import GroupState
 from kardia.observe import lives, loads, phases
 from kardia.observe.deadlines import GRACE_MS, sureness
+from kardia.observe.emptied import becomes_empty
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Member
 from kardia.observe.phases import STAMP_MS, unsynced, watch_join_timer
-from kardia.observe.rebalance import becomes_empty, end_member
+from kardia.observe.rebalance import end_member
 
 
 def conclude_silent(observer: Facts, group: Group, at: float) -> None:

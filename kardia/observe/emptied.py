@@ -1,0 +1,82 @@
+"""How a group becomes Empty: with its last member the join phase completes at once, with one more generation.
+
+Nobody is left to be answered, so nothing of it is logged: it is concluded from silence, from the record that is stored,
+or from the generation that is missing when somebody joins again. Sources: `onCompleteJoin`, `completeClassicGroupJoin`.
+"""
+
+from __future__ import annotations
+
+from kardia.model.states import GroupState
+from kardia.observe import causes, lives, loads, pending
+from kardia.observe.costs import forget_assignment
+from kardia.observe.facts import Facts
+from kardia.observe.group import NEVER, Cause, Group
+from kardia.observe.ledger import emit, follows_from
+from kardia.observe.phases import STAMP_MS, how_ended
+from kardia.observe.rebalance import begin, end_member
+
+_SURE = ("exact", "inferred", "provisional", "unknown")
+
+
+def becomes_empty(observer: Facts, group: Group, at: float) -> None:
+    """No member is left: the join phase completes at once, with one more generation."""
+    current = group.rebalance
+    if current is None:
+        begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
+        current = group.rebalance
+    if current is None:
+        raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
+    if current.started_at < 0:
+        causes.choose(observer, group, current, [])
+    current.caused_by = follows_from(group, current)
+    if group.told_state != GroupState.PREPARING and current.cause is not None:
+        observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)
+    current.joined_at = current.assigned_at = max(at, current.started_at)
+    current.generation_after = group.generation + 1 if group.generation >= 0 else -1
+    current.settled = True
+    current.leader = ""
+    current.blocked = pending.blocked(group, current)
+    forget_assignment(group)
+    group.generation = current.generation_after
+    group.leader = ""
+    group.instances.clear()
+    how_sure = current.cause.certainty if current.cause is not None else "unknown"
+    last = [over for over in group.ended.values() if over.ended_at >= current.joined_at - STAMP_MS]
+    if any(over.certainty == "exact" for over in last):
+        how_sure = "exact"
+    elif last:
+        how_sure = max((over.certainty for over in last), key=_SURE.index)
+    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure)
+    emit(observer, group, current)
+    if how_sure == "exact":
+        loads.note_empty(group)
+
+
+def left_alone(group: Group, generation: int) -> bool:
+    """Whether the group had become Empty a moment before this join phase: a generation lies between."""
+    return group.deserted_at >= 0 and not group.members and generation == group.generation + 2
+
+
+def ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
+    """Whether the group became Empty unseen: one generation is missing, and every timer ran out before this join."""
+    if generation != group.generation + 2 or not group.whole:
+        return False
+    if group.state not in (GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE):
+        return False
+    known = all(member.deadline >= 0 for member in group.members.values())
+    last = max((how_ended(group, member)[0] for member in group.members.values()), default=NEVER)
+    return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
+
+
+def become_empty_unseen(observer: Facts, group: Group) -> None:
+    """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance."""
+    group.pending.clear()
+    ends = sorted(how_ended(group, member) for member in group.members.values())
+    for at, member_id, why in ends:
+        member = group.members[member_id]
+        since_load = member.armed_at <= group.unsure_to or member.armed_at == member.returned_at
+        how_sure = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
+        end_member(observer, group, member, at, why, "", how_sure)
+    becomes_empty(observer, group, max(group.deserted_at, ends[-1][0]))
+    for over in group.ended.values():
+        lives.confirm(observer, group, over)
