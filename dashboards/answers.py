@@ -82,8 +82,8 @@ def mapped(colours: dict[str, str]) -> list[ValueMap]:
 def rows(
     says: Says, path: str, root: str, *columns: Column, span: int = 24, height: int = 8, given: Given = NOTHING
 ) -> Any:
-    """A table."""
-    panel = titled(table.Panel(), says, span, height, "none").datasource(REST).no_value("–").show_header(True)
+    """A table. Texts are told to be texts: with another unit Grafana reads `007` as a number and shows and links 7."""
+    panel = titled(table.Panel(), says, span, height, "string").datasource(REST).no_value("–").show_header(True)
     panel = panel.with_target(question(path, root, *columns, given=given))
     order = {"indexByName": {one.name: at for at, one in enumerate(columns)}, "excludeByName": {}, "renameByName": {}}
     panel = panel.with_transformation(DataTransformerConfig(id_val="organize", options=order))

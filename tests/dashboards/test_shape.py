@@ -180,6 +180,28 @@ def test_every_status_state_certainty_and_outcome_has_a_colour() -> None:
     assert set(OUTCOME_COLOURS) == set(OUTCOMES) - {"open"}
 
 
+def test_texts_are_shown_as_texts_and_numbers_have_a_unit() -> None:
+    """With any other unit Grafana reads a text that looks like a number as one: group `007` would be shown, and linked,
+    as 7, version 4.10 as 4.1."""
+    seen = set()
+    for where, panel in panels():
+        if panel["type"] not in ("table", "stat", "state-timeline"):
+            continue
+        config = panel["fieldConfig"]
+        units = {
+            override["matcher"]["options"]: found["value"]
+            for override in config["overrides"]
+            for found in override["properties"]
+            if found["id"] == "unit"
+        }
+        for column in [one for target in panel["targets"] for one in target.get("columns", ())]:
+            unit = units.get(column["text"], config["defaults"]["unit"])
+            is_time = panel["type"] == "state-timeline" and column["type"] == "timestamp_epoch"  # it is the axis
+            assert is_time or (unit == "string") == (column["type"] == "string"), (where, column)
+            seen.add(column["type"])
+    assert seen == {"string", "number", "timestamp_epoch"}
+
+
 def test_transformations_and_overrides_name_fields_that_the_questions_have() -> None:
     for where, panel in panels():
         columns = {one["text"] for target in panel["targets"] for one in target.get("columns", ())}
