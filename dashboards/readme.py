@@ -22,16 +22,19 @@ or newer, Grafana 11.6 or newer), so they are exact to the millisecond and reach
 Elsewhere than in compose:
 
 1. Install the plugin (`GF_PLUGINS_PREINSTALL_SYNC=yesoreyeram-infinity-datasource@3.8.0`).
-2. Make its data source with the address of `kardia serve` as base URL and as its only allowed host, as
-   `compose/grafana/datasources/kardia.yaml` does; where the API wants a token, as bearer token.
+2. Make its data source with the address of `kardia serve`, without a slash at its end, as base URL and as its only
+   allowed host, as `compose/grafana/datasources/kardia.yaml` does; where the API wants a token, as bearer token.
 3. Import the files of `json/`, load the rule file. `python -m dashboards.generate --into DIR --runbooks URL --kardia
    URL` puts the address of your copy of the runbooks in front of their names, and that of `kardia serve` into alerts.
 4. Set the variable *kardia serve* to its address as browsers reach it: links to the page and to incident reports go
    there.
 
-Names of groups may contain anything. A group beyond the cap on series (300 a cluster), or with a name of more than
-200 characters, has no series of its own name: its tables and lanes work, its numbers from Prometheus say *nothing
-yet*.
+Names of groups may contain nearly anything. The data source takes spaces off both ends of a name and reads `$__…` in
+it as a macro, so it asks for another group than one of that name; one with a backtick has no numbers from Prometheus,
+which gets names between backticks. The page of Kardia and its verbs take all of them.
+
+A group beyond the cap on series (300 a cluster), or with a name of more than 200 characters, has no series of its own
+name: its tables and lanes work, its numbers from Prometheus say *nothing yet*.
 
 Colours are Okabe and Ito's and never the only sign. Green is well, yellow late, orange an alarm, purple an eviction
 or an overdue deadline, grey unknown. Unknown is a gap in what was read, never an eviction.

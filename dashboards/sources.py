@@ -2,8 +2,9 @@
 
 Prometheus has the series of `/metrics`; the Infinity data source asks the REST API of `kardia serve` for tables and
 history. Queries are scoped by `$cluster`, and by `$group` where they are about one. Names of groups may contain
-anything: PromQL gets them quoted by Grafana itself (`:doublequote`), the API in query parameters that the data source
-encodes, links percent-encoded.
+anything but backticks: PromQL gets them as they are in raw strings, since `:doublequote` of Grafana leaves backslashes
+and line breaks alone and `:json` leaves all of it alone; the API in query parameters that the data source encodes,
+links percent-encoded.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ SERIES = DataSourceRef(type_val="prometheus", uid="${datasource}")
 INFINITY = "yesoreyeram-infinity-datasource"
 REST = DataSourceRef(type_val=INFINITY, uid="${kardia}")
 
-CLUSTER = "cluster=${cluster:doublequote}"
-GROUP = f"{CLUSTER},group=${{group:doublequote}}"
+CLUSTER = "cluster=`${cluster:raw}`"
+GROUP = f"{CLUSTER},group=`${{group:raw}}`"
 
 GREEN, YELLOW, ORANGE, PURPLE, BLUE, SKY = "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9"
 """Okabe and Ito's colours: told apart by all."""

@@ -24,7 +24,6 @@ FORMATS: dict[str | None, Callable[[str], str]] = {
     None: str,
     "raw": str,
     "percentencode": lambda text: quote(text, safe=""),
-    "doublequote": json.dumps,
 }
 
 
@@ -66,9 +65,9 @@ class Rest(NamedTuple):
         return f"${{{variable}" in json.dumps(self.target["url_options"])
 
     def asked(self, values: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-        """(path, parameters) of the request."""
+        """(path, parameters) of the request. The data source takes spaces off both ends of each value."""
         params = self.target["url_options"]["params"]
-        return self.target["url"], {one["key"]: filled(one["value"], values) for one in params}
+        return self.target["url"], {one["key"]: filled(one["value"], values).strip(" ") for one in params}
 
     def rows(self, answer: Any) -> list[dict[str, Any]]:
         """Rows of an answer, columns by their names in Grafana."""
