@@ -8,6 +8,7 @@ from dashboards.answers import CLOCK, Column, rows
 from dashboards.board import board
 from dashboards.panels import HEADROOM, Says, alarm, bars, coloured, lines, number, stacked, steps
 from dashboards.sources import (
+    AGE,
     BLUE,
     CLUSTER,
     FLEET_UID,
@@ -108,7 +109,7 @@ def _answers(made: Dashboard) -> Dashboard:
                     "Believe nothing else here: Kardia is blind. Look at *Truth and pipeline*.",
                     "feed-stale.md",
                 ),
-                f"max(kardia_feed_age_seconds{{{CLUSTER}}})",
+                AGE,
                 alarm(10),
                 unit="s",
                 decimals=1,

@@ -23,6 +23,11 @@ REST = DataSourceRef(type_val=INFINITY, uid="${kardia}")
 CLUSTER = "cluster=`${cluster:raw}`"
 GROUP = f"{CLUSTER},group=`${{group:raw}}`"
 
+_AGE = f"kardia_feed_age_seconds{{{CLUSTER}}}"
+AGE = f"max({_AGE}) or time() - max(max_over_time((timestamp({_AGE}) - {_AGE})[1h:5s]))"
+"""How old the answers are, in seconds. Nobody says so once `kardia serve` is gone, and Grafana would show the last
+number for as long as the time range: then it is the time since the last instant up to which everything was known."""
+
 GREEN, YELLOW, ORANGE, PURPLE, BLUE, SKY = "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9"
 """Okabe and Ito's colours: told apart by all."""
 GREY = "#888888"

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 from dashboards.answers import CLOCK, Column, rows
 from dashboards.board import board
 from dashboards.panels import Says, alarm, bounded, coloured, lines, number, stacked, steps
-from dashboards.sources import BLUE, CERTAINTY_COLOURS, CLUSTER, GREEN, GREY, ORANGE, TRUTH_UID, YELLOW
+from dashboards.sources import AGE, BLUE, CERTAINTY_COLOURS, CLUSTER, GREEN, GREY, ORANGE, TRUTH_UID, YELLOW
 
 OUTCOME_COLOURS = {"came_true": GREEN, "averted": YELLOW, "unknown": GREY}
 
@@ -38,7 +38,7 @@ def _answers(made: Dashboard) -> Dashboard:
                     "Is a collector down, the job, or the API behind? *Sources* shows which log stands still.",
                     "feed-stale.md",
                 ),
-                f"max(kardia_feed_age_seconds{{{CLUSTER}}})",
+                AGE,
                 alarm(10),
                 unit="s",
                 decimals=1,
@@ -204,7 +204,7 @@ def _pipeline(made: Dashboard) -> Dashboard:
                         "A step that stays: something is down. Teeth: batches are slow.",
                         "feed-stale.md",
                     ),
-                    (f"max(kardia_feed_age_seconds{{{CLUSTER}}})", "all"),
+                    (AGE, "all"),
                     (f"max by (source) (kardia_source_age_seconds{{{CLUSTER}}})", "{{source}}"),
                     unit="s",
                     span=8,

@@ -1,4 +1,4 @@
-"""What a replayed story does not have, put to a real Prometheus: names that need quoting."""
+"""What a replayed story does not have, put to a real Prometheus: names that need quoting, and an API that is gone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def one(where: str) -> Series:
 
 
 class Scraped:
-    """A Prometheus that has scraped an API with these groups."""
+    """A Prometheus that has scraped an API with these groups; the API lives until it is stopped."""
 
     def __init__(self, root: Path, stack: ExitStack) -> None:
         tables, self._api = Tables(root / "tables"), ExitStack()
@@ -54,6 +54,11 @@ class Scraped:
         until(lambda: self.prometheus.has_scraped(0), "a scrape")
         api.client.close()
 
+    def stop_api(self) -> None:
+        """End the API, and wait for Prometheus to notice."""
+        self._api.close()
+        until(lambda: not self.prometheus.query("kardia_batch_id"), "a scrape that failed")
+
 
 @pytest.fixture
 def scraped(tmp_path: Path) -> Iterator[Scraped]:
@@ -71,3 +76,20 @@ def test_a_group_is_found_by_its_name_whatever_is_in_it(scraped: Scraped) -> Non
             scraped.prometheus.query(filled(question.expr, values))  # fails unless it is understood
         found = scraped.prometheus.query(filled(one("kardia-group: Members present").expr, values))
         assert [row["value"][1] for row in found] == [str(count)], name
+
+
+@pytest.mark.needs_prometheus
+@pytest.mark.parametrize("board", ["kardia-fleet", "kardia-truth"])
+def test_answers_grow_older_once_nobody_gives_them(scraped: Scraped, board: str) -> None:
+    expr = filled(one(f"{board}: Age of the answers").expr, {"cluster": CLUSTER})
+
+    def age_ms() -> float:
+        (found,) = scraped.prometheus.query(expr)
+        return float(found["value"][1]) * 1_000
+
+    assert age_ms() == AGE_MS
+    until(lambda: scraped.prometheus.query("count_over_time(kardia_feed_age_seconds[1h:5s])"), "a point each 5 s")
+    scraped.stop_api()
+    before = age_ms()
+    assert AGE_MS < before < AGE_MS + 60_000
+    until(lambda: age_ms() > before + 1_000, "older answers")
