@@ -13,7 +13,7 @@ import msgspec
 
 from spark_jobs.errors import StateError
 
-VERSION = 2
+VERSION = 3
 """Version of the bytes written now; 1 lacks what the observer has since learned to remember of a rebalance."""
 
 

@@ -10,6 +10,8 @@ from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
 from kardia.observe.phases import STAMP_MS
 
+_UNSURE = ("provisional", "unknown")
+
 
 def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> tuple[float, str, str]:
     """(at, cause, certainty) of a member that is missing when the join phase ends."""
@@ -48,9 +50,9 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[tupl
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     candidates = [] if current.cause is None else [current.cause]
     candidates += [
-        Cause(at, "session_expired", member.member_id, member.client_id, member.instance_id, "", certainty)
+        Cause(at, how, member.member_id, member.client_id, member.instance_id, "", certainty)
         for member, at, how, certainty in dropped
-        if how == "session_expired"
+        if how in ("session_expired", "sync_timeout")
     ]
     candidates += [_of_join(group, current, join) for join in (*current.joins, *current.refused)]
     tolerance = observer.settings.tolerance_ms
@@ -59,15 +61,26 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[tupl
         chosen = _by_line(group, candidates, line_at, 4 * tolerance)
     else:
         chosen = _by_order(candidates, current, tolerance)
-        unsure = any(sure in ("provisional", "unknown") for _, _, _, sure in dropped) or any(
-            over.cause == "unknown" and chosen.at <= over.ended_at <= current.joined_at for over in group.ended.values()
-        )
-        if chosen.certainty == "exact" and (unsure or chosen.at <= group.gap_at):
+        current.contested = _is_contested(group, current, chosen, dropped)
+        if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
     current.cause = chosen
     current.started_at = chosen.at
+
+
+def _is_contested(
+    group: Group, current: Rebalance, chosen: Cause, dropped: list[tuple[Member, float, str, str]]
+) -> bool:
+    """Whether a member of which it is not sure when it ended may have gone before what was chosen."""
+    unsure = [member.member_id for member, _, _, certainty in dropped if certainty in _UNSURE]
+    unsure += [
+        over.member.member_id
+        for over in group.ended.values()
+        if over.certainty in _UNSURE and chosen.at <= over.ended_at <= current.joined_at
+    ]
+    return any(member_id != chosen.member_id for member_id in unsure)
 
 
 def _by_line(group: Group, candidates: list[Cause], line_at: float, near_ms: float) -> Cause:

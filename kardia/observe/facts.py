@@ -68,6 +68,13 @@ class Facts:
             return True
         return any(begin < at < end + JUDGED_WITHIN_MS for begin, end in self.unjudged.get(broker, ()))
 
+    def is_blind_since(self, at: float) -> bool:
+        """Whether since an instant a part of any log was lost, or a broker logged nothing at all: clients that were
+        heard nothing of may have been heard there."""
+        if any(to_at >= at for to_at in self.blind_to.values()):
+            return True
+        return any(end >= at for silences in self.silences.values() for _, end in silences)
+
     def slow_between(self, broker: str, begin: float, end: float) -> list[float] | None:
         """The slowest that the broker was between two instants; see `kardia.slowness`."""
         windows = self.slow.get(broker)

@@ -48,7 +48,7 @@ def on_join_phase_completed(
             generation_before=generation - 1,
             started_at=NEVER,
             members_before=len(group.members) if known_before and not missed else -1,
-            sync_over_at=over_at,
+            sync_over_at=NEVER if missed else over_at,
         )
     if group.generation < 0:
         current.generation_before = generation - 1  # it began before any generation had been seen

@@ -213,6 +213,8 @@ class Rebalance:
     """[member id, client id, waited_ms] of ids that it waited for and that nobody joined with."""
     settled: bool = False
     row_known: int = -1
+    contested: bool = False
+    """Whether a member of which it is not sure when it ended may have begun it before the cause that is named."""
 
 
 @dataclass(slots=True)
@@ -272,6 +274,8 @@ class Group:
     """Instant of the last record that says the group has no members."""
     empty_by: str = ""
     """That record, as evidence."""
+    empty_in: int = -1
+    """Its generation, until it is concluded what it says of the members."""
     deserted_at: float = NEVER
     """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
     loading_since: float = NEVER

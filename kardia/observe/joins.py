@@ -13,7 +13,7 @@ from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
 from kardia.observe.phases import STAMP_MS
-from kardia.observe.requests import CLASSIC, NONE, notice, on_refused
+from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 
 
 def on_join(observer: Facts, event: Event, at: float) -> None:
@@ -40,7 +40,9 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         return
     generation = event.generation_id
     loads.take_back(observer, group, event, at)
-    begins = generation > group.generation or group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD)
+    if _replaced_while_stable(group, event):
+        heard_steady(observer, group, event, at)
+    begins = generation > group.generation or group.state in (GroupState.EMPTY, GroupState.DEAD)
     if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
         observer.late += 1
         return
@@ -65,6 +67,15 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
             member = notice(observer, group, event, at)
         identify(member, event, str(detail.get("protocol_type", "")))
         polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+
+
+def _replaced_while_stable(group: Group, event: Event) -> bool:
+    """Whether an answer shows by itself, where not enough is known of the group, that a static member took its place
+    again while it was Stable: nobody joins a generation that is over otherwise, without an id."""
+    if event.member_id or not event.group_instance_id:
+        return False
+    known = group.state == GroupState.UNKNOWN and event.generation_id == group.generation
+    return known or bool((event.detail or {}).get("skip_assignment"))
 
 
 def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: Event, member_id: str) -> None:
@@ -191,13 +202,17 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     if member is None:
         member = Member(member_id, handled_at, armed_at=handled_at, generation_first=event.generation_id)
         group.members[member_id] = member
-    if old is not None and old.member_id != member_id:
+    if old is None:
+        member.doubtful_at = handled_at  # it runs on the timeout of whom it replaced, who was not seen
+    elif old.member_id != member_id:
         member.session_ms = old.session_ms
         rebalance.note_never_synced(group, old)
         loads.note_replaced(group, old.member_id, member_id)
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
-        rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", "exact")
+        heard_since = old.armed_at > group.gap_at or detail.get("leader") == old.member_id
+        how_sure = "exact" if heard_since else "provisional"  # else somebody may have taken its place in the gap
+        rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", how_sure)
         if group.leader == old.member_id:
             group.leader = member_id
     identify(member, event, str(detail.get("protocol_type", "")))

@@ -63,7 +63,9 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
             group, over.ended_at, over.member.member_id, "Absent", "Absent", "session_expired", "exact"
         )
         current = group.rebalance
-        if current is not None and current.cause is not None and current.cause.member_id == over.member.member_id:
+        if current is None or current.cause is None or current.contested:
+            return
+        if current.cause.member_id == over.member.member_id:
             current.cause.certainty = "exact"
 
 

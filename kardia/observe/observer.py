@@ -173,7 +173,13 @@ class Observer(Intake):
     def _deferred(self, event: Event, at: float) -> bool:
         """Whether an event waits for the rest of its group's join burst, which may have come before it."""
         group = self.groups.get(event.group_id)
-        if group is None or event.kind == Kind.JOIN or group.broker != self.broker:
+        if group is None or group.broker != self.broker:
+            return False
+        if event.kind == Kind.JOIN:
+            if group.deferred and event.generation_id > group.generation:
+                known, evidence = self.known, self.evidence
+                self._handle_deferred(group)  # they came before this generation, and may have made it
+                self.known, self.evidence = known, evidence
             return False
         if not phases.in_burst(self, group, at):
             return False

@@ -28,6 +28,9 @@ from kardia.observe.phases import (
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 """Causes of an end by LeaveGroup."""
 
+AT_ONCE_MS = 100.0
+"""Who did not wait is answered within that."""
+
 _CAUSE_TO_TRIGGER = {
     "session_expired": "session_expired",
     "left": "member_left",
@@ -51,6 +54,8 @@ def end_member(
             return  # it left right after the join phase: said, and begun, when that was settled
     trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
+    if why.certainty in ("exact", "inferred") and _somebody_else_may_have_gone(group, at):
+        why.certainty = "provisional"
     current = group.rebalance
     unexplained = current is not None and current.cause is None and current.joined_at < 0
     if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEFT:
@@ -62,6 +67,13 @@ def end_member(
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
         begin(observer, group, why, NEVER, len(group.members) + 1)
     watch_deserted(observer, group, at)
+
+
+def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
+    """Whether a session of which it is not known when it ends may have ended before this instant, unseen."""
+    if not group.whole:
+        return True
+    return any(other.deadline < 0 for other in group.members.values()) and at > group.steady_at
 
 
 def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, members_before: int) -> None:
@@ -122,7 +134,8 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
     elif unsynced_due and not group.pending:  # an id that was handed out may have been used, unseen, before that
         for one in unsynced(group):
             if one is not member:
-                end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "inferred")
+                # Provisional, because somebody may have joined before that, unseen, and ended the wait.
+                end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "provisional")
     elif current is not None and current.never_synced and 0 <= group.steady_at - tolerance <= unsynced_at <= at:
         begin(observer, group, Cause(unsynced_at, "sync_timeout", current.never_synced, certainty="inferred"), at, -1)
     else:
@@ -157,10 +170,11 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
     observer.divergences += 1
     cause = current.cause
     over = group.ended.get(cause.member_id) if cause is not None else None
+    by_silence = over is not None and over.certainty != "exact" and over.cause != "unknown"  # that was an answer
     group.rebalance = None
     observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", "inferred")
     group.steady_at = at
-    if over is not None and over.certainty != "exact":
+    if over is not None and by_silence:
         lives.reinstate(observer, group, over, at)
 
 
@@ -168,6 +182,9 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     """All answers of the join burst are in (or a late one came): who is in, who was dropped, what came first."""
     first_time = not current.settled
     current.settled = True
+    if first_time and _was_none(current):
+        _undo(observer, group, current)
+        return
     joined_at = current.joined_at
     joins = {join.member_id: join for join in current.joins}
     if current.listed is not None:
@@ -203,6 +220,40 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         if again is not None:
             end_member(observer, group, again, at, cause, reason, certainty)
     current.left_after.clear()
+
+
+def _was_none(current: Rebalance) -> bool:
+    """Whether what looks like a join burst, of a group of which too little was known, was static members that took
+    their places again while it was Stable: they are answered at once, and in a burst somebody is told the members."""
+    known = current.listed is not None or current.members_before >= 0 or current.started_at >= 0 or current.told_at >= 0
+    return (
+        bool(current.joins)
+        and not known
+        and all(
+            join.instance_id and not join.asked_id and current.joined_at - join.handled_at <= AT_ONCE_MS
+            for join in current.joins
+        )
+    )
+
+
+def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
+    """There was no rebalance: the group is Stable in the generation that was answered."""
+    group.rebalance = None
+    group.whole = False
+    group.stored = []
+    for member in group.members.values():
+        if member.armed_at == current.joined_at and member.armed_before_join >= 0:
+            member.armed_at = member.armed_before_join
+    for join in current.joins:
+        member = group.members[join.member_id]
+        member.armed_at = member.doubtful_at = join.handled_at  # it runs on the timeout of whom it replaced
+        observer.emit_transition(
+            group, join.handled_at, join.member_id, "Absent", "Member", "static_replaced", "inferred"
+        )
+        observer.emit_member(group, member, join.handled_at, "inferred")
+        observer.watch(group, member)
+    observer.move(group, current.joined_at, GroupState.STABLE, "generation seen", "inferred")
+    group.steady_at = current.joined_at
 
 
 def note_left_after(observer: Facts, current: Rebalance, over: Ended) -> None:
@@ -256,8 +307,12 @@ def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
     """Evictions inferred from silence are confirmed by the list of the new generation, where they are missing."""
     if current.listed is None:
         return
+    began = current.cause.member_id if current.cause is not None and current.cause.trigger == "sync_timeout" else ""
     for over in group.ended.values():
         lives.confirm(observer, group, over)
+        if over.cause == "sync_timeout" and over.certainty == "provisional" and over.member.member_id == began:
+            over.certainty = "inferred"
+            observer.emit_member(group, over.member, over.ended_at, "inferred", over)
 
 
 def on_assigned(observer: Facts, group: Group, assigned_at: float, at: float) -> None:
@@ -311,9 +366,13 @@ def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
 
 
 def on_deleted(observer: Facts, group: Group, at: float) -> None:
-    """The group was deleted or expired: a later group of that name starts again at generation 0."""
+    """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
+    who was taken for a member had gone before."""
     for member in list(group.members.values()):
-        lives.end(observer, group, member, at, "group_deleted", "", "inferred")
+        if 0 <= member.deadline <= at:
+            lives.end(observer, group, member, member.deadline, "session_expired", "", "inferred")
+        else:
+            lives.end(observer, group, member, at, "group_deleted", "", "provisional")
     if group.state != GroupState.DEAD:
         observer.move(group, at, GroupState.DEAD, "deleted", "exact")
     group.generation = 0

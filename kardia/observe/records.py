@@ -8,6 +8,8 @@ from requests and timers, a little less certain.
 
 from __future__ import annotations
 
+from typing import Any
+
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
@@ -21,6 +23,8 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
     detail = event.detail or {}
     group = moves.group_of(observer, event)
     if detail.get("tombstone"):
+        if group.empty_in >= 0:
+            conclude_empty(observer, group, group.empty_in)
         rebalance.on_deleted(observer, group, at)
         return
     generation = int(detail.get("generation", event.generation_id))
@@ -29,7 +33,9 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
     if not entries:
         _on_empty_record(observer, group, event, generation, at)
         return
-    unknown = group.state == GroupState.UNKNOWN or generation > group.generation
+    if not group.broker:
+        _forget_unlisted(observer, group, entries, at)
+    unknown = group.state == GroupState.UNKNOWN or generation > group.generation or not group.broker
     for member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment in entries:
         member = group.members.get(member_id)
         if member is None:
@@ -62,6 +68,18 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
             observer.move(group, at, GroupState.STABLE, "group record", "inferred")
 
 
+def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at: float) -> None:
+    """Where no request has been seen yet the records are all there is: whoever one does not name was gone by then."""
+    listed, instances = {entry[0] for entry in entries}, {entry[1] for entry in entries if entry[1]}
+    for member in list(group.members.values()):
+        if member.member_id in listed:
+            continue
+        if member.instance_id in instances:
+            lives.end(observer, group, member, at, "static_replaced", "", "inferred")
+        else:
+            lives.end(observer, group, member, at, "unknown", "", "unknown")
+
+
 def _on_empty_record(observer: Facts, group: Group, event: Event, generation: int, at: float) -> None:
     """The record of a group without members: it became empty at this instant, the last ones are gone."""
     if generation == 0 and group.generation <= 0:
@@ -80,7 +98,7 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
         group.whole = True
         observer.move(group, at, GroupState.EMPTY, "group record", "exact")
         return
-    group.empty_at, group.empty_by = at, f"{event.source}@{event.start}"
+    group.empty_at, group.empty_by, group.empty_in = at, f"{event.source}@{event.start}", generation
     if group.broker:
         observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
     else:
@@ -89,6 +107,7 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
 
 def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     """A moment after the record: the requests and deadlines of the last members have been applied, if there are any."""
+    group.empty_in = -1
     observer.evidence = group.deserted_by if group.deserted_at >= 0 else group.empty_by
     if group.generation >= generation:
         if group.generation == generation and group.state == GroupState.EMPTY:

@@ -242,7 +242,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
         certainty = verdict.certainty
-        if certainty == "inferred" and group.state != GroupState.STABLE:
+        by_silence = verdict.cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at)
+        if certainty == "inferred" and (group.state != GroupState.STABLE or by_silence):
             certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
         rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", certainty)
 

@@ -48,11 +48,13 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
         phases.watch_join_timer(observer, group, current)
         return
-    if current.joined_at >= 0 or observer.silent_at(group.broker, at):
+    if current.joined_at >= 0 or observer.silent_at(group.broker, at) or group.gap_at >= current.started_at:
         return
+    began = current.cause.certainty if current.cause is not None else "provisional"
+    how_sure = max("inferred" if began == "exact" else began, loads.by_silence(observer, group, at))
     for member in sorted(group.members.values(), key=lambda one: one.member_id):
         if not member.instance_id and member.armed_at <= at:
-            end_member(observer, group, member, at, "rebalance_timeout", "", loads.by_silence(observer, group, at))
+            end_member(observer, group, member, at, "rebalance_timeout", "", how_sure)
 
 
 def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.observe.test_moves import health
 from tests.observe.test_scenes import stable
 from tests.support.scene import Scene
+from tests.support.stories import named
 
 
 def test_a_gap_makes_a_stable_group_unknown_until_it_is_heard_again() -> None:
@@ -106,3 +107,139 @@ def test_the_end_of_a_static_member_is_provisional_while_a_restart_may_wait_unse
     scene.heartbeat(17_000, "a", error=27)
     scene.tick(17_500)
     assert scene.known().ended()["b"] == (16_000, "session_expired", "provisional")
+
+
+def test_a_static_member_that_takes_its_place_again_after_a_gap_shows_a_stable_group() -> None:
+    """The generation is known, so its join phase is over: whoever is answered with it, at once and without an id, has
+    replaced somebody. Whom is not sure: another process may have had the instance id in the gap."""
+    scene = Scene()
+    instances = {"a": "ia", "b": "ib"}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), instances=instances)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 10_000, "a", "b")
+    scene.gap(10_000, 11_000)
+    scene.replaced(12_000, "b2", "ib")
+    scene.heartbeats(13_000, 16_000, "a", "b2")
+    scene.tick(17_000)
+    known = scene.known()
+    assert known.states()[-2:] == [(10_000, "Unknown"), (12_000, "Stable")]
+    assert known.ended() == {"b": (12_000, "static_replaced", "provisional")}
+    assert [row["generation_after"] for row in known.rebalances()] == [1]
+
+
+def test_static_members_answered_at_once_where_the_log_begins_are_no_join_phase() -> None:
+    """Nobody is told the members, as the leader of a new generation would be."""
+    scene = Scene()
+    scene.generation = 4
+    scene.replaced(1_000, "a", "ia")
+    scene.replaced(1_002, "b", "ib")
+    scene.heartbeats(4_000, 8_000, "a", "b")
+    scene.tick(9_000)
+    known = scene.known()
+    assert known.states() == [(1_000, "Stable")]
+    assert known.rebalances() == []
+    assert known.alive() == {"a", "b"}
+    assert {row["certainty"] for row in health(known, "a")} <= {"inferred", "provisional"}
+
+
+def test_a_leader_told_to_skip_the_assignment_has_replaced_itself_in_a_stable_group() -> None:
+    scene = Scene()
+    scene.generation = 4
+    scene.replaced(1_000, "a", "ia")
+    detail = {"leader": "a", "members": [["a", "ia"], ["b", ""]], "skip_assignment": True}
+    scene.events[-1] = scene.events[-1]._replace(detail={**(scene.events[-1].detail or {}), **detail})
+    scene.heartbeats(4_000, 8_000, "a", "b")
+    scene.tick(9_000)
+    known = scene.known()
+    assert known.states() == [(1_000, "Stable")]
+    assert known.rebalances() == []
+
+
+def test_what_began_a_rebalance_is_not_sure_if_somebody_may_have_gone_first_in_a_gap() -> None:
+    """Until when b's session ran is not known: its successor shows that it went, not when."""
+    scene = Scene()
+    instances = {"a": "ia", "b": "ib", "c": "ic"}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0, "c": 0.0}, first=("a", "b", "c"), instances=instances)
+    scene.synced(3_010, "a", "b", "c")
+    scene.heartbeats(6_000, 10_000, "a", "b", "c")
+    scene.gap(10_000, 11_000)
+    scene.heartbeats(11_500, 15_000, "a", "c")
+    scene.joined(
+        27_000,
+        2,
+        {"a2": 26_900, "b2": 26_500, "c2": 26_000},
+        first=("a2", "b2", "c2"),
+        instances={"a2": "ia", "b2": "ib", "c2": "ic"},
+    )
+    scene.synced(27_010, "a2", "b2", "c2")
+    scene.tick(29_000)
+    (_, row) = scene.known().rebalances()
+    assert row["certainty"] == "provisional"
+
+
+def test_a_leave_from_a_group_with_a_session_that_is_not_known_may_not_have_been_first() -> None:
+    """x is known from a record only; it may have been evicted a moment before b left."""
+    scene = Scene()
+    scene.group_record(1_000, 3, {"a": 10_000, "b": 10_000, "x": 10_000})
+    scene.generation = 3
+    scene.heartbeats(5_000, 12_000, "a", "b")
+    scene.leave(12_500, "b", reason="the consumer is being closed")
+    scene.heartbeat(13_000, "a", error=27)
+    scene.tick(13_500)
+    told = named("transitions", scene.known().rows["transitions"])
+    rows = [row for row in told if row["to_state"] == "PreparingRebalance"]
+    assert [(row["cause"], row["certainty"]) for row in rows] == [("member_left", "provisional")]
+
+
+def test_a_join_timer_drops_nobody_if_the_answers_may_be_lost() -> None:
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), session_ms=60_000, rebalance_ms=8_000)
+    scene.synced(3_010, "a", "b")
+    scene.leave(6_000, "a", reason="the consumer is being closed")
+    scene.gap(7_000, 12_000)
+    scene.tick(16_000)
+    assert set(scene.known().ended()) == {"a"}
+
+
+def test_a_poll_timeout_is_not_sure_if_a_poll_may_be_among_what_is_lost() -> None:
+    """Without a reason only the silence of its fetches says that the poll interval ran out."""
+    ended = []
+    for lost in (False, True):
+        scene = Scene()
+        scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), rebalance_ms=9_000)
+        scene.synced(3_010, "a", "b")
+        scene.fetch(3_100, "a")
+        scene.heartbeats(4_000, 12_000, "a", "b", every=2_000)
+        if lost:
+            scene.gap(7_000, 7_500)
+        scene.heartbeats(12_000, 12_500, "b")
+        scene.leave(12_100, "a")
+        scene.tick(12_500)
+        ended.append(scene.known().ended()["a"])
+    assert ended == [(12_100, "poll_timeout", "inferred"), (12_100, "poll_timeout", "provisional")]
+
+
+def test_who_was_unknown_to_the_coordinator_stays_gone_when_no_rebalance_was_begun() -> None:
+    """b's end and the rebalance it made lie in the gap: 25 is an answer, not silence."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 10_000, "a", "b")
+    scene.gap(10_000, 14_000)
+    scene.heartbeat(15_000, "a")
+    scene.heartbeat(16_000, "b", error=25)
+    scene.heartbeats(18_000, 24_000, "a")
+    scene.tick(25_000)
+    known = scene.known()
+    assert known.alive() == {"a"}
+    assert known.ended()["b"][1:] == ("unknown", "unknown")
+
+
+def test_records_before_the_log_begins_name_all_members_each_time() -> None:
+    scene = Scene()
+    scene.group_record(1_000, 3, {"a": 10_000, "x": 10_000})
+    scene.group_record(2_000, 4, {"a": 10_000, "b": 10_000})
+    scene.generation = 4
+    scene.heartbeats(5_000, 9_000, "a", "b")
+    scene.tick(9_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    assert known.ended() == {"x": (2_000, "unknown", "unknown")}
