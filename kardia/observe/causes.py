@@ -28,15 +28,15 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
     if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):
         return over_at, "sync_timeout", "provisional" if began <= over_at + STAMP_MS else "inferred"
+    unsure = armed <= max(group.unsure_to, group.gap_at) or member.is_unsure(armed)
     by_timer = abs(lasted - longest) <= STAMP_MS and not member.instance_id
     if by_timer and joined_at - STAMP_MS <= deadline <= joined_at + tolerance:
         # The session was to end in the same moment; a busy broker fires timers late.
         return joined_at, "rebalance_timeout", "provisional" if deadline <= joined_at + STAMP_MS else "inferred"
     if deadline <= joined_at + tolerance:
-        since_load = armed <= max(group.unsure_to, group.gap_at) or armed == member.returned_at
-        return min(deadline, joined_at), "session_expired", "provisional" if since_load else "exact"
+        return min(deadline, joined_at), "session_expired", "provisional" if unsure else "exact"
     if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
-        return joined_at, "rebalance_timeout", "exact"
+        return joined_at, "rebalance_timeout", "provisional" if unsure else "exact"
     if lasted >= 0.5 * longest > 0 and armed > group.unsure_to:
         return joined_at, "rebalance_timeout", "inferred"
     if armed <= group.unsure_to and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:

@@ -10,10 +10,10 @@ from kardia.model.states import GroupState
 from kardia.observe import causes, lives, loads, pending
 from kardia.observe.costs import forget_assignment
 from kardia.observe.facts import Facts
-from kardia.observe.group import NEVER, Cause, Group
+from kardia.observe.group import NEVER, Cause, Group, Rebalance
 from kardia.observe.ledger import emit, follows_from
 from kardia.observe.phases import STAMP_MS, how_ended
-from kardia.observe.rebalance import begin, end_member
+from kardia.observe.rebalance import CAUSE_TO_TRIGGER, begin, end_member
 
 _SURE = ("exact", "inferred", "provisional", "unknown")
 
@@ -28,6 +28,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
     if current.started_at < 0:
         causes.choose(observer, group, current, [])
+    _name_the_first(observer, group, current)
     current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)
@@ -52,6 +53,29 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
         loads.note_empty(group)
 
 
+def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Of several whose silence was noticed in another order the first to go began it."""
+    first = min(
+        (over for over in group.ended.values() if group.steady_at < over.ended_at < current.started_at - STAMP_MS),
+        key=lambda over: (over.ended_at, over.member.member_id),
+        default=None,
+    )
+    if first is None or first.cause not in CAUSE_TO_TRIGGER or current.row_known >= 0:
+        return
+    member = first.member
+    current.cause = Cause(
+        first.ended_at,
+        CAUSE_TO_TRIGGER[first.cause],
+        member.member_id,
+        member.client_id,
+        member.instance_id,
+        first.reason,
+        max(first.certainty, "inferred"),
+    )
+    current.started_at = first.ended_at
+    observer.correct(group, current, current.cause.certainty)
+
+
 def left_alone(group: Group, generation: int) -> bool:
     """Whether the group had become Empty a moment before this join phase: a generation lies between."""
     return group.deserted_at >= 0 and not group.members and generation == group.generation + 2
@@ -74,7 +98,7 @@ def become_empty_unseen(observer: Facts, group: Group) -> None:
     ends = sorted(how_ended(group, member) for member in group.members.values())
     for at, member_id, why in ends:
         member = group.members[member_id]
-        since_load = member.armed_at <= group.unsure_to or member.armed_at == member.returned_at
+        since_load = member.armed_at <= group.unsure_to or member.renewed_unseen
         how_sure = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
         end_member(observer, group, member, at, why, "", how_sure)
     becomes_empty(observer, group, max(group.deserted_at, ends[-1][0]))

@@ -68,6 +68,10 @@ class Facts:
             return True
         return any(begin < at < end + JUDGED_WITHIN_MS for begin, end in self.unjudged.get(broker, ()))
 
+    def was_silent(self, broker: str, begin: float, end: float) -> bool:
+        """Whether the broker logged nothing at all for some time between two instants."""
+        return any(since < end and begin < to for since, to in self.silences.get(broker, ()))
+
     def is_blind_since(self, at: float) -> bool:
         """Whether since an instant a part of any log was lost, or a broker logged nothing at all: clients that were
         heard nothing of may have been heard there."""

@@ -16,6 +16,9 @@ from kardia.model.states import GroupState
 NEVER = -1.0
 """An instant that is not known."""
 
+LOADS_WITHIN_MS = 60_000.0
+"""A coordinator that answers heartbeats for that long has loaded, whatever else it was asked."""
+
 TELEMETRY_ERROR_MS = 1_500.0
 """A poll was at most that much before the instant that telemetry tells: it counts whole seconds, and the push needs its
 way."""
@@ -113,9 +116,13 @@ class Member:
 
     @property
     def renewed_unseen(self) -> bool:
-        """Whether its session runs from an instant that is not known: it was taken for ended, and heard nothing of
-        since."""
-        return 0 <= self.armed_at == self.returned_at
+        """Whether it is not known from when its session runs, and nothing was heard of it since."""
+        return self.is_unsure(self.armed_at)
+
+    def is_unsure(self, armed_at: float) -> bool:
+        """Whether a renewal is none that was seen for sure: it was taken for ended then, or may have been told nothing
+        new."""
+        return armed_at >= 0 and armed_at in (self.returned_at, self.doubtful_at)
 
     @property
     def deadline(self) -> float:
@@ -280,6 +287,9 @@ class Group:
     """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
     loading_since: float = NEVER
     """First answer after a move that a coordinator gives while it still loads, too: a heartbeat answered 0."""
+    loaded_by: float = NEVER
+    """First answer after a move that one that still loads does not give: sessions that run from the load began by
+    then."""
     unproven_at: float = NEVER
     """The last of them. What seems renewed up to then need not have been."""
     asked_ms: int = -1
@@ -292,6 +302,14 @@ class Group:
     """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
     deserted_by: str = ""
     """The evidence of `deserted_at`; the same whether the group's record comes before or after the wait is over."""
+
+    def latest_deadline(self, member: Member) -> float:
+        """The latest that a member's session may end if it stays silent: one that runs from a load began by the first
+        answer that shows that it was over. NEVER when that is not known."""
+        if member.deadline < 0 or member.armed_at > self.unsure_to:
+            return member.deadline
+        loaded_by = self.loaded_by if self.loading_since < 0 else self.loading_since + LOADS_WITHIN_MS
+        return max(member.armed_at, loaded_by) + member.session_ms
 
     @property
     def unsure_to(self) -> float:

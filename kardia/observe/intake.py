@@ -21,6 +21,10 @@ from kardia.observe.settings import ObserverSettings
 from kardia.stretches import END, WIDTH, Stretch
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
+_COMMIT, _LEAVE = int(Kind.COMMIT), int(Kind.LEAVE)
+
+LOOKED_BACK = 100
+"""Events of the log before a LeaveGroup among which the last commit of its connection is looked for."""
 
 _BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)})
 """Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
@@ -35,6 +39,16 @@ COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touch
 def effect_at(event: Event) -> float:
     """When a request took effect."""
     return event.handled_at_ms if event.kind in _BY_HANDLING else event.decided_at_ms
+
+
+def _after_its_commit(queue: list[tuple[float, Event]], event: Event) -> float:
+    """When a LeaveGroup took effect: not before a commit that its connection sent first. A broker serves a connection
+    one request at a time, but their instants come from stamps cut to 1 ms."""
+    at = effect_at(event)
+    for before, other in queue[-LOOKED_BACK:]:
+        if other.kind == _COMMIT and other.connection == event.connection and other.start < event.start:
+            at = max(at, before)
+    return at
 
 
 class Stream:
@@ -137,7 +151,8 @@ class Intake(Facts):
         source.stream.events += 1
         if self._seen is not None:
             self._seen.add((event.source, event.start, event.shard))
-        source.queue.append((effect_at(event), event))
+        at = effect_at(event) if event.kind != _LEAVE else _after_its_commit(source.queue, event)
+        source.queue.append((at, event))
         if not self.coordinator_known and event.connection:
             self._recognise(event.connection)
 

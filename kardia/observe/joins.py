@@ -176,7 +176,7 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
         if old.armed_before_join < 0 or old.session_ms < 0 or old.unknown_since >= 0:
             return old.member_id, False
         if ran_out_at > taken_at:
-            known = old.armed_before_join > group.unsure_to and old.armed_before_join != old.returned_at
+            known = old.armed_before_join > group.unsure_to and not old.is_unsure(old.armed_before_join)
             return old.member_id, known and ran_out_at > taken_at + STAMP_MS
         return (
             "",

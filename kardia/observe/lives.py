@@ -55,7 +55,7 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
     """Later evidence shows that an eviction inferred from silence was one."""
     began = over.ended_at - over.member.session_ms
     # Its session ended; when, is known within bounds only.
-    since_load = began == over.member.returned_at or 0 <= began <= max(group.unsure_to, group.gap_at)
+    since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at)
     if over.certainty in ("inferred", "provisional") and over.cause == "session_expired" and not since_load:
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)

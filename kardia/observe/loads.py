@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import lives
-from kardia.observe.group import NEVER, Ended, Group
+from kardia.observe.group import NEVER, Cause, Ended, Group
+from kardia.observe.ledger import emit
 
 if TYPE_CHECKING:
     from kardia.observe.facts import Facts
@@ -83,6 +84,7 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     if event.generation_id != generation or generation >= group.generation or named not in ids:
         return False
     facts.divergences += 1
+    _withdraw(facts, group)
     group.generation, group.leader, group.rebalance = generation, leader, None
     group.unproven_at = max(group.unproven_at, at)
     for member_id in ids:
@@ -92,6 +94,14 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     group.deserted_at = NEVER
     facts.move(group, at, GroupState.STABLE, "generation seen", "inferred")
     return True
+
+
+def _withdraw(facts: Facts, group: Group) -> None:
+    """The rebalance with which it became Empty was none: its row cannot be taken away, but says nothing more."""
+    current = group.rebalance
+    if current is not None and current.row_known >= 0 and not current.leader:
+        current.cause = Cause(current.started_at, "unknown", certainty="unknown")
+        emit(facts, group, current)
 
 
 def by_silence(facts: Facts, group: Group, at: float) -> str:

@@ -12,10 +12,7 @@ from kardia.events import Event, Kind
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import loads
 from kardia.observe.facts import JUDGED_WITHIN_MS, Facts
-from kardia.observe.group import NEVER, Group
-
-LOADS_WITHIN_MS = 60_000.0
-"""A coordinator that answers heartbeats for that long has loaded, whatever else it was asked."""
+from kardia.observe.group import LOADS_WITHIN_MS, NEVER, Group
 
 
 def group_of(facts: Facts, event: Event) -> Group:
@@ -102,7 +99,7 @@ def note_answer(group: Group, event: Event) -> None:
     """An answer of a new coordinator: while it loads it answers heartbeats with 0 and SyncGroups with 27, unseen."""
     at = event.decided_at_ms
     if not _says_nothing(event) or 0 <= group.loading_since <= at - LOADS_WITHIN_MS:
-        group.loading_since = NEVER
+        group.loading_since, group.loaded_by = NEVER, at
         return
     if group.loading_since < 0:
         group.loading_since = at

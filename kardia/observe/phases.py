@@ -41,6 +41,8 @@ def sync_deadline(group: Group) -> float:
     current = group.rebalance
     if current is None or current.joined_at < 0 or current.generation_after != group.generation:
         return NEVER
+    if group.loaded_at >= current.joined_at:
+        return NEVER  # who loads a group waits for no SyncGroup
     if current.settled and not group.whole:
         return NEVER  # lines are lost: who was not seen to sync may have done so
     within_ms = current.sync_within_ms if current.settled else longest_ms(group)
@@ -78,7 +80,8 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
     because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
     if is_deserted(group):
         ended = (over.ended_at for over in group.ended.values())
-        group.deserted_at = max([at, *(member.deadline for member in group.members.values()), *ended])
+        latest = (group.latest_deadline(member) for member in group.members.values())
+        group.deserted_at = max([at, *latest, *ended])
         group.deserted_by = observer.evidence_text()
         observer.schedule(group, group.deserted_at + observer.settings.settle_ms, "deserted", str(group.generation))
 

@@ -31,7 +31,7 @@ LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 AT_ONCE_MS = 100.0
 """Who did not wait is answered within that."""
 
-_CAUSE_TO_TRIGGER = {
+CAUSE_TO_TRIGGER = {
     "session_expired": "session_expired",
     "left": "member_left",
     "poll_timeout": "poll_timeout",
@@ -39,6 +39,7 @@ _CAUSE_TO_TRIGGER = {
     "sync_timeout": "sync_timeout",
     "join_timeout": "session_expired",
 }
+"""`end_cause` -> `trigger` of the rebalance that it begins."""
 
 
 def end_member(
@@ -52,7 +53,7 @@ def end_member(
         settle(observer, group, group.rebalance)
         if group.rebalance is not None and group.rebalance.joined_at < 0:
             return  # it left right after the join phase: said, and begun, when that was settled
-    trigger = _CAUSE_TO_TRIGGER.get(cause, "unknown")
+    trigger = CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
     if why.certainty in ("exact", "inferred") and _somebody_else_may_have_gone(group, at):
         why.certainty = "provisional"
@@ -70,10 +71,14 @@ def end_member(
 
 
 def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
-    """Whether a session of which it is not known when it ends may have ended before this instant, unseen."""
+    """Whether the session of somebody else may have ended before this instant, or ended it: one of which that is not
+    known, or one that is over, in a group that nobody has shown to be Stable since."""
     if not group.whole:
         return True
-    return any(other.deadline < 0 for other in group.members.values()) and at > group.steady_at
+    return at > group.steady_at and any(
+        other.deadline < 0 or (other.overdue and group.steady_at < other.deadline < at)
+        for other in group.members.values()
+    )
 
 
 def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, members_before: int) -> None:
@@ -225,7 +230,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
 def _was_none(current: Rebalance) -> bool:
     """Whether what looks like a join burst, of a group of which too little was known, was static members that took
     their places again while it was Stable: they are answered at once, and in a burst somebody is told the members."""
-    known = current.listed is not None or current.members_before >= 0 or current.started_at >= 0 or current.told_at >= 0
+    begun = current.started_at >= 0 or current.told_at >= 0
+    known = current.listed is not None or begun or (current.members_before >= 0 and current.generation_before > 0)
     return (
         bool(current.joins)
         and not known

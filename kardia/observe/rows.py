@@ -268,7 +268,7 @@ def _certainty(group: Group, member: Member, now: float) -> str:
         return "provisional"  # it has passed, and its broker has shown no sign of life since
     if 0 <= member.armed_at <= group.gap_at:
         return "provisional"  # a later renewal may be among the lines that are lost
-    if member.renewed_unseen or (member.armed_at == member.doubtful_at and member.armed_at >= 0):
+    if member.renewed_unseen:
         return "provisional"
     if member.instance_id:
         return "inferred" if now - member.armed_at <= 1.25 * member.habit_ms else "provisional"

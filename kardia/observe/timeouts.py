@@ -52,8 +52,14 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         return
     began = current.cause.certainty if current.cause is not None else "provisional"
     how_sure = max("inferred" if began == "exact" else began, loads.by_silence(observer, group, at))
+    if observer.was_silent(group.broker, current.started_at, at):
+        how_sure = max(how_sure, "provisional")  # it may have been down, and its timers with it
     for member in sorted(group.members.values(), key=lambda one: one.member_id):
-        if not member.instance_id and member.armed_at <= at:
+        if member.instance_id or member.armed_at > at:
+            continue
+        if 0 <= member.deadline < at:
+            end_member(observer, group, member, member.deadline, "session_expired", "", how_sure)
+        else:
             end_member(observer, group, member, at, "rebalance_timeout", "", how_sure)
 
 
@@ -109,10 +115,11 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     ends = sorted(phases.how_ended(group, member) for member in group.members.values())
     if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
         at = max(end_at for end_at, _, _ in ends)
+    # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
+    unsure = any(member.renewed_unseen or member.armed_at <= group.unsure_to for member in group.members.values())
+    how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
     for end_at, member_id, why in ends:
         member = group.members[member_id]
-        unsure = member.renewed_unseen or member.armed_at <= group.unsure_to
-        how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
         end_member(observer, group, member, end_at, why, "", how_sure)
     group.deserted_at = NEVER
     if group.state != GroupState.EMPTY:

@@ -237,3 +237,15 @@ def test_two_timers_of_one_instant_are_not_told_apart() -> None:
     scene.synced(15_010, "a", "n")
     scene.tick(17_000)
     assert scene.known().ended() == {"b": (15_000, "rebalance_timeout", "provisional")}
+
+
+def test_a_commit_sent_before_a_leave_counts_before_it_although_its_stamp_says_otherwise() -> None:
+    """One connection is served one request at a time; with the last commit of a close it was no poll timeout."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), rebalance_ms=9_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(4_000, 12_000, "a", "b", every=2_000)
+    scene.commit(12_100.6, "a", 7)
+    scene.leave(12_100.2, "a")
+    scene.tick(12_500)
+    assert scene.known().ended()["a"][1] == "left"

@@ -75,6 +75,10 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
 def _transition(truth: Truth, row: dict[str, Any]) -> str:
     at_ms, cause = row["at_ms"], row["cause"]
     if row["entity"] == "member":
+        if cause == "fenced":  # it is told so at some time after it was replaced
+            lives = _lives(truth, row["member_id"])
+            replaced = any(one.cause == "static_replaced" and one.ended_at_ms <= at_ms + NEAR_MS for one in lives)
+            return "" if replaced else "said to be fenced; it was not replaced"
         if row["to_state"] == "Absent":
             return _ended(truth, row["member_id"], at_ms, cause)
         if _near(truth, row["member_id"], at_ms):

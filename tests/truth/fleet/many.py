@@ -122,11 +122,15 @@ def _table(columns: Sequence[Report]) -> str:
     rows += [(f"rows said {sure}", [_said(one, sure) for one in columns]) for sure in CERTAINTIES]
     rows += [(f"untrue rows said {sure}", [_untrue(one, sure) for one in columns]) for sure in CERTAINTIES[:2]]
     rows += [(name, [f"{one.score.counts[f'problem: {name}']}" for one in columns]) for name in NEVER_WRONG]
+    rows += [(name, [f"{one.score.counts[name]}" for one in columns]) for name in COUNTED]
     rows.append(("goals missed", ["; ".join(missed(one)) or "none" for one in columns]))
     lines = ["| | " + " | ".join(one.version for one in columns) + " |", "|---|" + "---|" * len(columns)]
     lines += [f"| {name} | " + " | ".join(values) + " |" for name, values in rows]
     return "\n".join(lines) + "\n"
 
+
+COUNTED = ("ends undone by a load that nobody saw", "ends said provisionally of members that are there")
+"""What is no mistake by the evidence there was, and would be one with more of it."""
 
 CERTAINTIES = ("exact", "inferred", "provisional", "unknown")
 """Of rows, the surest first."""

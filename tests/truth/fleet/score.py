@@ -14,6 +14,7 @@ from typing import Any
 from tests.support.stories import named, standing
 from tests.truth.fleet import foretold, honesty, said_states
 from tests.truth.fleet.damage import Damage
+from tests.truth.fleet.honesty import JUDGED
 from tests.truth.fleet.run import Run
 from tests.truth.fleet.seen import Seen
 from tests.truth.fleet.truth import Life, TrueRebalance, Truth
@@ -72,7 +73,7 @@ def score(run: Run, seen: Seen) -> Score:
         until_ms = run.ended_at_ms - END_MARGIN_MS
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
         doubts = said_states.doubts(of_group["health"])
-        evidence = Evidence(seen.damage, seen.named, doubts, died=run.scenario.restarts)
+        evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, died=run.scenario.restarts)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
         _rebalances(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
         said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
@@ -99,6 +100,8 @@ class Evidence:
     named: set[str]
     doubts: dict[str, tuple[int, str]]
     """Member -> (instant, status) of its last row of `health`, if that says unknown or overdue."""
+    complete: bool = True
+    """No broker moved or died, and nothing is lost."""
     died: bool = False
     """A broker died, with what it had not logged."""
 
@@ -136,11 +139,26 @@ def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: fl
         if life.ended_at_ms >= 0 and _settled(truth, life.ended_at_ms, until_ms):
             _one_end(result, truth, life, row, evidence)
         if row is not None and life.ended_at_ms < 0 and row["ended_at_ms"] is not None:
-            text = f"{life.member_id} said to have ended by {row['end_cause']}, {row['certainty']}; it is a member"
-            result.problem("invented end", truth.group_id, row["ended_at_ms"], text)
+            _one_that_is_there(result, truth, life, row, evidence)
     for member_id, row in said.items():
         if member_id not in lives:
             result.problem("invented member", truth.group_id, row["joined_at_ms"], member_id)
+
+
+def _one_that_is_there(result: Score, truth: Truth, life: Life, row: dict[str, Any], evidence: Evidence) -> None:
+    """A member is said to have ended. It had, if a load that nobody has seen since took it back; and where brokers move
+    or evidence is lost, what is provisional may be wrong."""
+    before = (one for one in truth.lives if one.member_id == life.member_id and one is not life)
+    taken_back = life.joined_at_ms in truth.loads and any(
+        one.cause == row["end_cause"] and abs(one.ended_at_ms - row["ended_at_ms"]) <= HANDLED_MS for one in before
+    )
+    if taken_back:
+        result.count("ends undone by a load that nobody saw")
+    elif not evidence.complete and row["certainty"] not in JUDGED:
+        result.count("ends said provisionally of members that are there")
+    else:
+        text = f"{life.member_id} said to have ended by {row['end_cause']}, {row['certainty']}; it is a member"
+        result.problem("invented end", truth.group_id, row["ended_at_ms"], text)
 
 
 def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None, evidence: Evidence) -> None:
