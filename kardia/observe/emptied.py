@@ -55,12 +55,15 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
 
 def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     """Of several whose silence was noticed in another order the first to go began it."""
+    if current.told_from != GroupState.STABLE or current.row_known >= 0:
+        return
+    since = max(group.steady_at, group.stable_at)
     first = min(
-        (over for over in group.ended.values() if group.steady_at < over.ended_at < current.started_at - STAMP_MS),
+        (over for over in group.ended.values() if since < over.ended_at < current.started_at - STAMP_MS),
         key=lambda over: (over.ended_at, over.member.member_id),
         default=None,
     )
-    if first is None or first.cause not in CAUSE_TO_TRIGGER or current.row_known >= 0:
+    if first is None or first.cause not in CAUSE_TO_TRIGGER:
         return
     member = first.member
     current.cause = Cause(

@@ -70,6 +70,8 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         at, _, why = phases.how_ended(group, member)
         how_sure = max(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
         if why == "sync_timeout":
+            if group.steady_at < at:
+                how_sure = max(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait
             timeouts.end_unsynced(observer, group, member, at, how_sure)
         else:
             rebalance.end_member(observer, group, member, at, why, "", how_sure)

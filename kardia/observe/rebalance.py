@@ -206,6 +206,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     causes.choose(observer, group, current, dropped)
     current.caused_by = follows_from(group, current)
     if first_time:
+        _correct_unsynced(observer, group, current)
         _tell_phases(observer, group, current, joins)
     for member, at, cause, certainty in dropped:
         lives.end(observer, group, member, at, cause, "", certainty)
@@ -225,6 +226,22 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         if again is not None:
             end_member(observer, group, again, at, cause, reason, certainty)
     current.left_after.clear()
+
+
+def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None:
+    """The rebalance began before the time for SyncGroup of the generation before was over, which nobody could see then:
+    who was said to have gone by that went later."""
+    for over in list(group.ended.values()):
+        member = over.member
+        if over.cause != "sync_timeout" or over.ended_at != current.sync_over_at:
+            continue
+        if current.started_at >= over.ended_at - STAMP_MS or over.certainty == "exact":
+            continue
+        ran_out_at = member.armed_at + member.session_ms
+        if member.armed_at >= 0 and ran_out_at <= current.joined_at:
+            lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional")
+        else:
+            lives.correct(observer, group, over, current.joined_at, "rebalance_timeout", "provisional")
 
 
 def _was_none(current: Rebalance) -> bool:

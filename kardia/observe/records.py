@@ -75,7 +75,7 @@ def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at
         if member.member_id in listed:
             continue
         if member.instance_id in instances:
-            lives.end(observer, group, member, at, "static_replaced", "", "inferred")
+            lives.end(observer, group, member, at, "static_replaced", "", "provisional")
         else:
             lives.end(observer, group, member, at, "unknown", "", "unknown")
 

@@ -129,7 +129,11 @@ def _table(columns: Sequence[Report]) -> str:
     return "\n".join(lines) + "\n"
 
 
-COUNTED = ("ends undone by a load that nobody saw", "ends said provisionally of members that are there")
+COUNTED = (
+    "causes of one instant, said provisionally",
+    "ends undone by a load that nobody saw",
+    "ends said provisionally of members that are there",
+)
 """What is no mistake by the evidence there was, and would be one with more of it."""
 
 CERTAINTIES = ("exact", "inferred", "provisional", "unknown")

@@ -186,7 +186,9 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
     if said != life.cause:
         name = "wrong cause" if timed or said in TIMED else "wrong cause of a leave"
         text = f"{life.member_id}: {life.cause}, said {said} ({row['certainty']}), {error_ms:+d} ms"
-        if name == "wrong cause" or row["certainty"] == "exact":
+        if row["certainty"] not in JUDGED and abs(error_ms) <= TIMER_MS + 1:
+            result.count("causes of one instant, said provisionally")
+        elif name == "wrong cause" or row["certainty"] == "exact":
             result.problem(name, truth.group_id, life.ended_at_ms, text)
         result.count(f"{kind}: {life.cause} said {said}")
     result.count(f"{kind}: found")
