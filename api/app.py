@@ -45,6 +45,7 @@ from api.routes import (
     predictions,
     pulse,
     rebalances,
+    rejected,
     service,
 )
 from api.settings import ApiSettings
@@ -57,6 +58,7 @@ log = logging.getLogger("kardia.api.app")
 
 ROUTES = (
     clusters,
+    rejected,
     dangers,
     groups,
     members,

@@ -87,6 +87,8 @@ def problems_of(path: str, parameters: set[tuple[str, str]]) -> list[type[ApiErr
         found += [errors.TablesMissing, errors.TableUnreadable]
     if path.startswith("/api/v1/clusters/{cluster}/groups/"):
         found += [errors.RangeTooWide, errors.ReadTimedOut]
+    if path == "/api/v1/clusters/{cluster}/rejected":
+        found.append(errors.ReadTimedOut)
     return sorted(found, key=lambda kind: (kind.status, kind.code))
 
 

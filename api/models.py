@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from api import rejected
 from api.errors import CODES
 from api.shapes import Answer, PendingId, columns, many, shape
 
@@ -250,6 +251,19 @@ History = shape(
 
 
 Evictions = shape("Evictions", _Paged, {"evictions": many(Eviction)}, "Memberships of a group that were taken away.")
+
+
+_LINE: dict[str, Any] = {
+    "at_ms": (int | None, Field(description="the line's own stamp; null: it has none that can be read")),
+    "at": (str | None, Field(description="the same instant in RFC 3339")),
+    "batch_id": (int, Field(description="the batch that brought it into the tables")),
+}
+RejectedLine = shape(
+    "RejectedLine", Answer, columns("rejected", rejected.SHOWN) | _LINE, "A line that could not be understood."
+)
+
+
+Rejected = shape("Rejected", _Paged, {"rejected": many(RejectedLine)}, "Lines of a cluster's logs that were rejected.")
 
 
 class Beat(Answer):

@@ -68,6 +68,8 @@ class Store:
         self._followers = {name: Follower(self._reader(name)) for name in FOLLOWED}
         self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
+        self.rejected = self._reader("rejected")
+        """Lines that could not be understood; the view only has their number."""
         self.current = Current(settings)
         self.looked_at_ms: int | None = None
         self.epoch = token_hex(12)
