@@ -15,7 +15,6 @@ from api.instants import to_rfc3339
 from api.notify.conditions import KINDS, Finding
 from api.notify.lifecycle import EXPIRES_MS, Notice
 
-
 class Links(NamedTuple):
     """Addresses in front of links; may be empty."""
 
@@ -39,13 +38,19 @@ def labels(finding: Finding) -> dict[str, str]:
     return found | {name: value for name, value in (("group", finding.group), ("source", finding.source)) if value}
 
 
-def texts(finding: Finding, links: Links) -> dict[str, str]:
-    """Texts and links of an alert."""
-    kind = KINDS[finding.alert]
+def texts(notice: Notice, links: Links) -> dict[str, str]:
+    """Texts and links of an alert. What is not known to be still so is told as that."""
+    finding, kind = notice.finding, KINDS[notice.finding.alert]
     who = f" Members: {', '.join(finding.members)}." if finding.members else ""
+    description = finding.description + who
+    if notice.unknown_since_ms is not None:
+        description = (
+            f"Unknown since {to_rfc3339(notice.unknown_since_ms)}: evidence is missing, so it may be over, or have "
+            f"come true. What was said last: {description}"
+        )
     found = {
         "summary": kind.summary,
-        "description": finding.description + who,
+        "description": description,
         "runbook_url": f"{links.runbooks}/{kind.runbook}",
     }
     if finding.group:
@@ -60,7 +65,7 @@ def to_alertmanager(notices: Sequence[Notice], links: Links) -> list[Request]:
     alerts = [
         {
             "labels": labels(notice.finding),
-            "annotations": texts(notice.finding, links),
+            "annotations": texts(notice, links),
             "startsAt": to_rfc3339(notice.since_ms),
             "endsAt": to_rfc3339(notice.at_ms if notice.what == "resolved" else notice.at_ms + EXPIRES_MS),
         }
@@ -89,9 +94,10 @@ def _cloud_event(notice: Notice, links: Links) -> dict[str, Any]:
         "datacontenttype": "application/json",
         "data": {
             "labels": labels(finding),
-            "annotations": texts(finding, links),
+            "annotations": texts(notice, links),
             "members": list(finding.members),
             "since_at_ms": notice.since_ms,
             "told_at_ms": notice.at_ms,
+            "unknown_since_at_ms": notice.unknown_since_ms,
         },
     }

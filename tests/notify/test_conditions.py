@@ -43,4 +43,4 @@ def test_a_timeout_that_is_near_says_when_and_who(
     assert finding.alert == "KafkaGroupSessionTimeoutImminent"
     assert finding.description == f"Group orders: the session timeout of 1 member(s) is near, {when}"
     assert finding.members == (who,)
-    assert conditions.find(store).held == frozenset()
+    assert conditions.find(store).held == {}
