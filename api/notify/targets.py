@@ -15,6 +15,11 @@ from api.instants import to_rfc3339
 from api.notify.conditions import KINDS, Finding
 from api.notify.lifecycle import EXPIRES_MS, Notice
 
+BEFORE_MS, AFTER_MS = 600_000, 3_000_000
+"""What an incident link is about: ten minutes that lead to the alert, and what came of it, an hour together. A link
+without times would be about the last hour that was read when somebody opens it, the next morning."""
+
+
 class Links(NamedTuple):
     """Addresses in front of links; may be empty."""
 
@@ -55,7 +60,8 @@ def texts(notice: Notice, links: Links) -> dict[str, str]:
     }
     if finding.group:
         place = f"cluster={quote(finding.cluster, safe='')}&group={quote(finding.group, safe='')}"
-        found["incident_url"] = f"{links.kardia}/api/v1/clusters/~/groups/~/incident?{place}"
+        times = f"from={max(0, notice.since_ms - BEFORE_MS)}&to={notice.since_ms + AFTER_MS}"
+        found["incident_url"] = f"{links.kardia}/api/v1/clusters/~/groups/~/incident?{place}&{times}"
     return found
 
 

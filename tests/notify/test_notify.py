@@ -86,8 +86,10 @@ def test_a_webhook_hears_of_danger_as_a_cloud_event(tables: Tables, notify: Noti
     }
     assert event["data"]["members"] == ["app at 10.0.0.9"]
     texts = event["data"]["annotations"]
-    assert (
-        texts["incident_url"] == "http://kardia.example/api/v1/clusters/~/groups/~/incident?cluster=demo&group=orders"
+    since_ms = event["data"]["since_at_ms"]
+    assert texts["incident_url"] == (
+        "http://kardia.example/api/v1/clusters/~/groups/~/incident?cluster=demo&group=orders"
+        f"&from={since_ms - 600_000}&to={since_ms + 3_000_000}"
     )
     assert texts["runbook_url"] == "docs/runbooks/session-timeout-imminent.md"
 
