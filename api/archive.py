@@ -271,6 +271,7 @@ def bounded(seen: int, max_rows: int, table: str) -> None:
         raise RangeTooWide(
             f"from, to: expected a range with at most {max_rows} rows of this group in the table; narrow it.",
             table=table,
+            limit="rows_read_max",
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from api import rejected
-from api.errors import CODES
+from api.errors import CODES, LIMITS
 from api.shapes import Answer, PendingId, columns, many, shape
 
 
@@ -352,3 +352,8 @@ class Problem(BaseModel):
     detail: str
     code: str = Field(json_schema_extra={"enum": CODES})
     request_id: str
+    limit: str = Field(
+        "",
+        description="setting whose bound the request met; absent if it met none",
+        json_schema_extra={"enum": list(LIMITS)},
+    )
