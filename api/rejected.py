@@ -18,7 +18,7 @@ from api.archive import Page, Window, cut, first_of
 from api.files import Bound
 from api.reader import TableReader
 
-SHOWN = ("cluster_id", "source", "start", "end", "at_ms", "reason", "expected", "excerpt", "batch_id")
+SHOWN = ("cluster_id", "source", "start", "end", "at_ms", "reason", "expected", "excerpt", "certainty", "batch_id")
 """Columns of the answer; the others say nothing of a line."""
 
 ORDER = ("batch_id", "at_ms", "source", "start")

@@ -64,6 +64,7 @@ def test_a_line_is_told_with_its_place_and_with_what_was_expected(tables: Tables
         "reason": "bad_json",
         "expected": "a whole JSON object",
         "excerpt": "line at 700",
+        "certainty": "exact",
         "batch_id": 1,
     }
     assert (other["source"], other["expected"], other["excerpt"]) == (OTHER_LOG, None, None)
