@@ -138,7 +138,7 @@ def find(store: Store) -> Found:
             continue
         in_gap = _had_gap(cluster, freshness.now_ms)
         for view in cluster.groups.values():
-            if in_gap and view.statuses()["unknown"]:
+            if view.statuses()["unknown"] and (in_gap or _is_lost(view)):
                 held[cluster.cluster_id, view.group_id] = cluster.reach.last_gap_at_ms
             if not _is_calm(view):
                 findings += _of_group(view, freshness.now_ms)
@@ -163,6 +163,18 @@ def _had_gap(cluster: ClusterView, now_ms: int) -> bool:
     """Whether a part of a log was lost a short time ago."""
     gap_at_ms = cluster.reach.last_gap_at_ms
     return gap_at_ms is not None and now_ms - gap_at_ms < RECENT_MS
+
+
+def _is_lost(view: GroupView) -> bool:
+    """Whether a member that was known has not been heard since a gap. That may last longer than the gap is news: who is
+    dead says nothing, and its end is seen with the next rebalance."""
+    return any(
+        row.status == "unknown"
+        and row.session_timeout_ms is not None
+        and row.last_heard_at_ms is not None
+        and view.lives[member_id].protocol == "classic"  # of others nothing but their presence is ever known
+        for member_id, row in view.health.items()
+    )
 
 
 def _is_calm(view: GroupView) -> bool:
