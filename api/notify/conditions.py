@@ -138,7 +138,7 @@ def find(store: Store) -> Found:
             continue
         in_gap = _had_gap(cluster, freshness.now_ms)
         for view in cluster.groups.values():
-            if view.statuses()["unknown"] and (in_gap or _is_lost(view)):
+            if (in_gap and view.statuses()["unknown"]) or _is_lost(view, cluster.reach.last_gap_at_ms):
                 held[cluster.cluster_id, view.group_id] = cluster.reach.last_gap_at_ms
             if not _is_calm(view):
                 findings += _of_group(view, freshness.now_ms)
@@ -165,16 +165,23 @@ def _had_gap(cluster: ClusterView, now_ms: int) -> bool:
     return gap_at_ms is not None and now_ms - gap_at_ms < RECENT_MS
 
 
-def _is_lost(view: GroupView) -> bool:
+def _is_lost(view: GroupView, gap_at_ms: int | None) -> bool:
     """Whether a member that was known has not been heard since a gap. That may last longer than the gap is news: who is
-    dead says nothing, and its end is seen with the next rebalance."""
+    dead says nothing, and its end is seen with the next rebalance. Or whether one was in danger when it came: a member
+    is written anew within seconds only, and what is said of it until then is from before."""
+    if view.statuses().keys() <= {"ok"}:
+        return False
     return any(
-        row.status == "unknown"
-        and row.session_timeout_ms is not None
-        and row.last_heard_at_ms is not None
-        and view.lives[member_id].protocol == "classic"  # of others nothing but their presence is ever known
+        _has_gap(row) and view.lives[member_id].protocol == "classic"  # of others their presence is all that is known
+        if row.status == "unknown"
+        else row.status != "ok" and gap_at_ms is not None and row.at_ms <= gap_at_ms
         for member_id, row in view.health.items()
     )
+
+
+def _has_gap(row: Any) -> bool:
+    """Whether an unknown member was known once: it was heard, and its timeout was seen."""
+    return row.session_timeout_ms is not None and row.last_heard_at_ms is not None
 
 
 def _is_calm(view: GroupView) -> bool:

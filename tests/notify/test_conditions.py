@@ -13,7 +13,7 @@ from api.store import Store
 from tests.api.conftest import Clock
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, transition
 
-GAP_MS = NOW_MS - 20 * 60_000
+GAP_MS = NOW_MS - 10 * 60_000
 HELD = {("demo", "orders"): GAP_MS}
 
 
@@ -25,8 +25,20 @@ HELD = {("demo", "orders"): GAP_MS}
         ({}, {"status": "unknown", "last_heard_at_ms": None, "session_deadline_at_ms": None}, {}),
         ({}, {"status": "unknown", "session_timeout_ms": None, "session_deadline_at_ms": None}, {}),
         ({"protocol": "consumer"}, {"status": "unknown"}, {}),
+        ({}, {"status": "imminent", "at_ms": GAP_MS}, HELD),
+        ({}, {"status": "imminent", "at_ms": GAP_MS + 1}, {}),
+        ({}, {"status": "ok", "at_ms": GAP_MS}, {}),
     ],
-    ids=["not heard since the gap", "heard since", "never heard", "timeout never seen", "not modelled"],
+    ids=[
+        "not heard since the gap",
+        "heard since",
+        "never heard",
+        "timeout never seen",
+        "not modelled",
+        "in danger when it came",
+        "in danger since",
+        "well when it came",
+    ],
 )
 def test_a_group_is_held_back_until_all_that_were_known_before_a_gap_are_known_again(
     tmp_path: Path, of_member: dict[str, Any], of_health: dict[str, Any], held: dict[tuple[str, str], int]
