@@ -45,6 +45,7 @@ from api.routes import (
     predictions,
     pulse,
     rebalances,
+    rejected,
     service,
 )
 from api.settings import ApiSettings
@@ -57,6 +58,7 @@ log = logging.getLogger("kardia.api.app")
 
 ROUTES = (
     clusters,
+    rejected,
     dangers,
     groups,
     members,
@@ -128,7 +130,9 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
     document = cached(app, settings)
     app.openapi = document  # type: ignore[method-assign]  # as FastAPI's documentation does it
     app.add_middleware(Validators)
-    app.add_middleware(Guard, settings=settings, known=tokens, observe=requests.observe, now_ms=now_ms)
+    app.add_middleware(
+        Guard, settings=settings, known=tokens, observe=requests.observe, limited=requests.limit, now_ms=now_ms
+    )
     return app
 
 

@@ -7,7 +7,7 @@ refused instead of filling the memory; transitions need no such bound, because t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -80,16 +80,11 @@ def transitions(
     if window.place.after:
         seq = window.place.after[0]
         where &= ds.field("seq") < seq if window.newest_first else ds.field("seq") > seq
-    order = [("seq", "descending" if window.newest_first else "ascending")]
 
     def take(pieces: Iterator[pa.Table]) -> list[Any]:
-        kept: pa.Table | None = None
-        for piece in pieces:
-            both = piece if kept is None else pa.concat_tables([kept, piece])
-            kept = both.take(pc.select_k_unstable(both, min(window.limit + 1, both.num_rows), sort_keys=order))
-        return [] if kept is None else list(reader.rows(kept))
+        return first_of(reader, pieces, ("seq",), window)
 
-    return _cut(reader.scan(where, files, take), window, lambda row: (row.seq,))
+    return cut(reader.scan(where, files, take), window, lambda row: (row.seq,))
 
 
 def rebalances(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
@@ -227,6 +222,16 @@ def lives_until(
     return _standing(reader, where, [*files, Bound("joined_at_ms", "<=", at_ms)], max_rows)
 
 
+def first_of(reader: TableReader, pieces: Iterable[pa.Table], names: Sequence[str], window: Window) -> list[Any]:
+    """Rows of a page in the order of some columns, and one more; never keeps more than that while reading."""
+    order = [(name, "descending" if window.newest_first else "ascending") for name in names]
+    kept: pa.Table | None = None
+    for piece in pieces:
+        both = piece if kept is None else pa.concat_tables([kept, piece])
+        kept = both.take(pc.select_k_unstable(both, min(window.limit + 1, both.num_rows), sort_keys=order))
+    return [] if kept is None else list(reader.rows(kept))
+
+
 def short(an_id: str) -> str:
     """An id in a sort key: ids may be 32 KiB long, a cursor may not."""
     return blake2b(an_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -266,6 +271,7 @@ def bounded(seen: int, max_rows: int, table: str) -> None:
         raise RangeTooWide(
             f"from, to: expected a range with at most {max_rows} rows of this group in the table; narrow it.",
             table=table,
+            limit="rows_read_max",
         )
 
 
@@ -274,10 +280,11 @@ def _page(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, 
     if window.place.after:
         after = window.place.after
         rows = [row for row in rows if (sort_key(row) < after if window.newest_first else sort_key(row) > after)]
-    return _cut(rows, window, sort_key)
+    return cut(rows, window, sort_key)
 
 
-def _cut(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
+def cut(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
+    """The page of some rows in order, and the place behind it if there are more."""
     shown = rows[: window.limit]
     more = len(rows) > window.limit
     return Page(shown, Place(window.place.batch_id, sort_key(shown[-1])) if more else None)

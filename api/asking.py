@@ -64,9 +64,11 @@ async def page_limit(
     limits = at.store.settings
     if limit is None:
         return limits.page_size
-    if not (limit.isascii() and limit.isdigit() and len(limit) < 10 and 1 <= int(limit) <= limits.page_size_max):
-        raise ParameterRefused("limit", f"a number from 1 to {limits.page_size_max}", limit)
-    return int(limit)
+    is_number = limit.isascii() and limit.isdigit() and len(limit) < 10
+    if is_number and 1 <= int(limit) <= limits.page_size_max:
+        return int(limit)
+    met = {"limit": "page_size_max"} if is_number and int(limit) else {}
+    raise ParameterRefused("limit", f"a number from 1 to {limits.page_size_max}", limit, **met)
 
 
 async def cursor_text(

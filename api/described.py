@@ -84,9 +84,11 @@ def problems_of(path: str, parameters: set[tuple[str, str]]) -> list[type[ApiErr
     if path == "/metrics":
         found.append(errors.ScopeTooNarrow)
     if path.startswith(TAGGED) and path != "/version":
-        found += [errors.TablesMissing, errors.TableUnreadable]
+        found += [errors.TablesMissing, errors.TablesNotRead, errors.TableUnreadable]
     if path.startswith("/api/v1/clusters/{cluster}/groups/"):
         found += [errors.RangeTooWide, errors.ReadTimedOut]
+    if path == "/api/v1/clusters/{cluster}/rejected":
+        found.append(errors.ReadTimedOut)
     return sorted(found, key=lambda kind: (kind.status, kind.code))
 
 

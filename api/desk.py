@@ -34,7 +34,9 @@ class Desk:
         limits = self.store.settings
         if self._pending >= limits.reads_at_once_max + limits.reads_waiting_max:
             raise Overloaded(
-                "expected fewer questions about the past at once; ask again later.", headers={"Retry-After": "1"}
+                "expected fewer questions about the past at once; ask again later.",
+                headers={"Retry-After": "1"},
+                limit="reads_waiting_max",
             )
         with self._lock:
             self._pending += 1
@@ -44,7 +46,8 @@ class Desk:
             return await asyncio.wait_for(asyncio.wrap_future(reading), limits.read_timeout_ms / 1000)
         except TimeoutError:
             raise ReadTimedOut(
-                f"expected an answer within {limits.read_timeout_ms} ms; narrow it with from and to, or ask later."
+                f"expected an answer within {limits.read_timeout_ms} ms; narrow it with from and to, or ask later.",
+                limit="read_timeout_ms",
             ) from None
 
     def close(self) -> None:

@@ -15,10 +15,12 @@
     ├── InternalError        500  a defect here; the request id leads to the log, nothing else leaves
     ├── Overloaded           503  too many requests or reads at once
     ├── TablesMissing        503  names the tables that are not there yet
+    ├── TablesNotRead        503  names the tables that this server, which has just begun, has not looked at yet
     ├── TableUnreadable      503  names the table whose log or files cannot be read
     └── ReadTimedOut         504  the files did not answer in time
 
-No text of a library, no path, no stack and no id of a group or member appears in a problem.
+Where a bound was met, `limit` is the name of its setting, one of `LIMITS`. No text of a library, no path, no stack and
+no id of a group or member appears in a problem.
 """
 
 # ruff: noqa: N818 - a problem is named for what the caller did or met, as the tree above reads
@@ -31,6 +33,19 @@ import orjson
 from starlette.responses import Response
 
 PROBLEM_TYPE = "urn:kardia:problem:"
+LIMITS = (
+    "url_bytes_max",
+    "requests_at_once_max",
+    "requests_of_token_max",
+    "followers_max",
+    "reads_waiting_max",
+    "read_timeout_ms",
+    "rows_read_max",
+    "page_size_max",
+    "range_max_ms",
+)
+"""Settings of `api.settings` that a request can meet the bound of."""
+
 VALUE_SHOWN_MAX = 60
 """Characters of a refused value that are repeated to the caller."""
 
@@ -110,9 +125,9 @@ class ParameterRefused(ApiError):
 
     status, code, title = 422, "parameter_refused", "A parameter cannot be used"
 
-    def __init__(self, parameter: str, expected: str, value: str | None = None) -> None:
+    def __init__(self, parameter: str, expected: str, value: str | None = None, **members: Any) -> None:
         shown = "" if value is None else f"; got {shorten(value)}"
-        super().__init__(f"{shorten(parameter)}: expected {expected}{shown}.", parameter=shorten(parameter))
+        super().__init__(f"{shorten(parameter)}: expected {expected}{shown}.", parameter=shorten(parameter), **members)
 
 
 class RangeTooWide(ApiError):
@@ -147,6 +162,20 @@ class TablesMissing(ApiError):
             f"The tables {', '.join(names)} do not exist yet under the table directory; expected the job or a replay "
             "to have written them; start `kardia stream` or `kardia replay` with the same --tables, or wait for "
             "its first batch.",
+            headers={"Retry-After": "2"},
+            tables=names,
+        )
+
+
+class TablesNotRead(ApiError):
+    """The first look at the tables is not over: a large directory takes a while."""
+
+    status, code, title = 503, "tables_not_read", "Tables are being read for the first time"
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(
+            f"This server has just begun and has not read the tables {', '.join(names)} yet; expected the end of its "
+            "first look at them; ask again in a moment.",
             headers={"Retry-After": "2"},
             tables=names,
         )

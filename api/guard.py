@@ -44,6 +44,9 @@ REQUEST_ID = "kardia.request_id"
 MAY_ASK = "kardia.may_ask"
 """Key of the `api.tokens.Scope` of the caller in the ASGI scope."""
 
+LIMIT = "kardia.limit"
+"""Key of the setting in the ASGI scope whose bound the request met, if it met one."""
+
 LOOPBACK_HOSTS = frozenset(("localhost", "127.0.0.1", "[::1]"))
 
 HEADERS: tuple[tuple[bytes, bytes], ...] = (
@@ -74,6 +77,7 @@ class Guard:
         settings: ApiSettings,
         known: tokens.Tokens | None,
         observe: Observe,
+        limited: Callable[[str], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._app = app
@@ -81,6 +85,7 @@ class Guard:
         self._settings = settings
         self._tokens = known
         self._observe = observe
+        self._limited = limited
         self._in_work = 0
         self._in_work_of: Counter[str] = Counter()
         """Principal -> its requests in work."""
@@ -128,18 +133,23 @@ class Guard:
                     f"expected at most {self._settings.requests_of_token_max} requests at once with one token; ask "
                     "again later.",
                     headers={"Retry-After": "1"},
+                    limit="requests_of_token_max",
                 )
             await self._app(asked, receive, send_with_headers)
         except Exception as error:
             # After the start of an answer the application has already told the caller, and the log (`on_error`).
             if not started:
-                await problem(as_api_error(error, request_id), request_id)(scope, receive, send_with_headers)
+                refused = as_api_error(error, request_id)
+                asked[LIMIT] = refused.members.get("limit")
+                await problem(refused, request_id)(scope, receive, send_with_headers)
         finally:
             self._in_work -= 1
             if asked.get(MAY_ASK) is not None:
                 self._in_work_of[principal] -= 1
                 if not self._in_work_of[principal]:
                     del self._in_work_of[principal]
+            if asked.get(LIMIT) is not None:
+                self._limited(asked[LIMIT])
             if not streamed:  # how long somebody followed says nothing about how quickly anything is answered
                 self._observe(method, route_of(asked), status, perf_counter() - began)
 
@@ -150,9 +160,12 @@ class Guard:
             raise Overloaded(
                 f"expected at most {limits.requests_at_once_max} requests at once; ask again later.",
                 headers={"Retry-After": "1"},
+                limit="requests_at_once_max",
             )
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > limits.url_bytes_max:
-            raise UrlTooLong(f"expected at most {limits.url_bytes_max} bytes of path and query; shorten it.")
+            raise UrlTooLong(
+                f"expected at most {limits.url_bytes_max} bytes of path and query; shorten it.", limit="url_bytes_max"
+            )
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if self._hosts and _host_name(headers.get(b"host", b"")) not in self._hosts:
             raise HostRefused(
@@ -196,7 +209,9 @@ def as_api_error(error: Exception, request_id: str) -> ApiError:
 async def on_error(request: Request, error: Exception) -> Response:
     """Exception handler of the application."""
     request_id: str = request.scope[REQUEST_ID]
-    return problem(as_api_error(error, request_id), request_id)
+    refused = as_api_error(error, request_id)
+    request.scope[LIMIT] = refused.members.get("limit")
+    return problem(refused, request_id)
 
 
 def route_of(scope: Scope) -> str:

@@ -104,6 +104,7 @@ MEANINGS: dict[str, str] = {
     "ready": "whether every table is there and read",
     "rebalances": "rebalances",
     "remaining_ms": "deadline - answered_at; below 0 the outcome is not known yet; null while the feed is stale",
+    "rejected": "lines that could not be understood",
     "request": "what was asked",
     "rule": "name of the rule",
     "running": "whether it is not over",

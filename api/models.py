@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from api.errors import CODES
+from api import rejected
+from api.errors import CODES, LIMITS
 from api.shapes import Answer, PendingId, columns, many, shape
 
 
@@ -252,6 +253,19 @@ History = shape(
 Evictions = shape("Evictions", _Paged, {"evictions": many(Eviction)}, "Memberships of a group that were taken away.")
 
 
+_LINE: dict[str, Any] = {
+    "at_ms": (int | None, Field(description="the line's own stamp; null: it has none that can be read")),
+    "at": (str | None, Field(description="the same instant in RFC 3339")),
+    "batch_id": (int, Field(description="the batch that brought it into the tables")),
+}
+RejectedLine = shape(
+    "RejectedLine", Answer, columns("rejected", rejected.SHOWN) | _LINE, "A line that could not be understood."
+)
+
+
+Rejected = shape("Rejected", _Paged, {"rejected": many(RejectedLine)}, "Lines of a cluster's logs that were rejected.")
+
+
 class Beat(Answer):
     """A request that renewed a session."""
 
@@ -338,3 +352,8 @@ class Problem(BaseModel):
     detail: str
     code: str = Field(json_schema_extra={"enum": CODES})
     request_id: str
+    limit: str = Field(
+        "",
+        description="setting whose bound the request met; absent if it met none",
+        json_schema_extra={"enum": list(LIMITS)},
+    )

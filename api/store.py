@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from api.current import ClusterView, Current, GroupView, Sampled
-from api.errors import ApiError, NotFound, TablesMissing, TableUnreadable, no_cluster
+from api.errors import ApiError, NotFound, TablesMissing, TablesNotRead, TableUnreadable, no_cluster
 from api.follower import Follower
 from api.freshness import Freshness
 from api.personal import hidden
@@ -68,6 +68,8 @@ class Store:
         self._followers = {name: Follower(self._reader(name)) for name in FOLLOWED}
         self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
+        self.rejected = self._reader("rejected")
+        """Lines that could not be understood; the view only has their number."""
         self.current = Current(settings)
         self.looked_at_ms: int | None = None
         self.epoch = token_hex(12)
@@ -76,7 +78,7 @@ class Store:
         """How often the view has changed."""
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
-        self._troubles: dict[str, ApiError] = {name: TablesMissing([name]) for name in FOLLOWED}
+        self._troubles: dict[str, ApiError] = {name: TablesNotRead([name]) for name in FOLLOWED}
 
     def _reader(self, name: str) -> TableReader:
         return TableReader(self.settings.tables, name, hidden(name, hide_personal=self.settings.hide_personal))
@@ -188,9 +190,9 @@ class Store:
         return [self._troubles[name] for name in (names or FOLLOWED) if name in self._troubles]
 
     def require(self, *names: str) -> None:
-        """Raise TablesMissing or TableUnreadable, naming all that are wanted and not to be had."""
+        """Raise TablesNotRead, TablesMissing or TableUnreadable, naming all that are wanted and not to be had."""
         wanted = ("progress", *names)
-        for kind in (TablesMissing, TableUnreadable):
+        for kind in (TablesNotRead, TablesMissing, TableUnreadable):
             found = [name for name in wanted if isinstance(self._troubles.get(name), kind)]
             if found:
                 raise kind(found)

@@ -89,7 +89,7 @@ def bounded(at: Desk, from_ms: int, to_ms: int) -> tuple[int, int]:
         raise ParameterRefused("to", "an instant that is not before `from`", str(to_ms))
     if to_ms - from_ms > widest_ms:
         expected = f"at most {widest_ms} ms after `from`; ask for less, or leave one of them out"
-        raise ParameterRefused("to", expected, str(to_ms))
+        raise ParameterRefused("to", expected, str(to_ms), limit="range_max_ms")
     return from_ms, to_ms
 
 

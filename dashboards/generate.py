@@ -1,4 +1,4 @@
-"""`python -m dashboards.generate`: write `json/*.json`, `prometheus/kardia.rules.yml` and `README.md` from the code."""
+"""`python -m dashboards.generate`: write `json/*.json`, `prometheus/*.yml` and `README.md` from the code."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def files(runbooks: str = rules.RUNBOOKS, kardia: str = "") -> dict[Path, str]:
         # Panels name runbooks as they lie in the repository; `--runbooks` is where readers of Grafana find them.
         content = content.replace(f"{rules.RUNBOOKS}/", f"{runbooks}/")
         found[Path("json") / f"{dashboards[-1]['uid']}.json"] = content
-    written = yaml.safe_dump(rules.build(runbooks, kardia), sort_keys=False, width=118, allow_unicode=True)
-    found[Path("prometheus") / "kardia.rules.yml"] = HEADER + written
+    built = rules.build(runbooks, kardia)
+    for name, document in (("kardia.rules.yml", built), ("kardia.prometheusrule.yml", rules.for_operator(built))):
+        written = yaml.safe_dump(document, sort_keys=False, width=118, allow_unicode=True)
+        found[Path("prometheus") / name] = HEADER + written
     found[Path("README.md")] = readme.written(dashboards)
     return found
 

@@ -10,7 +10,7 @@ from dashboards.rules import ALERTS
 
 HEAD = """# Dashboards and rules
 
-Written by `python -m dashboards.generate`, like everything in `json/` and `prometheus/kardia.rules.yml`; a test
+Written by `python -m dashboards.generate`, like everything in `json/` and the rules in `prometheus/`; a test
 compares what is committed with what the code gives. `docker-compose.yml` provisions all of it.
 
 Panels read two sources. Series come from Prometheus, which scrapes `/metrics` of `kardia serve`; they are named by
@@ -24,8 +24,10 @@ Elsewhere than in compose:
 1. Install the plugin (`GF_PLUGINS_PREINSTALL_SYNC=yesoreyeram-infinity-datasource@3.8.0`).
 2. Make its data source with the address of `kardia serve`, without a slash at its end, as base URL and as its only
    allowed host, as `compose/grafana/datasources/kardia.yaml` does; where the API wants a token, as bearer token.
-3. Import the files of `json/`, load the rule file. `python -m dashboards.generate --into DIR --runbooks URL --kardia
-   URL` puts the address of your copy of the runbooks in front of their names, and that of `kardia serve` into alerts.
+3. Import the files of `json/`, load the rule file, or apply `prometheus/kardia.prometheusrule.yml` where the
+   Prometheus Operator runs, with the labels that its Prometheus selects rules by. `python -m
+   dashboards.generate --into DIR --runbooks URL --kardia URL` puts the address of your copy of the runbooks in front of
+   their names, and that of `kardia serve` into alerts.
 4. Set the variable *kardia serve* to its address as browsers reach it: links to the page and to incident reports go
    there.
 

@@ -181,6 +181,13 @@ def build(runbooks: str = RUNBOOKS, kardia: str = "") -> dict[str, Any]:
     return {"groups": [{"name": "kardia", "interval": "5s", "rules": rules}]}
 
 
+def for_operator(built: dict[str, Any]) -> dict[str, Any]:
+    """The same rules as an object of the Prometheus Operator. Which labels its Prometheus selects rules by is its own
+    affair: put them in with kustomize or `kubectl label`."""
+    head = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "kardia"}}
+    return head | {"spec": built}
+
+
 def _rule(alert: Alert, runbooks: str, kardia: str) -> dict[str, Any]:
     annotations = {
         "summary": alert.summary,

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 from dashboards.answers import CLOCK, Column, rows
 from dashboards.board import board
 from dashboards.panels import Says, alarm, bounded, coloured, lines, number, stacked, steps
-from dashboards.sources import AGE, BLUE, CERTAINTY_COLOURS, CLUSTER, GREEN, GREY, ORANGE, TRUTH_UID, YELLOW
+from dashboards.sources import AGE, BLUE, CERTAINTY_COLOURS, CLUSTER, GREEN, GREY, ORANGE, RANGE, TRUTH_UID, YELLOW
 
 OUTCOME_COLOURS = {"came_true": GREEN, "averted": YELLOW, "unknown": GREY}
 
@@ -73,7 +73,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 Says(
                     "Rejected lines in the last hour",
                     "Were there lines that could not be understood? They are kept in the table `rejected`.",
-                    "Read a few of that table: a new broker version, a wrong time zone, or another log's lines?",
+                    "`kardia rejected` lists them: a new broker version, a wrong time zone, or another log's lines?",
                     "log-gap.md",
                 ),
                 _counted("rejected", "1h"),
@@ -267,6 +267,25 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 ),
                 ("min by (table) (kardia_table_available)", "{{table}}"),
                 unit="bool_yes_no",
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Rejected lines",
+                    "Which lines could not be understood, where do they stand, and what was expected?",
+                    "Many of one kind: a new broker version, a wrong time zone, or another log's lines.",
+                    "log-gap.md",
+                ),
+                "/clusters/~/rejected",
+                "rejected",
+                Column("at", "at_ms", CLOCK, width=190),
+                Column("reason", "reason", width=150),
+                Column("source", "source", width=300),
+                Column("first byte", "start", "none", width=110),
+                Column("expected", "expected"),
+                Column("the line begins", "excerpt"),
+                given=RANGE,
             )
         )
     )

@@ -86,6 +86,7 @@ def parameters(api: Api, span: Span) -> dict[str, Any]:
         "search": "04",
         "state": "Stable",
         "cause": ["poll_timeout"],
+        "reason": "bad_json",
         "entity": "member",
         "events": "true",
         "format": "json",

@@ -1,8 +1,10 @@
-"""Counts of the HTTP side. Labels come from closed sets: method, route template, status."""
+"""Counts of the HTTP side. Labels come from closed sets: method, route template, status, setting."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from api.errors import LIMITS
 
 
 class RequestMetrics:
@@ -19,6 +21,15 @@ class RequestMetrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
             registry=registry,
         )
+        self._limited = Counter(
+            "kardia_http_limited", "Requests that met the bound of a setting.", ("limit",), registry=registry
+        )
+        for limit in LIMITS:
+            self._limited.labels(limit)
+
+    def limit(self, limit: str) -> None:
+        """Count a request that met a bound."""
+        self._limited.labels(limit).inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one finished request."""

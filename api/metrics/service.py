@@ -31,10 +31,10 @@ def families(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
 def _feed(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
     of_cluster = ("cluster",)
     reached = GaugeMetricFamily(
-        "kardia_complete_as_of_seconds", "Instant up to which everything is in the tables.", labels=of_cluster
+        "kardia_complete_as_of_timestamp_seconds", "Instant up to which everything is in the tables.", labels=of_cluster
     )
     age = GaugeMetricFamily(
-        "kardia_feed_age_seconds", "Wall clock minus kardia_complete_as_of_seconds.", labels=of_cluster
+        "kardia_feed_age_seconds", "Wall clock minus kardia_complete_as_of_timestamp_seconds.", labels=of_cluster
     )
     stale = GaugeMetricFamily("kardia_feed_stale", "1 if the age is beyond the bound.", labels=of_cluster)
     source_age = GaugeMetricFamily(

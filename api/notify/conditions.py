@@ -7,7 +7,7 @@ left to Prometheus, `KardiaTableUnavailable` too: without tables nothing is foun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from api import deadlines
@@ -102,27 +102,47 @@ class Found(NamedTuple):
     """Everything that is so, and where nothing may be concluded from what is not found."""
 
     findings: tuple[Finding, ...]
-    held: frozenset[tuple[str, str]]
-    """(cluster, group), or (cluster, "") for all its groups: evidence is missing, so nothing is raised or resolved."""
+    held: Mapping[tuple[str, str], int | None]
+    """(cluster, group), or (cluster, "") for all its groups: evidence is missing, so nothing is raised or resolved.
+    Value: up to when there was evidence, epoch ms; None if there never was."""
+    blind: bool = False
+    """The tables cannot be read: nothing may be concluded about anything."""
+
+    def is_held(self, finding: Finding) -> bool:
+        """Whether evidence is missing. Only groups are held back while tables can be read: what is wrong with the feed
+        is known all the better."""
+        return self.blind or (bool(finding.group) and any(place in self.held for place in _places(finding)))
+
+    def known_to_ms(self, finding: Finding) -> int | None:
+        """Up to when there was evidence of something that is held back; None if that cannot be told."""
+        return min((at for place in _places(finding) if (at := self.held.get(place)) is not None), default=None)
+
+
+BLIND = Found((), {}, blind=True)
+"""What is found where there are no tables."""
+
+
+def _places(finding: Finding) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (finding.cluster, ""), (finding.cluster, finding.group)
 
 
 def find(store: Store) -> Found:
     """All findings at present."""
     findings: list[Finding] = []
-    held: set[tuple[str, str]] = set()
+    held: dict[tuple[str, str], int | None] = {}
     for cluster in store.current.clusters.values():
         freshness = store.freshness(cluster)
         findings += _of_feed(cluster, freshness)
         if freshness.stale:
-            held.add((cluster.cluster_id, ""))
+            held[cluster.cluster_id, ""] = freshness.complete_as_of_ms
             continue
         in_gap = _had_gap(cluster, freshness.now_ms)
         for view in cluster.groups.values():
-            if in_gap and view.statuses()["unknown"]:
-                held.add((cluster.cluster_id, view.group_id))
+            if (in_gap and view.statuses()["unknown"]) or _is_lost(view, cluster.reach.last_gap_at_ms):
+                held[cluster.cluster_id, view.group_id] = cluster.reach.last_gap_at_ms
             if not _is_calm(view):
                 findings += _of_group(view, freshness.now_ms)
-    return Found(tuple(findings), frozenset(held))
+    return Found(tuple(findings), held)
 
 
 def _of_feed(cluster: ClusterView, freshness: Freshness) -> Iterator[Finding]:
@@ -143,6 +163,25 @@ def _had_gap(cluster: ClusterView, now_ms: int) -> bool:
     """Whether a part of a log was lost a short time ago."""
     gap_at_ms = cluster.reach.last_gap_at_ms
     return gap_at_ms is not None and now_ms - gap_at_ms < RECENT_MS
+
+
+def _is_lost(view: GroupView, gap_at_ms: int | None) -> bool:
+    """Whether a member that was known has not been heard since a gap. That may last longer than the gap is news: who is
+    dead says nothing, and its end is seen with the next rebalance. Or whether one was in danger when it came: a member
+    is written anew within seconds only, and what is said of it until then is from before."""
+    if view.statuses().keys() <= {"ok"}:
+        return False
+    return any(
+        _has_gap(row) and view.lives[member_id].protocol == "classic"  # of others their presence is all that is known
+        if row.status == "unknown"
+        else row.status != "ok" and gap_at_ms is not None and row.at_ms <= gap_at_ms
+        for member_id, row in view.health.items()
+    )
+
+
+def _has_gap(row: Any) -> bool:
+    """Whether an unknown member was known once: it was heard, and its timeout was seen."""
+    return row.session_timeout_ms is not None and row.last_heard_at_ms is not None
 
 
 def _is_calm(view: GroupView) -> bool:

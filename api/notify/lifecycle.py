@@ -1,8 +1,9 @@
 """What is to be told: a finding is raised once, refreshed while it lasts, resolved when it is gone. Pure; no clock.
 
 Rules, in this order, for each key of a finding:
-1. Where evidence is missing (`Found.held`), nothing is raised and nothing resolved; what is raised is refreshed.
-2. A finding is raised when it has lasted `hold_ms`; one that goes before is forgotten.
+1. Where evidence is missing (`Found.is_held`), nothing is raised and nothing resolved. What is raised and cannot be
+   found for want of evidence is refreshed as unknown, at once and then as ever, until it is found again or over.
+2. A finding is raised when it has lasted `hold_ms` with evidence; one that goes before is forgotten.
 3. What is raised and no longer found is resolved after `linger_ms`.
 4. Flapping: each time it was raised within `FLAP_WINDOW_MS` doubles the linger of the next (from `FLAP_LINGER_MS`
    on), up to `LINGER_MS_MAX`: it stays raised instead of coming and going.
@@ -44,6 +45,8 @@ class Alert(msgspec.Struct):
     """How often it has been told since it was raised."""
     raises_ms: list[int] = []
     """When it was raised lately, this time included."""
+    unknown_since_ms: int | None = None
+    """Up to when there was evidence of it, if there is none now."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -55,6 +58,8 @@ class Notice(msgspec.Struct, frozen=True):
     finding: Finding
     since_ms: int
     at_ms: int
+    unknown_since_ms: int | None = None
+    """It is not known whether it is still so: since then evidence is missing. None: it is so, or it is over."""
 
 
 class Lifecycle:
@@ -74,22 +79,33 @@ class Lifecycle:
             if alert is None:
                 continue
             alert.finding, alert.seen_ms = finding, now_ms
-            held = _is_held(found, finding)
-            if alert.raised_at_ms is None and not held and now_ms - alert.since_ms >= KINDS[key[0]].hold_ms:
+            if alert.raised_at_ms is None and found.is_held(finding):
+                alert.since_ms = now_ms
+            elif alert.raised_at_ms is None and now_ms - alert.since_ms >= KINDS[key[0]].hold_ms:
                 alert.raised_at_ms, alert.told = now_ms, 0
                 alert.raises_ms = [*alert.raises_ms, now_ms][-RAISES_KEPT:]
                 notices.append(_tell(alert, "raised", now_ms))
         for key, alert in list(self.alerts.items()):
-            held = _is_held(found, alert.finding)
-            if key not in present and alert.raised_at_ms is None and not held:
-                self._forget(key, alert, now_ms)
-            elif key not in present and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
-                notices.append(_tell(alert, "resolved", now_ms))
-                alert.raised_at_ms = None
-            elif alert.raised_at_ms is not None and now_ms - alert.told_at_ms >= REFRESH_MS:
-                notices.append(_tell(alert, "refreshed", now_ms))
-            if held:
+            gone, held = key not in present, found.is_held(alert.finding)
+            if alert.raised_at_ms is None:
+                if gone and held:
+                    alert.since_ms = now_ms
+                elif gone:
+                    self._forget(key, alert, now_ms)
+                continue
+            was_unknown = alert.unknown_since_ms is not None
+            if not gone:
+                alert.unknown_since_ms = None
+            elif held:
+                if not was_unknown:
+                    known_to_ms = found.known_to_ms(alert.finding)
+                    alert.unknown_since_ms = alert.seen_ms if known_to_ms is None else known_to_ms
                 alert.seen_ms = now_ms  # the linger begins when there is evidence again
+            if gone and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
+                alert.raised_at_ms = alert.unknown_since_ms = None
+                notices.append(_tell(alert, "resolved", now_ms))
+            elif now_ms - alert.told_at_ms >= REFRESH_MS or was_unknown != (alert.unknown_since_ms is not None):
+                notices.append(_tell(alert, "refreshed", now_ms))
         return notices
 
     def _alert(self, key: Key, finding: Finding, now_ms: int) -> Alert | None:
@@ -120,9 +136,5 @@ def _tell(alert: Alert, what: str, now_ms: int) -> Notice:
     alert.told += 1
     alert.told_at_ms = now_ms
     digest = blake2b("\0".join(alert.finding.key).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-    return Notice(f"{digest}-{alert.since_ms}-{alert.told}", what, alert.finding, alert.since_ms, now_ms)
-
-
-def _is_held(found: Found, finding: Finding) -> bool:
-    """Only groups are held back: what is wrong with the feed is known all the better."""
-    return bool(finding.group) and not found.held.isdisjoint({(finding.cluster, ""), (finding.cluster, finding.group)})
+    notice_id = f"{digest}-{alert.since_ms}-{alert.told}"
+    return Notice(notice_id, what, alert.finding, alert.since_ms, now_ms, alert.unknown_since_ms)

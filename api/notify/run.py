@@ -16,7 +16,7 @@ import httpx
 from prometheus_client import start_http_server
 
 from api.looking import catch_up
-from api.notify.conditions import find
+from api.notify.conditions import BLIND, find
 from api.notify.delivery import Delivery
 from api.notify.lifecycle import Lifecycle
 from api.notify.metrics import NotifyMetrics
@@ -69,6 +69,8 @@ class Notifier:
         ]
         self._found_at_ms = 0
         self._found_batch = -1
+        self._blind_since_ms: int | None = None
+        """Since when the tables cannot be read; None if they can."""
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -103,19 +105,24 @@ class Notifier:
                 self._shown()
         except Exception:
             log.exception("store.look.failed")
-            return
         self.tell()
 
     def tell(self) -> None:
-        """Steps 2 to 5. Without tables nothing follows: nothing is raised, nothing resolved."""
+        """Steps 2 to 5. Without tables nothing follows: nothing is raised, nothing resolved; but what is raised goes
+        on being refreshed, as unknown, or whoever is told would take it for over."""
         now_ms, batch = self._now_ms(), self._store.current.batch_id
-        if batch < 0 or self._store.troubles():
-            return
         if batch == self._found_batch and now_ms - self._found_at_ms < FIND_MS:
             return
+        is_blind = batch < 0 or bool(self._store.troubles())
+        if not is_blind:
+            self._blind_since_ms = None
+        elif self._blind_since_ms is None:
+            self._blind_since_ms = now_ms
+        if self._blind_since_ms is not None and now_ms - self._blind_since_ms < self.settings.stale_after_ms:
+            return  # a look that failed says nothing yet
         self._found_at_ms, self._found_batch = now_ms, batch
         dropped_before = self._lifecycle.dropped
-        notices = self._lifecycle.step(now_ms, find(self._store))
+        notices = self._lifecycle.step(now_ms, BLIND if is_blind else find(self._store))
         if self._lifecycle.dropped > dropped_before:
             self.metrics.dropped.labels("", "alerts").inc(self._lifecycle.dropped - dropped_before)
         self.metrics.raised.set(sum(alert.raised_at_ms is not None for alert in self._lifecycle.alerts.values()))

@@ -15,6 +15,10 @@ from api.instants import to_rfc3339
 from api.notify.conditions import KINDS, Finding
 from api.notify.lifecycle import EXPIRES_MS, Notice
 
+BEFORE_MS, AFTER_MS = 600_000, 3_000_000
+"""What an incident link is about: ten minutes that lead to the alert, and what came of it, an hour together. A link
+without times would be about the last hour that was read when somebody opens it, the next morning."""
+
 
 class Links(NamedTuple):
     """Addresses in front of links; may be empty."""
@@ -39,18 +43,25 @@ def labels(finding: Finding) -> dict[str, str]:
     return found | {name: value for name, value in (("group", finding.group), ("source", finding.source)) if value}
 
 
-def texts(finding: Finding, links: Links) -> dict[str, str]:
-    """Texts and links of an alert."""
-    kind = KINDS[finding.alert]
+def texts(notice: Notice, links: Links) -> dict[str, str]:
+    """Texts and links of an alert. What is not known to be still so is told as that."""
+    finding, kind = notice.finding, KINDS[notice.finding.alert]
     who = f" Members: {', '.join(finding.members)}." if finding.members else ""
+    description = finding.description + who
+    if notice.unknown_since_ms is not None:
+        description = (
+            f"Unknown since {to_rfc3339(notice.unknown_since_ms)}: evidence is missing, so it may be over, or have "
+            f"come true. What was said last: {description}"
+        )
     found = {
         "summary": kind.summary,
-        "description": finding.description + who,
+        "description": description,
         "runbook_url": f"{links.runbooks}/{kind.runbook}",
     }
     if finding.group:
         place = f"cluster={quote(finding.cluster, safe='')}&group={quote(finding.group, safe='')}"
-        found["incident_url"] = f"{links.kardia}/api/v1/clusters/~/groups/~/incident?{place}"
+        times = f"from={max(0, notice.since_ms - BEFORE_MS)}&to={notice.since_ms + AFTER_MS}"
+        found["incident_url"] = f"{links.kardia}/api/v1/clusters/~/groups/~/incident?{place}&{times}"
     return found
 
 
@@ -60,7 +71,7 @@ def to_alertmanager(notices: Sequence[Notice], links: Links) -> list[Request]:
     alerts = [
         {
             "labels": labels(notice.finding),
-            "annotations": texts(notice.finding, links),
+            "annotations": texts(notice, links),
             "startsAt": to_rfc3339(notice.since_ms),
             "endsAt": to_rfc3339(notice.at_ms if notice.what == "resolved" else notice.at_ms + EXPIRES_MS),
         }
@@ -89,9 +100,10 @@ def _cloud_event(notice: Notice, links: Links) -> dict[str, Any]:
         "datacontenttype": "application/json",
         "data": {
             "labels": labels(finding),
-            "annotations": texts(finding, links),
+            "annotations": texts(notice, links),
             "members": list(finding.members),
             "since_at_ms": notice.since_ms,
             "told_at_ms": notice.at_ms,
+            "unknown_since_at_ms": notice.unknown_since_ms,
         },
     }

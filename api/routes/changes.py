@@ -33,7 +33,9 @@ async def changes(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     found: Changes = request.app.state.changes
     if found.is_full:
         raise Overloaded(
-            "expected fewer followers; ask for what you want once a second.", headers={"Retry-After": "30"}
+            "expected fewer followers; ask for what you want once a second.",
+            headers={"Retry-After": "30"},
+            limit="followers_max",
         )
 
     def say(_: int) -> str:

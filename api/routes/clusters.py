@@ -34,6 +34,7 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
             "groups": f"{href}/groups",
             "next_evictions": f"{href}/next-evictions",
             "open_rebalances": f"{href}/open-rebalances",
+            "rejected": f"{href}/rejected",
         },
     }
 

@@ -167,7 +167,7 @@ class RequestJson:
         if isinstance(error, msgspec.ValidationError):
             outside = " >= " in text or " <= " in text or "out of range" in text or "length <=" in text
             return rejection("out_of_range" if outside else "unknown_shape", text, line, source, start, end, at_ms)
-        return rejection("bad_json", text or "JSON", line, source, start, end, at_ms)
+        return rejection("bad_json", f"a whole JSON object; {text}", line, source, start, end, at_ms)
 
 
 class _Named(msgspec.Struct):

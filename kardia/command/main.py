@@ -10,7 +10,19 @@ from kardia import __version__
 
 PANELS = {
     "First light": ("demo",),
-    "Questions": ("explain", "why", "history", "incident", "groups", "group", "member", "watch", "check", "trace"),
+    "Questions": (
+        "explain",
+        "why",
+        "history",
+        "incident",
+        "groups",
+        "group",
+        "member",
+        "watch",
+        "check",
+        "rejected",
+        "trace",
+    ),
     "Roles": ("doctor", "up", "collect", "capture", "stream", "replay", "serve", "notify", "bench"),
 }
 """Verbs in the order of the help: what it looks like, what one asks, and the roles in the order of the flow."""

@@ -64,6 +64,15 @@ class Questions:
             params["entity"] = entity
         return self._all(f"{self._of(group_id)}/history", "transitions", params, rows_max)
 
+    def rejected(
+        self, from_ms: int | None, to_ms: int | None, reason: str | None, rows_max: int
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Lines that could not be understood, the latest first, and whether there are more."""
+        params = _times(from_ms, to_ms)
+        if reason is not None:
+            params["reason"] = reason
+        return self._all(f"{self._root}/rejected", "rejected", params, rows_max)
+
     def incident(self, group_id: str, from_ms: int | None, to_ms: int | None) -> dict[str, Any]:
         """Incident report of a group."""
         self.group(group_id)

@@ -96,7 +96,7 @@ def _show(console: Console, summary: Summary, tables: Path, seconds: float) -> N
     rows: list[tuple[str, int, str]] = [
         ("lines", summary.lines, f"in {seconds:.1f} s, {rate}"),
         ("events", summary.events, ""),
-        ("rejected", summary.rejected, "lines that could not be understood; see the table rejected"),
+        ("rejected", summary.rejected, "lines that could not be understood; `kardia rejected` lists them"),
         ("unattributed", summary.unattributed, "fetches of clients that belong to no group seen"),
         ("groups", summary.groups, ""),
         ("members", summary.members, "memberships, one per life of a member"),

@@ -166,6 +166,23 @@ def history(rows: list[Answer], more: bool) -> RenderableType:
     return Pile(table, Text("There are earlier ones; --to and --limit choose.", style="dim")) if more else table
 
 
+def rejected(rows: list[Answer], more: bool) -> RenderableType:
+    """Lines that could not be understood, one per line, the latest first."""
+    if not rows:
+        return Text("There is no such line in the tables.")
+    table = _table("AT", "REASON", "WHERE", "EXPECTED", "THE LINE BEGINS")
+    for row in rows:
+        table.add_row(
+            Text("no stamp") if row["at_ms"] is None else _instant(row["at_ms"]),
+            _name(row["reason"]),
+            Text(f"{words.name(row['source'], 200)} bytes {row['start']} to {row['end']}"),
+            _words(row["expected"]),
+            _words(row["excerpt"]),
+        )
+    hint = Text("There are more; --reason, --from, --to and --limit choose.", style="dim")
+    return Pile(table, hint) if more else table
+
+
 def row_version(row: Answer) -> str:
     """Version of a member's library, if it announced one."""
     return words.name(row["client_software_version"]) if row["client_software_version"] else ""
@@ -187,6 +204,10 @@ def _table(*headings: str) -> Table:
 
 def _name(text: str | None, chars_max: int = _NAME_CHARS_MAX) -> Text:
     return Text("-" if not text else words.name(text, chars_max))
+
+
+def _words(text: str | None) -> Text:
+    return Text("-" if not text else words.quoted(text))
 
 
 def _number(number: int | None) -> Text:

@@ -6,6 +6,7 @@ that a new one cannot be forgotten.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
@@ -14,8 +15,11 @@ from urllib.parse import urlencode
 import httpx
 
 from api.ids import to_segment
+from ingest.dialects.request_json import RequestJson
+from ingest.stamps import zone_named
 from kardia.events import Event, Kind
-from kardia.tables import TABLES
+from kardia.observe import Observer, ObserverSettings
+from kardia.tables import TABLES, Row
 from spark_jobs.archive_rows import row_of
 from tests.api.conftest import Api
 from tests.api.written import Tables
@@ -43,9 +47,24 @@ def write(tables: Tables, story: Story) -> Span:
     tables.create("events")
     rows = observe(lanes)
     tables.batch(0, *(("events", row_of(CLUSTER, event)) for event in events))
+    tables.batch(0, ("rejected", cut_short(story)))
     tables.batch(0, *((name, row) for name in TABLES for row in rows.get(name, ())))
     instants = [int(event.logged_at_ms) for event in events if event.logged_at_ms > 0]
     return Span(min(instants), max(instants))
+
+
+def cut_short(story: Story, cluster_id: str = CLUSTER) -> Row:
+    """What becomes of a line of the story of which half was lost, read by the real dialect and the observer."""
+    with gzip.open(story.folder / "kafka-request.log.gz") as file:
+        halves = (line[: len(line) // 2] for line in file)
+        readings = (
+            RequestJson(zone_named(story.zone)).read(half, "127.0.0.1:9092/request/0a1b2c3d4e5f6071", 0, len(half))
+            for half in halves
+        )
+        # Half a line of an API that has nothing to do with groups is passed over as the whole line is.
+        rejected = next(reading for reading in readings if isinstance(reading, Event))
+    (row,) = Observer(ObserverSettings(cluster_id), 0).step([rejected])["rejected"]
+    return row
 
 
 def values(span: Span) -> dict[str, tuple[Any, ...]]:
@@ -66,6 +85,7 @@ def values(span: Span) -> dict[str, tuple[Any, ...]]:
         "search": (None,),
         "state": (None,),
         "cause": (None, "left"),
+        "reason": (None, "bad_json"),
         "entity": (None,),
         "events": ("true",),
         "format": (None, "markdown"),

@@ -14,10 +14,15 @@ from api.cursor import CURSOR_CHARS_MAX, Cursors, Place
 from api.errors import BadCursor
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, Serve, running
-from tests.api.written import NOW_MS, Tables, health, member, progress, rebalance, transition
+from tests.api.written import NOW_MS, Tables, health, member, progress, rebalance, rejected, transition
 
 GROUP = "/api/v1/clusters/demo/groups/orders"
-PAGED = ("/api/v1/clusters/demo/groups", *(f"{GROUP}/{noun}" for noun in ("members", "rebalances", "history")))
+CLUSTER = "/api/v1/clusters/demo"
+PAGED = (
+    f"{CLUSTER}/groups",
+    f"{CLUSTER}/rejected",
+    *(f"{GROUP}/{noun}" for noun in ("members", "rebalances", "history")),
+)
 TOKENS = ("first-" + "a" * 40, "second-" + "b" * 40)
 CURSORS = Cursors(b"key").of("somebody", "tables")
 QUESTION = ["route", 1, None]
@@ -34,6 +39,7 @@ def story(tables: Tables) -> None:
             rebalance("orders", NOW_MS - 9_000 + number, generation_before=number),
             member("orders", f"m{number}"),
             health("orders", f"m{number}"),
+            rejected(number * 100),
         ]
     tables.batch(0, *rows, progress(NOW_MS))
 

@@ -67,11 +67,13 @@ def test_a_read_that_does_not_end_is_given_up_and_keeps_its_place_until_it_ends(
 
     async def ask() -> None:
         desk = Desk(Store(limits, Clock()), Cursors(b"key"))
-        with pytest.raises(ReadTimedOut):
+        with pytest.raises(ReadTimedOut) as timed_out:
             await desk.read(ends.wait)
+        assert timed_out.value.members == {"limit": "read_timeout_ms"}
         for _ in range(3):
-            with pytest.raises(Overloaded):
+            with pytest.raises(Overloaded) as overloaded:
                 await desk.read(lambda: None)
+            assert overloaded.value.members == {"limit": "reads_waiting_max"}
         ends.set()
         async with asyncio.timeout(10):
             while True:

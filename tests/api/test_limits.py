@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from api.cursor import CURSOR_CHARS_MAX
-from api.errors import VALUE_SHOWN_MAX
+from api.errors import LIMITS, VALUE_SHOWN_MAX
 from api.settings import OPEN_FLAG, ApiSettings
 from api.tokens import TokenFileError, Tokens
 from tests.api.conftest import Api, Clock, running
@@ -24,6 +24,7 @@ GROUP = "/api/v1/clusters/demo/groups/orders"
 HISTORIES = ("rebalances", "history", "evictions")
 TOKEN, NEXT_TOKEN = "first-" + "a" * 40, "second-" + "b" * 40
 URL_MAX = 2_000
+LIMITED = re.compile(r'kardia_http_limited_total{limit="(\w+)"} (\S+)')
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +252,40 @@ def test_too_many_at_once_are_turned_away_and_the_rest_is_served(tables: Tables)
     assert {reply.status_code for reply in replies} == {200, 503}
     refused = next(reply for reply in replies if reply.status_code == 503)
     assert refused.json()["code"] == "overloaded"
+    assert {reply.json()["limit"] for reply in replies if reply.status_code == 503} <= {
+        "requests_at_once_max",
+        "reads_waiting_max",
+    }
     assert refused.headers["retry-after"] == "1"
+
+
+def test_who_meets_a_bound_is_told_its_setting_and_is_counted(tables: Tables, tmp_path: Path) -> None:
+    bounds = {"url_bytes_max": 2_000, "followers_max": 0, "rows_read_max": 1_000, "range_max_ms": 10}
+    many = Tables(tmp_path / "many")
+    many.create()
+    many.batch(
+        0, transition("orders", 1, "Stable"), *(rebalance("orders", at) for at in range(1_001)), progress(NOW_MS)
+    )
+    with running(ApiSettings(tables=many.root, refresh_ms=20, **bounds), Clock()) as url:  # type: ignore[arg-type]
+        api = Api(url)
+        api.wait_for_batch(0)
+        met = (
+            ("url_bytes_max", 414, "/livez?x=" + "y" * 2_000),
+            ("followers_max", 503, "/api/v1/changes"),
+            ("rows_read_max", 422, f"{GROUP}/rebalances"),
+            ("page_size_max", 422, f"{GROUP}/members?limit=1001"),
+            ("range_max_ms", 422, f"{GROUP}/history?from=0&to=11"),
+        )
+        for limit, status, asked in met:
+            reply = api.client.get(asked)
+            assert (reply.status_code, reply.json()["limit"]) == (status, limit), asked
+        for asked in (f"{GROUP}/members?limit=0", f"{GROUP}/members?limit=x", f"{GROUP}x", "/api/v1/clusters?limit=1"):
+            assert "limit" not in api.client.get(asked).json(), asked
+        text = api.client.get("/metrics").text
+        api.client.close()
+    counted = {name: float(count) for name, count in LIMITED.findall(text)}
+    assert counted == dict.fromkeys(LIMITS, 0.0) | {limit: 1.0 for limit, _, _ in met}
+    assert set(LIMITS) <= set(ApiSettings.model_fields), "a limit is the name of a setting"
 
 
 @pytest.fixture

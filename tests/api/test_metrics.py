@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
 
 from api.metrics import TableMetrics
 from api.settings import ApiSettings
 from api.store import Store
+from scripts.metrics_page import metrics_page
+from scripts.write_reference import FOLDER
 from tests.api.conftest import Clock
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
 
@@ -30,6 +35,10 @@ class Scraped:
     def labels(self, name: str) -> list[dict[str, str]]:
         """Label sets of a series."""
         return [one.labels for family in self._registry.collect() for one in family.samples if one.name == name]
+
+    def families(self) -> list[Metric]:
+        """All of a scrape."""
+        return list(self._registry.collect())
 
     def samples(self) -> int:
         """How many lines a scrape has."""
@@ -57,6 +66,31 @@ def filled(tables: Tables) -> Tables:
         progress(NOW_MS - 1_000, source="b2/request"),
     )
     return tables
+
+
+def test_the_page_of_metrics_is_old_if_it_is_not_what_the_programs_give() -> None:
+    assert (FOLDER / "metrics.md").read_text(encoding="utf-8") == metrics_page(), "run scripts/write_reference.py"
+
+
+def test_every_series_of_a_scrape_is_on_the_page_with_its_labels(filled: Tables) -> None:
+    page = (FOLDER / "metrics.md").read_text(encoding="utf-8")
+    rows = {row[0]: set(row[1:]) for row in (re.findall(r"`(\w+)`", line) for line in page.splitlines()) if row}
+    scraped = Scraped(filled, metrics_members_max=100)
+    seen = set()
+    for family in scraped.families():
+        name = family.name + ("_total" if family.type == "counter" else "")
+        for one in family.samples:
+            assert set(one.labels) - {"le"} <= rows[name], one
+            seen.add(name)
+    assert len(seen) > 40
+
+
+def test_names_tell_units_and_counters(filled: Tables) -> None:
+    for family in Scraped(filled, metrics_members_max=100).families():
+        assert family.name.startswith("kardia_"), family.name
+        assert not re.search(r"_(ms|millis|minutes|percent)(_|$)", family.name), family.name
+        if family.documentation.startswith("Instant"):
+            assert family.name.endswith("_timestamp_seconds"), family.name
 
 
 def test_members_below_a_threshold_count_for_every_higher_one(filled: Tables) -> None:

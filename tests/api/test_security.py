@@ -86,6 +86,7 @@ def test_one_token_cannot_take_all_places(tables: Tables, tmp_path: Path) -> Non
         refused = api.client.get(GROUP)
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
         assert refused.headers["retry-after"] == "1"
+        assert refused.json()["limit"] == "requests_of_token_max"
         assert api.client.get(GROUP, headers=other).status_code == 200
         following.close()
         api.wait(lambda: api.client.get(GROUP).status_code == 200, "a free place")

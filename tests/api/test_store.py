@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from api import archive
 from api.archive import Window
 from api.cursor import Place
-from api.errors import RangeTooWide, TablesMissing, TableUnreadable
+from api.errors import RangeTooWide, TablesMissing, TablesNotRead, TableUnreadable
 from api.reader import TableReader
 from api.settings import ApiSettings
 from api.store import Store
@@ -124,6 +124,9 @@ def test_complete_as_of_is_the_least_over_lanes_and_sources_and_never_goes_back(
 
 def test_tables_that_are_not_there_are_named_and_found_later(tables: Tables) -> None:
     store = store_of(tables)
+    with pytest.raises(TablesNotRead) as not_read:
+        store.require("members")  # nobody has looked: nothing can be said of what is there
+    assert not_read.value.members["tables"] == ["progress", "members"]
     store.refresh()
     with pytest.raises(TablesMissing) as caught:
         store.require("members", "health")

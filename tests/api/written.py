@@ -105,6 +105,19 @@ def progress(
     return "progress", row
 
 
+def rejected(start: int, **given: Any) -> tuple[str, tuple[Any, ...]]:
+    """A line that could not be understood, at a position of a log; a hundred bytes long unless told otherwise."""
+    known = {
+        "source": "b1/request/0a1b2c3d4e5f6071",
+        "end": start + 100,
+        "shard": -1,
+        "reason": "bad_json",
+        "expected": "a whole JSON object",
+        "excerpt": f"line at {start}",
+    }
+    return "rejected", row_of(TABLES["rejected"], start=start, **(known | given))
+
+
 class Tables:
     """A table directory under construction."""
 

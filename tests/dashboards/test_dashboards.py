@@ -85,7 +85,7 @@ def test_every_series_that_a_panel_or_a_rule_names_is_scraped_with_its_labels(
 
 def test_no_member_client_or_host_is_a_label(series: dict[str, list[dict[str, str]]]) -> None:
     allowed = {"cluster", "group", "state", "status", "kind", "trigger", "cause", "outcome", "what", "table", "version"}
-    allowed |= {"source", "certainty", "threshold", "method", "route", "le"}
+    allowed |= {"source", "certainty", "threshold", "method", "route", "limit", "le"}
     for name, found in series.items():
         assert set().union(*found) <= allowed, name
 
@@ -112,6 +112,15 @@ def promtool(*arguments: Any) -> None:
 def test_promtool_accepts_the_rules_and_their_tests_pass() -> None:
     promtool("check", "rules", "--lint=all", "--lint-fatal", FOLDER / "prometheus" / "kardia.rules.yml")
     promtool("test", "rules", FOLDER / "prometheus" / "kardia.rules.test.yml")
+
+
+def test_the_operators_object_holds_the_same_rules() -> None:
+    plain, of_operator = (
+        yaml.safe_load((FOLDER / "prometheus" / name).read_text())
+        for name in ("kardia.rules.yml", "kardia.prometheusrule.yml")
+    )
+    assert (of_operator["apiVersion"], of_operator["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
+    assert of_operator["spec"] == plain
 
 
 @pytest.mark.needs_promtool

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.api.recorded import cut_short
 from tests.dashboards.questions import BOARDS, FOLDER, Rest, filled, panels, rest
 from tests.dashboards.replaying import STORY, Replay, replay
-from tests.support.served import CLUSTER, story_batches, trace_batches
+from tests.support.served import CLUSTER, Batch, story_batches, trace_batches
+from tests.support.stories import Story
 
 LONG_WAITS = ("kip62-rebalance-timeout", "rule-07-nothing-is-written-before-the-leader-syncs")
 """Golden traces: rebalances that last: one waits for a member, the other for the leader."""
@@ -87,6 +89,12 @@ def ask_of_cluster(replaying: Replay, asked: list[Asked]) -> None:
             one.ask(replaying, values)
 
 
+def damaged(history: Iterator[Batch]) -> Iterator[Batch]:
+    """The story, with a line in its log of which half was lost."""
+    for second, (now_ms, rows) in enumerate(history):
+        yield now_ms, {**rows, "rejected": [cut_short(Story(STORY), CLUSTER)]} if second == ALL_EVERY else rows
+
+
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Replay, list[Asked]]]:
     asked = [Asked(one) for one in rest()]
@@ -94,7 +102,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Replay,
         with replay(tmp_path_factory.mktemp(name) / "tables", trace_batches(name)) as replaying:
             for _ in replaying.batches():
                 ask_of_cluster(replaying, asked)
-    with replay(tmp_path_factory.mktemp("story") / "tables", story_batches(STORY)) as replaying:
+    with replay(tmp_path_factory.mktemp("story") / "tables", damaged(story_batches(STORY))) as replaying:
         for batch_id in replaying.batches():
             ask_of_cluster(replaying, asked)
             if batch_id % ALL_EVERY == 0:

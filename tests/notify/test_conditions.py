@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,52 @@ from api.settings import ApiSettings
 from api.store import Store
 from tests.api.conftest import Clock
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, transition
+
+GAP_MS = NOW_MS - 10 * 60_000
+HELD = {("demo", "orders"): GAP_MS}
+
+
+@pytest.mark.parametrize(
+    ("of_member", "of_health", "held"),
+    [
+        ({}, {"status": "unknown"}, HELD),
+        ({}, {"status": "ok"}, {}),
+        ({}, {"status": "unknown", "last_heard_at_ms": None, "session_deadline_at_ms": None}, {}),
+        ({}, {"status": "unknown", "session_timeout_ms": None, "session_deadline_at_ms": None}, {}),
+        ({"protocol": "consumer"}, {"status": "unknown"}, {}),
+        ({}, {"status": "imminent", "at_ms": GAP_MS}, HELD),
+        ({}, {"status": "imminent", "at_ms": GAP_MS + 1}, {}),
+        ({}, {"status": "ok", "at_ms": GAP_MS}, {}),
+    ],
+    ids=[
+        "not heard since the gap",
+        "heard since",
+        "never heard",
+        "timeout never seen",
+        "not modelled",
+        "in danger when it came",
+        "in danger since",
+        "well when it came",
+    ],
+)
+def test_a_group_is_held_back_until_all_that_were_known_before_a_gap_are_known_again(
+    tmp_path: Path, of_member: dict[str, Any], of_health: dict[str, Any], held: dict[tuple[str, str], int]
+) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    tables.batch(0, progress(GAP_MS, gaps=1))
+    tables.batch(
+        1,
+        transition("orders", 1, "Stable"),
+        member("orders", "a", **of_member),
+        health("orders", "a", **of_health),
+        member("orders", "b"),
+        health("orders", "b"),
+        progress(NOW_MS),
+    )
+    store = Store(ApiSettings(tables=tables.root), Clock())
+    store.refresh()
+    assert conditions.find(store).held == held
 
 
 @pytest.mark.parametrize(
@@ -43,4 +90,4 @@ def test_a_timeout_that_is_near_says_when_and_who(
     assert finding.alert == "KafkaGroupSessionTimeoutImminent"
     assert finding.description == f"Group orders: the session timeout of 1 member(s) is near, {when}"
     assert finding.members == (who,)
-    assert conditions.find(store).held == frozenset()
+    assert conditions.find(store).held == {}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from api.notify.conditions import KINDS, Finding, Found
-from api.notify.lifecycle import ALERTS_MAX, FLAP_LINGER_MS, REFRESH_MS, Alert, Lifecycle
+from api.instants import to_rfc3339
+from api.notify import targets
+from api.notify.conditions import BLIND, KINDS, Finding, Found
+from api.notify.lifecycle import ALERTS_MAX, EXPIRES_MS, FLAP_LINGER_MS, REFRESH_MS, Alert, Lifecycle
+from api.notify.targets import Links
 from dashboards import rules
 
 SESSION = Finding("KafkaGroupSessionTimeoutImminent", "demo", "orders", "", "text")
@@ -13,10 +16,12 @@ PENDING = Finding("KafkaGroupPendingMemberBlocks", "demo", "orders", "", "text")
 EVICTIONS = Finding("KafkaGroupEvictions", "demo", "orders", "", "text")
 STALE = Finding("KardiaFeedStale", "demo", "", "", "text")
 LINGER_MS = KINDS[SESSION.alert].linger_ms
+KNOWN_TO_MS = 7
+"""Up to when there was evidence of what is held back."""
 
 
 def found(*findings: Finding, held: tuple[tuple[str, str], ...] = ()) -> Found:
-    return Found(findings, frozenset(held))
+    return Found(findings, dict.fromkeys(held, KNOWN_TO_MS))
 
 
 def told(lifecycle: Lifecycle, now_ms: int, what: Found) -> list[str]:
@@ -48,10 +53,79 @@ def test_without_evidence_nothing_is_raised_and_nothing_resolved() -> None:
     for held in (("demo", ""), ("demo", "orders")):
         lifecycle = Lifecycle()
         assert told(lifecycle, 0, found(EVICTIONS)) == ["raised"]
-        assert told(lifecycle, 10_000, found(held=(held,))) == []
+        assert told(lifecycle, 10_000, found(held=(held,))) == ["refreshed"], "it is not known any more"
+        assert told(lifecycle, 39_999, found(held=(held,))) == []
         assert told(lifecycle, 40_000, found(held=(held,))) == ["refreshed"]
         assert told(lifecycle, 41_000, found(SESSION, held=(held,))) == []
         assert sorted(told(lifecycle, 42_000, found(SESSION))) == ["raised", "resolved"]
+
+
+def test_what_cannot_be_known_is_told_as_unknown_until_it_is_known_again() -> None:
+    stale = (("demo", ""),)
+    lifecycle = Lifecycle()
+
+    def unknown_since(now_ms: int, what: Found) -> list[tuple[str, int | None]]:
+        return [(notice.what, notice.unknown_since_ms) for notice in lifecycle.step(now_ms, what)]
+
+    assert unknown_since(0, found(SESSION)) == [("raised", None)]
+    assert unknown_since(10_000, found(held=stale)) == [("refreshed", KNOWN_TO_MS)]
+    assert unknown_since(10_500, found(held=stale)) == []
+    assert unknown_since(40_000, found(held=stale)) == [("refreshed", KNOWN_TO_MS)]
+    assert unknown_since(41_000, found(SESSION)) == [("refreshed", None)], "it is so, and known to be"
+    assert unknown_since(42_000, found(held=stale)) == [("refreshed", KNOWN_TO_MS)]
+    assert unknown_since(43_000, found()) == [], "nothing says that it is so: its linger begins"
+    assert unknown_since(42_000 + LINGER_MS, found()) == [("resolved", None)]
+
+
+def test_what_is_found_in_spite_of_a_gap_is_known() -> None:
+    held = (("demo", "orders"),)
+    lifecycle = Lifecycle()
+    lifecycle.step(0, found(SESSION))
+    assert lifecycle.step(10_000, found(SESSION, held=held)) == []
+    [notice] = lifecycle.step(REFRESH_MS, found(SESSION, held=held))
+    assert (notice.what, notice.unknown_since_ms) == ("refreshed", None)
+
+
+def test_without_tables_nothing_is_known_of_anything_and_nothing_ends() -> None:
+    lifecycle = Lifecycle()
+    lifecycle.step(0, found(SESSION, STALE))
+    lifecycle.step(15_000, found(SESSION, STALE))
+    told_blind = lifecycle.step(16_000, BLIND)
+    assert {(one.finding.alert, one.what, one.unknown_since_ms) for one in told_blind} == {
+        (SESSION.alert, "refreshed", 15_000),
+        (STALE.alert, "refreshed", 15_000),
+    }, "with the instant at which each was last found"
+    for now_ms in range(16_500, 16_000 + 20 * REFRESH_MS, 500):
+        assert {one.what for one in lifecycle.step(now_ms, BLIND)} <= {"refreshed"}
+    assert sorted(told(lifecycle, now_ms + 500, found(SESSION))) == ["refreshed", "resolved"]
+
+
+def test_a_condition_begins_to_last_when_there_is_evidence_of_it() -> None:
+    lifecycle = Lifecycle()
+    held = (("demo", ""),)
+    assert told(lifecycle, 0, found(PENDING)) == []
+    for blind in (found(PENDING, held=held), found(held=held), BLIND):
+        assert told(lifecycle, 60_000, blind) == []
+        assert told(lifecycle, 60_001, found(PENDING)) == []
+    assert told(lifecycle, 62_999, found(PENDING)) == []
+    assert told(lifecycle, 63_000, found(PENDING)) == ["raised"]
+
+
+def test_what_is_unknown_is_said_to_be_in_every_form() -> None:
+    lifecycle, links = Lifecycle(), Links("http://kardia.example", "docs/runbooks")
+    lifecycle.step(0, found(SESSION))
+    [notice] = lifecycle.step(10_000, found(held=(("demo", ""),)))
+    [to_webhook] = [msgspec.json.decode(one.body) for one in targets.to_webhook([notice], links)]
+    [request] = targets.to_alertmanager([notice], links)
+    [alert] = msgspec.json.decode(request.body)
+    expected = (
+        "Unknown since 1970-01-01T00:00:00.007Z: evidence is missing, so it may be over, or have come true. "
+        "What was said last: text"
+    )
+    assert alert["annotations"]["description"] == to_webhook["data"]["annotations"]["description"] == expected
+    assert (to_webhook["type"], to_webhook["data"]["unknown_since_at_ms"]) == ("io.kardia.alert.refreshed", KNOWN_TO_MS)
+    assert alert["labels"] == targets.labels(SESSION), "the same alert, not another one"
+    assert alert["endsAt"] == to_rfc3339(10_000 + EXPIRES_MS)
 
 
 def test_a_linger_begins_when_there_is_evidence_again() -> None:

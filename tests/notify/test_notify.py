@@ -27,8 +27,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def in_danger(tables: Tables, batch_id: int, group: str = "orders", member_id: str = "a") -> int:
-    """Commit that a member is about to be evicted; the instant after the commit."""
+def in_danger(
+    tables: Tables, batch_id: int, group: str = "orders", member_id: str = "a", fresh_ms: int = 600_000
+) -> int:
+    """Commit that a member is about to be evicted; the instant after the commit. The feed is fresh for `fresh_ms` and
+    then as long as the notifier allows."""
     at_ms = now_ms()
     tables.batch(
         batch_id,
@@ -36,7 +39,7 @@ def in_danger(tables: Tables, batch_id: int, group: str = "orders", member_id: s
         member(group, member_id, joined_at_ms=at_ms - 60_000, at_ms=at_ms, client_host="10.0.0.9"),
         health(group, member_id, at_ms=at_ms, status="imminent"),
         prediction(group, member_id, "session", predicted_at_ms=at_ms, deadline_at_ms=at_ms + 600_000, at_ms=at_ms),
-        progress(at_ms + 600_000),
+        progress(at_ms + fresh_ms),
     )
     return now_ms()
 
@@ -83,8 +86,10 @@ def test_a_webhook_hears_of_danger_as_a_cloud_event(tables: Tables, notify: Noti
     }
     assert event["data"]["members"] == ["app at 10.0.0.9"]
     texts = event["data"]["annotations"]
-    assert (
-        texts["incident_url"] == "http://kardia.example/api/v1/clusters/~/groups/~/incident?cluster=demo&group=orders"
+    since_ms = event["data"]["since_at_ms"]
+    assert texts["incident_url"] == (
+        "http://kardia.example/api/v1/clusters/~/groups/~/incident?cluster=demo&group=orders"
+        f"&from={since_ms - 600_000}&to={since_ms + 3_000_000}"
     )
     assert texts["runbook_url"] == "docs/runbooks/session-timeout-imminent.md"
 
@@ -127,6 +132,44 @@ def test_what_was_not_delivered_before_a_kill_is_delivered_after_it(
     with notify("--webhook", received.url):
         received.wait(lambda bodies: bodies[seen:], "the notice after the restart")
     assert len({body["id"] for _, _, body in received.messages if body["type"].endswith("raised")}) == 1
+
+
+@pytest.mark.needs_alertmanager
+def test_while_the_feed_is_stale_an_alert_neither_ends_nor_is_told_as_if_it_were_known(
+    tables: Tables, notify: Notify, received: Received, alertmanager: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARDIA_NOTIFY_STALE_AFTER_MS", "1000")
+
+    def refreshes(bodies: list[Any]) -> list[bool]:
+        """Of each refresh whether it is told as unknown."""
+        # What Alertmanager tells its receiver is no CloudEvent.
+        events = of_type([body for body in bodies if "type" in body], "refreshed")
+        return [one["data"]["unknown_since_at_ms"] is not None for one in events]
+
+    def described() -> str:
+        (alert,) = httpx.get(
+            f"{alertmanager}/api/v2/alerts", params={"filter": f"alertname={SESSION}"}, trust_env=False, timeout=60
+        ).json()
+        assert alert["status"]["state"] == "active"
+        return str(alert["annotations"]["description"])
+
+    tables.batch(0, progress(now_ms() - 1_000))
+    with notify("--alertmanager", alertmanager, "--webhook", received.url):
+        until(lambda: tables.root.parent.joinpath("notify.log").read_text(), "the notifier")
+        committed_ms = in_danger(tables, 1, fresh_ms=10_000)
+        received.wait(lambda bodies: of_type([body for body in bodies if "type" in body], "raised"), "a raise")
+        # Nothing more is committed: eleven seconds after the commit the feed is stale.
+        received.wait(lambda bodies: refreshes(bodies) == [True], "a refresh that says that nothing is known")
+        assert now_ms() - committed_ms >= 10_000
+        until(lambda: described().startswith("Unknown since "), "the same at Alertmanager")
+        assert "What was said last: Group orders: the session timeout of 1 member(s) is near" in described()
+        in_danger(tables, 2)
+        received.wait(lambda bodies: refreshes(bodies) == [True, False], "a refresh that says that it is so again")
+        until(lambda: described().startswith("Group orders: "), "the same at Alertmanager")
+        tables.root.rename(tables.root.with_name("gone"))
+        received.wait(lambda bodies: refreshes(bodies) == [True, False, True], "a refresh without tables")
+        until(lambda: described().startswith("Unknown since "), "the same at Alertmanager")
+    assert not [body for _, _, body in received.messages if "resolved" in (body.get("type", ""), body.get("status"))]
 
 
 @pytest.mark.needs_alertmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
+from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, rejected, transition
 from tests.story.conftest import kardia
 
 IDS = (
@@ -27,7 +28,7 @@ IDS = (
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables = Tables(tmp_path_factory.mktemp("hostile") / "tables")
     tables.create()
-    rows = []
+    rows: list[tuple[str, tuple[Any, ...]]] = []
     for text in IDS:
         known = {"client_id": text, "group_instance_id": text, "client_host": text, "client_software_name": text}
         gone = text[:20_000] + "-gone"
@@ -38,6 +39,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
             transition(text, 2, "Absent", entity="member", member_id=gone, at_ms=NOW_MS - 9_000, evidence=text[:200]),
             health(text, text, client_id=text, reasons=[text], status="late"),
             prediction(text, text, "poll", client_id=text),
+            rejected(len(rows), source=text[:200], expected=text[:200], excerpt=text[:200]),
             rebalance(
                 text,
                 NOW_MS - 9_000,
@@ -72,6 +74,7 @@ def test_no_verb_interprets_an_id(hostile: Path, text: str) -> None:
         ("why", "--evidence", *where, "--", text),
         ("group", "--verbose", *where, "--", text),
         ("member", *where, "--", text, text[:20_000]),
+        ("rejected",),
     ):
         said = kardia(*question, *(() if "--" in question else where))
         if len(text) > 20_000 and question[0] == "member":

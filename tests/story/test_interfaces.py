@@ -41,6 +41,8 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("history", "g04", "--of", "member", "-o", "json"),
     ("history", "g04s", "-o", "yaml"),
     ("incident", "g04", "--from", "1795211497000", "--to", INSIDE),
+    ("rejected", "--reason", "bad_json"),
+    ("rejected", "--reason", "boredom"),
     ("check",),
     ("check", "nowhere"),
     ("explain", "--group", "nowhere"),

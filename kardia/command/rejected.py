@@ -1,0 +1,45 @@
+"""`kardia rejected`: lines of the logs that could not be understood, as a table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kardia.command.asking import (
+    ApiOption,
+    ClusterOption,
+    FromOption,
+    TableOutput,
+    TablesOption,
+    TokenOption,
+    ToOption,
+    asking,
+    print_json,
+    print_yaml,
+    range_options,
+    stdout,
+)
+
+
+def rejected(
+    reason: Annotated[str | None, typer.Option(help="Only lines that were rejected for this, e.g. bad_json.")] = None,
+    from_: FromOption = None,
+    to: ToOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most that many lines, the latest.")] = 200,
+    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """List the lines of the logs that could not be understood: which, where, what was expected, how each begins."""
+    with asking("rejected", tables, api, token_file, cluster) as questions:
+        from kardia.command import shown
+
+        from_ms, to_ms = range_options(from_, to)
+        rows, more = questions.rejected(from_ms, to_ms, reason, limit)
+        if output is TableOutput.TABLE:
+            stdout().print(shown.rejected(rows, more))
+        else:
+            {TableOutput.JSON: print_json, TableOutput.YAML: print_yaml}[output]({"rejected": rows, "more": more})
