@@ -53,6 +53,11 @@ PROMPT_TIMEOUT_S = 60.0
 FIRST_BATCH_TIMEOUT_S = 180.0
 """Until there is anything in the tables: 10 s, and more than a minute where five others want the processors."""
 
+LATE = (
+    "What was predicted too late was in the tables too late: this machine is busy with other things. With --stretch 2 "
+    "all timeouts of the story are twice as long, and so is the time to see them coming."
+)
+
 _MAX_POLL = "_MAX_POLL_EXCEEDED"
 
 
@@ -255,7 +260,7 @@ def _told(console: Console, alarm: Alarm, tables: Tables, begun: Sequence[Begun]
     with contextlib.suppress(ProcessError):  # what never came is a fault like any other
         process.until(lambda: not alarm.missing(dangers), SETTLE_TIMEOUT_S, lambda: "")
     delays = alarm.delays(dangers, begun, config.bootstrap_server, config.topic)
-    alarm_report.show(console, delays, begun)
+    alarm_report.show(console, delays, begun, dangers)
     return alarm.faults(dangers)
 
 
@@ -275,6 +280,8 @@ def _conclude(console: Console, faults: Sequence[str]) -> None:
         console.print(wrong, style="bold red")
         for fault in faults:
             console.print(f"  {fault}", markup=False)
+        if any("too late" in fault for fault in faults):
+            console.print(LATE, style="yellow")
     else:
         console.print("Every fault was reconstructed, none was invented.", style="bold green")
 

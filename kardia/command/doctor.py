@@ -101,7 +101,7 @@ def _print_text(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.subject != subject:
             subject = finding.subject
-            console.print(words.name(subject, 400))
+            console.print(words.escaped(words.shortened(subject, 400)))
         mark, style = marks[finding.level]
         console.print(mark, style=style, end="")
         console.print(finding.sentence)
