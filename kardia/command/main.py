@@ -9,7 +9,7 @@ import typer
 from kardia import __version__
 
 PANELS = {
-    "First light": ("demo",),
+    "To begin with": ("demo",),
     "Questions": ("explain", "why", "history", "incident", "groups", "group", "member", "watch", "check", "trace"),
     "Roles": ("doctor", "up", "collect", "capture", "stream", "replay", "serve", "notify", "bench"),
 }

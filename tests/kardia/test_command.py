@@ -52,3 +52,13 @@ def test_an_unknown_verb_is_refused_with_a_sentence() -> None:
     refused = run("replya")
     assert refused.returncode == 2
     assert "replya" in refused.stderr
+
+
+def test_a_question_to_a_server_needs_no_server_of_its_own() -> None:
+    """`--api` asks over HTTP: loading FastAPI and Arrow for it would cost seconds."""
+    code = (
+        "import sys; from kardia.command.answers import HttpAnswers; from kardia.command.questions import Questions; "
+        "HttpAnswers('http://127.0.0.1:1'); print(' '.join(sys.modules))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert not set(HEAVY) & set(loaded.split())
