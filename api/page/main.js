@@ -6,7 +6,7 @@ import { id, make, say } from "./dom.js";
 import { fleet } from "./fleet.js";
 import { follow as followNews } from "./follow.js";
 import { group } from "./group.js";
-import { duration } from "./words.js";
+import { duration, zone } from "./words.js";
 
 const EVERY_MS = 1000;
 const EVERY_FOLLOWING_MS = 5000; // news come by themselves; this shows that a feed has become old
@@ -140,5 +140,6 @@ theme.addEventListener("click", () => {
   localStorage.setItem("kardia-theme", next);
 });
 
+say(document.getElementById("zone"), `Times are yours, ${zone(new Date())}; reports and the command line speak UTC.`);
 addEventListener("hashchange", route);
 route();
