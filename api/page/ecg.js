@@ -77,7 +77,9 @@ export function ecg(onNeed) {
     const { fromMs, toMs } = range();
     const atMs = time.atMs();
     const x = timeScale(fromMs, toMs, width);
-    const shown = state.known.lanes.filter((lane) => lane.samples.length || lane.lives.some((life) => life.fromMs <= toMs && (life.toMs === null || life.toMs >= fromMs)));
+    // Samples are asked for from a while before, so that the left edge is known: whose life ended there is not shown.
+    const isThere = (life) => life.fromMs <= toMs && (life.toMs === null || life.toMs >= fromMs);
+    const shown = state.known.lanes.filter((lane) => (lane.lives.length ? lane.lives.some(isThere) : lane.samples.length));
     const ranked = shown.slice(0, LANES_MAX);
     reconcile(lanes, ranked, (lane) => lane.href, createLane, (item, lane) => updateLane(item, lane, standing(lane, atMs), state.known.rebalances, x, atMs, width));
     empty.hidden = shown.length > 0;

@@ -118,6 +118,16 @@ class TestElectrocardiogram:
         page.wait_for_selector(".live[aria-pressed=true]")
         page.wait_for_function(ENDED_ARE + "2")
 
+    def test_whoever_was_evicted_before_the_window_has_no_lane_in_it(self, page: Page, api: Api) -> None:  # noqa: F811
+        drawn(page, api)
+        fresh = api.get("/readyz")["freshness"]["complete_as_of_ms"]
+        ends = [one["ended_at_ms"] for one in api.get("/api/v1/clusters/demo/groups/g04/evictions")["evictions"]]
+        assert any(fresh - 22_500 - 15_000 < end < fresh - 22_500 for end in ends), "one ended just before the window"
+        page.locator(".switch button", has_text="30 s").first.click()
+        page.wait_for_function("() => document.querySelectorAll('.lane').length === 4")
+        statuses = page.locator(".lane .status").all_inner_texts()
+        assert sorted(statuses) == ["ended", "ok", "ok", "ok"]
+
     def test_in_the_past_the_head_tells_what_was_so_then(self, page: Page, api: Api) -> None:  # noqa: F811
         drawn(page, api)
         has_text(page, ".facts", "generation 6")
