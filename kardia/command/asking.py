@@ -36,7 +36,7 @@ ApiOption = Annotated[
         "--api",
         envvar="KARDIA_API",
         rich_help_panel=_WHERE,
-        help=f"Address of a running `kardia serve`. [default: {DEFAULT_API}, if --tables is not given]",
+        help=f"Address of a running `kardia serve`; {DEFAULT_API} unless --tables is given.",
     ),
 ]
 TokenOption = Annotated[

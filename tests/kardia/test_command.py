@@ -37,6 +37,12 @@ def test_every_verb_has_help(verb: str) -> None:
     assert "Usage" in shown.stdout
 
 
+def test_help_says_which_server_is_asked_by_default() -> None:
+    """In brackets it would be markup of the help, and vanish."""
+    shown = run("why", "--help").stdout
+    assert "127.0.0.1:8765" in shown
+
+
 def test_help_starts_neither_spark_nor_fastapi() -> None:
     """Verbs import what they run when they are called, so that help costs nothing."""
     code = "import sys, kardia.command.main; print(' '.join(sys.modules))"
