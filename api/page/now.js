@@ -101,7 +101,7 @@ function updateOpen(row, one) {
 /** A rebalance under way in words: how long, why as far as that is known, for whom, and until when at the latest. */
 export function underWay(one) {
   const since = `for ${duration(Math.max(0, serverNow() - one.since_at_ms))}`;
-  const why = one.trigger === null ? "why is known when the first of its members is answered" : "";
+  const why = one.trigger === null ? "its cause is known when its first JoinGroup is answered" : "";
   const names = one.waits_for.map((other) => `${visible(other.client_id || other.member_id, 40)}${other.pending ? " (an id that nobody has used)" : ""}`);
   const whom = names.length ? `waits for ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}` : "nobody is known to be missing";
   const leftMs = one.ends_at_latest_at_ms === null ? null : one.ends_at_latest_at_ms - serverNow();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -37,10 +38,20 @@ def test_every_verb_has_help(verb: str) -> None:
     assert "Usage" in shown.stdout
 
 
-def test_help_says_which_server_is_asked_by_default() -> None:
-    """In brackets it would be markup of the help, and vanish."""
-    shown = run("why", "--help").stdout
-    assert "127.0.0.1:8765" in shown
+DEFAULTS = {
+    "why": ("127.0.0.1:8765",),
+    "serve": ("127.0.0.1", "8765"),
+    "collect": ("kardia.events", "kardia-positions"),
+    "stream": ("kardia.events", "local[3]"),
+}
+
+
+@pytest.mark.parametrize("verb", DEFAULTS)
+def test_help_names_defaults_that_depend_on_more_than_the_option(verb: str) -> None:
+    """In brackets they would be markup of the help, and vanish."""
+    shown = "".join(line.strip("│ ") for line in run(verb, "--help").stdout.splitlines())
+    for default in DEFAULTS[verb]:
+        assert default in re.sub(r"\s+", "", shown), default
 
 
 def test_help_starts_neither_spark_nor_fastapi() -> None:
