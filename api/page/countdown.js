@@ -14,6 +14,11 @@ export function learn(freshness) {
   stale = freshness.stale;
 }
 
+/** Whether silence may be the feed's, as last heard. */
+export function isStale() {
+  return stale;
+}
+
 /** The server's present instant. */
 export function serverNow() {
   return Date.now() + offsetMs;

@@ -4,6 +4,7 @@ import { countdown, show } from "./countdown.js";
 import { draw, id, make, reconcile, say } from "./dom.js";
 import { drawPulse, pulses } from "./group_pulse.js";
 import { danger, lastOf, now } from "./now.js";
+import { sayStatus, worth } from "./status.js";
 import { plain, stateClass } from "./words.js";
 
 const SHOWN = 200;
@@ -111,12 +112,11 @@ function createGroup(group) {
 function updateGroup(row, group, heard, open) {
   const [head, pulse, verdict, session, poll, last] = row.children;
   const { members } = group;
-  drawPulse(pulse, heard.of(group), group.status);
+  drawPulse(pulse, heard.of(group), worth(group.status));
   const parts = ["overdue", "imminent", "late", "unknown"].filter((status) => members[status]).map((status) => `${members[status]} ${status}`);
   say(head.children[1], [`${members.total} member${members.total === 1 ? "" : "s"}`, ...parts].join(" · "));
   const [status, chip] = verdict.children;
-  status.className = `status ${group.status ?? "none"}`;
-  say(status, group.status ?? "nobody");
+  sayStatus(status, group.status);
   chip.className = `chip ${stateClass(group.state)}`;
   say(chip, plain(group.state));
   showNext(session, group.next_session_deadline, group.session_headroom_min_ratio);

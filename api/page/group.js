@@ -8,6 +8,7 @@ import { ecg } from "./ecg.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
 import { openRebalance, underWay } from "./now.js";
 import { report } from "./report.js";
+import { sayStatus } from "./status.js";
 import { cause, clockTime, course, day, duration, plain, stateClass } from "./words.js";
 
 const ROWS = 50;
@@ -136,8 +137,11 @@ function updateFacts(facts, found, atMs) {
   }
   const [when, status, chip, since, generation, total] = facts.children;
   say(when, atMs === null ? "" : `at ${day(atMs, serverNow())} ${clockTime(atMs)}`.replace("  ", " "));
-  status.className = `status ${found?.status ?? "none"}`;
-  say(status, found === null ? "not known yet" : found.status ?? "nobody");
+  if (atMs === null) sayStatus(status, found.status);
+  else {
+    status.className = `status ${found?.status ?? "none"}`; // what was so then does not age
+    say(status, found === null ? "not known yet" : found.status ?? "nobody");
+  }
   chip.className = `chip ${stateClass(found?.state ?? "Unknown")}`;
   say(chip, plain(found?.state ?? "Unknown"));
   const sinceMs = found?.state_since_at_ms ?? null;
@@ -163,8 +167,7 @@ function createMember(member) {
 function updateMember(row, member) {
   const [, verdict, session, poll, reasons] = row.children;
   const [status, heard] = verdict.children;
-  status.className = `status ${member.status}`;
-  say(status, member.status);
+  sayStatus(status, member.status);
   say(heard, member.poll ? `polls seen by ${plain(member.poll.evidence)}` : "");
   const trouble = troubled(member);
   show(session, member.session, member.session?.timeout_ms ?? null, trouble.has("session") ? member.status : "ok");

@@ -34,6 +34,8 @@ function route() {
     wake();
   };
   main.replaceChildren(...view.root);
+  main.dataset.waiting = ""; // an empty list says nothing before there is an answer
+  main.setAttribute("aria-busy", "true");
   crumbs.replaceChildren();
   scrollTo(0, 0);
   turn += 1;
@@ -53,6 +55,8 @@ async function follow(mine) {
         learn(answer.freshness);
         notice(null);
         current.update(answer);
+        delete main.dataset.waiting;
+        main.removeAttribute("aria-busy");
         sayFeed(answer.freshness);
         sayCrumbs(answer);
         document.body.dataset.following = String(following.isFollowing());

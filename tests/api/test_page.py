@@ -251,6 +251,36 @@ def test_a_link_may_carry_the_ids_as_parameters(page: Page, url: str) -> None:
     has_text(page, ".members > li", "onerror")
 
 
+def test_nothing_is_said_of_a_group_before_there_is_an_answer(page: Page, url: str) -> None:
+    page.route("**/api/v1/clusters/demo/groups/**", lambda _: None)  # no question is answered
+    page.goto(f"{url}/#/clusters/demo/groups/quiet")
+    page.wait_for_selector("main[aria-busy=true] .lanes", state="attached")
+    assert page.get_by_text("Nobody was evicted.").is_hidden()
+    page.unroute_all()
+    page.reload()
+    page.get_by_text("Nobody was evicted.").wait_for()
+
+
+def test_of_an_old_feed_it_tells_what_was(page: Page, tables: Tables) -> None:
+    now = wall_ms()
+    tables.create()
+    tables.batch(
+        0,
+        transition("quiet", 1, "Stable", at_ms=now),
+        member("quiet", "q"),
+        health("quiet", "q", at_ms=now),
+        progress(now - 60_000),
+    )
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, stale_after_ms=1_000), wall_ms) as url:
+        page.goto(url)
+        has_text(page, ".groups .status.unknown", "was ok")
+        assert page.locator(".feed").inner_text().endswith("countdowns stand still")
+        page.locator(".groups .name a").click()
+        has_text(page, ".facts .status.unknown", "was ok")
+        has_text(page, ".members .status.unknown", "was ok")
+        page.goto("about:blank")
+
+
 def test_new_facts_appear_by_themselves(page: Page, url: str, tables: Tables) -> None:
     page.goto(f"{url}/#/clusters/demo/groups/quiet")
     has_text(page, ".members > li", "app")
