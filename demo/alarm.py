@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import HttpUrl
 
@@ -23,6 +24,7 @@ from demo.tables import Tables
 from demo.told import Begun, Danger, Received, Span
 from demo.up_config import NotifySection
 from demo.watching import Programs, Watchers
+from kardia.story import words
 
 EARLIER_MS = 60_000
 """How long before the first fault the topic is read: the groups were there already."""
@@ -128,11 +130,16 @@ class Alarm:
 
 
 def _sentences(message: Message) -> list[str]:
-    return [
-        f"{'over' if alert['status'] == 'resolved' else 'alert'}: {alert['labels']['alertname']}. "
-        f"{alert['annotations'].get('description', '')}"
-        for alert in message.body["alerts"]
-    ]
+    return [_sentence(alert) for alert in message.body["alerts"]]
+
+
+def _sentence(alert: Mapping[str, Any]) -> str:
+    """What it says when it begins; when it is over, only of whom: its last description is of before."""
+    labels = alert["labels"]
+    if alert["status"] == "resolved":
+        whom = f" of group {words.name(labels['group'])}" if "group" in labels else ""
+        return f"over: {labels['alertname']}{whom}."
+    return f"alert: {labels['alertname']}. {alert['annotations'].get('description', '')}"
 
 
 def _delays(

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from demo.alarm import Delays
 from demo.scenario import FAULTS
-from demo.told import Begun
+from demo.told import Begun, Danger
 
 LEGS = (
     ("until evident", "begun_at_ms", "evidence_at_ms"),
@@ -28,7 +28,7 @@ NO_FAULT = "none of them"
 """An alert that belongs to no fault: mostly one about Kardia itself, on a machine that is too busy for it."""
 
 
-def show(console: Console, delays: Sequence[Delays], begun: Sequence[Begun]) -> None:
+def show(console: Console, delays: Sequence[Delays], begun: Sequence[Begun], dangers: Sequence[Danger]) -> None:
     """Print who was told of which fault, and where the time went."""
     table = _table("Who was told of which fault", ("fault", "alert", "group"), ("after the fault", "by Prometheus"))
     order = [fault for fault in FAULTS if any(begin.fault == fault for begin in begun)]
@@ -43,7 +43,7 @@ def show(console: Console, delays: Sequence[Delays], begun: Sequence[Begun]) -> 
                 _span(one.begun_at_ms, one.prometheus_at_ms) if fault and one.prometheus_at_ms else "",
             )
         if fault and not of_fault:
-            table.add_row(Text(fault), Text("none: nothing was in danger", style="dim"), "", "", "")
+            table.add_row(Text(fault), Text(_silence(fault, begun, dangers), style="dim"), "", "", "")
     console.print(table)
     measured = [one for one in delays if one.committed_at_ms is not None]
     if measured:
@@ -56,6 +56,18 @@ def show(console: Console, delays: Sequence[Delays], begun: Sequence[Begun]) -> 
         console.print(
             f"{len(measured)} alerts of timeouts were received, at most {worst} ms after their evidence was committed."
         )
+
+
+def _silence(fault: str, begun: Sequence[Begun], dangers: Sequence[Danger]) -> str:
+    """Why nobody was told of a fault: it was no danger, or nobody could be told in time."""
+    for begin in begun:
+        if begin.fault != fault:
+            continue
+        later = [one.at_ms for one in begun if one.group_id == begin.group_id and one.at_ms > begin.at_ms]
+        until_ms = min(later, default=1 << 62)
+        if any(one.group_id == begin.group_id and begin.at_ms <= one.committed_at_ms < until_ms for one in dangers):
+            return "none: it was in the tables too late or too briefly to be told"
+    return "none: nothing was in danger"
 
 
 def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from demo.replayed import Comparison
 from demo.teller import clock
-from demo.verdict import Line, Verdict
+from demo.verdict import Line, Tolerance, Verdict
+from kardia.story import words
 
 
 def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) -> None:
@@ -26,31 +27,40 @@ def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) 
     table.add_column("verdict")
     for line in verdict.lines:
         if not line.routine or line.fault:
-            table.add_row(*_cells(line))
+            table.add_row(*_cells(line, verdict.tolerance))
     console.print(table)
-    routine = [line for line in verdict.lines if line.routine]
+    routine = [line for line in verdict.lines if line.routine and not line.fault]
     if routine:
         console.print(
             f"Not shown: {len(routine)} joins and rebalances while the groups formed, commits as rebalances began and "
-            f"the rehearsal, {sum(1 for line in routine if not line.fault)} of them right."
+            "the rehearsal, all of them right."
         )
     leads = [line.lead_ms for line in verdict.lines if line.lead_ms is not None]
     early = [lead for lead in leads if lead > 0]
     if leads:
         ahead = f", {min(early) / 1000:.1f} to {max(early) / 1000:.1f} s ahead" if early else ""
-        console.print(f"{len(leads)} timeouts struck, {len(early)} of them were said before{ahead}.")
+        console.print(f"{words.count(len(leads), 'timeout')} struck, {len(early)} of them were said before{ahead}.")
     console.print(
         f"{len(verdict.errors_ms)} instants against the broker's log: median {verdict.median_ms:.0f} ms, "
         f"largest {verdict.max_ms} ms."
     )
+    tolerance = verdict.tolerance
+    if tolerance.stall_ms and verdict.max_ms > tolerance.instant_ms:
+        console.print(
+            f"This machine is busy: it kept a program waiting for {tolerance.stall_ms} ms that wanted to run, so an "
+            f"instant may be {tolerance.within_ms} ms off instead of {tolerance.instant_ms}.",
+            style="yellow",
+        )
     for comparison in comparisons:
         style = "bold red" if comparison.fault else "" if comparison.equal else "yellow"
         console.print(comparison.sentence, style=style)
 
 
-def _cells(line: Line) -> tuple[Text, ...]:
+def _cells(line: Line, tolerance: Tolerance) -> tuple[Text, ...]:
     lead = "" if line.lead_ms is None else f"{line.lead_ms / 1000:.1f} s"
     error = "" if line.error_ms is None else f"{line.error_ms:+d} ms"
-    verdict = Text("right", style="green") if not line.fault else Text(line.fault, style="bold red")
+    busy = abs(line.error_ms or 0) > tolerance.instant_ms
+    right = Text("right, for so busy a machine", style="yellow") if busy else Text("right", style="green")
+    verdict = Text(line.fault, style="bold red") if line.fault else right
     # Ids come from clients and may hold anything: Text takes them literally, markup does not.
     return (Text(clock(line.at_ms)), Text(line.who), Text(line.done), Text(line.said), Text(lead), Text(error), verdict)

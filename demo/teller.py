@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demo.tables import Follower, Record, merge
+from kardia.story import words
 from kardia.tables import TABLES
 
 LOOK_S = 0.25
@@ -127,7 +128,7 @@ class Teller:
             took = (row["completed_at_ms"] - row["started_at_ms"]) / 1000
             waits = [wait for wait in row["stragglers"] or [] if wait["waited_ms"] >= _LONG_WAIT_MS]
             waited = f"; it waited {waits[0]['waited_ms'] / 1000:.1f} s for {waits[0]['client_id']}" if waits else ""
-            after = f"{row['members_after']} members in generation {row['generation_after']}"
+            after = f"{words.count(row['members_after'], 'member')} in generation {row['generation_after']}"
             self._once(
                 ("completed", *key), "cyan", f"group {row['group_id']} is done after {took:.1f} s{waited}: {after}."
             )

@@ -21,6 +21,14 @@ export function headers() {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
+/** The text of an answer that is no JSON, or a Refusal. */
+export async function askText(path) {
+  const reply = await fetch(path, { headers: headers(), cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(15_000) });
+  if (reply.ok) return reply.text();
+  const body = await reply.json();
+  throw new Refusal(reply.status, body.code ?? "unknown", body.detail ?? "The API gave no reason.");
+}
+
 /** JSON of an answer, or a Refusal. */
 export async function ask(path, signal) {
   const reply = await fetch(path, { headers: headers(), signal, cache: "no-store", credentials: "omit" });

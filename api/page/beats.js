@@ -19,7 +19,7 @@ export async function load(ask, links, fromMs, toMs) {
   const [pulse, present, ended, rebalances] = await Promise.all([
     ask(`${links.pulse}?from=${from - SAMPLES_BEFORE_MS}${until}&limit=${LIVES}`),
     ask(`${links.members}?limit=${LIVES}`),
-    ask(`${links.evictions}?${all}&from=${from}&order=oldest&limit=${LIVES}`),
+    ask(`${links.evictions}?${all}&from=${from - SAMPLES_BEFORE_MS}&order=oldest&limit=${LIVES}`),
     ask(`${links.rebalances}?limit=${REBALANCES}${until}`),
   ]);
   return {

@@ -3,6 +3,7 @@
 import { make, say } from "./dom.js";
 import { duration } from "./words.js";
 
+const MEANING = "≥: at least so long; one in good health is written down every few seconds only. renewed: that time is over, and it has been heard since.";
 const running = new Set();
 let offsetMs = 0;
 let stale = true;
@@ -11,6 +12,11 @@ let stale = true;
 export function learn(freshness) {
   offsetMs = freshness.answered_at_ms - Date.now();
   stale = freshness.stale;
+}
+
+/** Whether silence may be the feed's, as last heard. */
+export function isStale() {
+  return stale;
 }
 
 /** The server's present instant. */
@@ -23,6 +29,7 @@ export function countdown(label) {
   const value = make("b");
   const fill = make("i");
   const element = make("div", "count", make("p", "", make("span", "", label), value), make("span", "bar", fill));
+  element.title = MEANING;
   element.countdown = { value, fill, deadlineMs: null, timeoutMs: null, status: "unknown", ratio: null };
   running.add(element);
   return element;
@@ -50,7 +57,7 @@ function tick(element) {
   else if (stale) say(value, ratio === null ? "feed is old" : `${Math.round(ratio * 100)} % was left`);
   // One in good health is written every few seconds only: it has at least this long, and has been heard since.
   else if (shown === "ok" && !over) say(value, leftMs > 0 ? `≥ ${duration(leftMs)}` : "renewed");
-  else say(value, over ? `overdue ${duration(-leftMs)}` : duration(leftMs));
+  else say(value, over ? `over ${duration(-leftMs)}` : duration(leftMs));
   const part = stale ? ratio ?? 0 : timeoutMs ? leftMs / timeoutMs : 0;
   fill.style.transform = `scaleX(${Math.max(0, Math.min(1, part)).toFixed(4)})`;
 }

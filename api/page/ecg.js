@@ -13,6 +13,7 @@ import { clockTime, duration, span } from "./words.js";
 const WINDOWS = [["30 s", 30_000], ["1 min", 60_000], ["5 min", 300_000], ["30 min", 1_800_000]];
 const AHEAD = 0.25; // part of the width that lies after the playhead
 const LANES_MAX = 60;
+const PILL = 60; // width of such a button
 const RULER = 46; // times of day, and below them one button per rebalance
 const KEY = [
   ["beat", "∿", "request that renewed the session"],
@@ -76,16 +77,22 @@ export function ecg(onNeed) {
     const { fromMs, toMs } = range();
     const atMs = time.atMs();
     const x = timeScale(fromMs, toMs, width);
-    const shown = state.known.lanes.filter((lane) => lane.samples.length || lane.lives.some((life) => life.fromMs <= toMs && (life.toMs === null || life.toMs >= fromMs)));
+    // Samples are asked for from a while before, so that the left edge is known: whose life ended there is not shown.
+    const isThere = (life) => life.fromMs <= toMs && (life.toMs === null || life.toMs >= fromMs);
+    const shown = state.known.lanes.filter((lane) => (lane.lives.length ? lane.lives.some(isThere) : lane.samples.length));
     const ranked = shown.slice(0, LANES_MAX);
     reconcile(lanes, ranked, (lane) => lane.href, createLane, (item, lane) => updateLane(item, lane, standing(lane, atMs), state.known.rebalances, x, atMs, width));
     empty.hidden = shown.length > 0;
     const inside = state.known.rebalances.filter((one) => one.started_at_ms <= toMs && (one.completed_at_ms ?? serverNow()) >= fromMs).reverse();
     paintBack(back, inside, x, atMs, width, chart.clientHeight, state.picked, time.isLive());
+    const places = inside.map((one) => Math.max(0, Math.min(width - PILL, x(one.started_at_ms))));
     reconcile(whys, inside, keyOf, (one) => createWhy(one, () => pick(state.known.rebalances.find((other) => keyOf(other) === keyOf(one)) ?? one, true)), (item, one) => {
-      item.style.left = `${Math.max(0, Math.min(width - 60, x(one.started_at_ms)))}px`;
+      const place = inside.indexOf(one);
+      item.style.left = `${places[place]}px`;
       item.setAttribute("aria-pressed", String(state.picked === keyOf(one)));
-      say(item, `⟳ ${one.generation_before}→${one.generation_after ?? "…"}`);
+      // Where the next one would cover it, the sign alone has to do; its name is in its label.
+      const crowded = place + 1 < places.length && places[place + 1] - places[place] < PILL;
+      say(item, crowded ? "⟳" : `⟳ ${one.generation_before}→${one.generation_after ?? "…"}`);
     });
     say(note, evidence(state.known, shown.length, atMs));
   }
@@ -131,6 +138,8 @@ export function ecg(onNeed) {
       paint();
     },
     atMs: time.atMs,
+    isLive: time.isLive,
+    range,
   };
 }
 
@@ -142,6 +151,7 @@ function createWhy(rebalance, open) {
   const element = make("button", "why");
   element.type = "button";
   element.setAttribute("aria-label", `Why the rebalance of ${clockTime(rebalance.started_at_ms)}`);
+  element.title = `Rebalance of ${clockTime(rebalance.started_at_ms)}, from generation ${rebalance.generation_before}: why?`;
   element.addEventListener("click", open);
   return element;
 }
@@ -198,8 +208,8 @@ function paintBack(svg, rebalances, x, atMs, width, height, picked, live) {
 function evidence(known, count, atMs) {
   const parts = [];
   if (count > LANES_MAX) parts.push(`${count - LANES_MAX} more members are not drawn`);
-  if (known.archivedToMs === null) parts.push("beats are those that health rows remember, one every few seconds at most");
-  else if (known.archivedToMs < atMs - 1_000) parts.push(`each request is shown up to ${span(Math.round(atMs - known.archivedToMs))} ago; after that, those that health rows remember`);
-  else parts.push("each beat is a request that renewed the session");
+  if (known.archivedToMs === null) parts.push("beats are samples, one every few seconds, because no single requests are kept (events)");
+  else if (known.archivedToMs < atMs - 1_000) parts.push(`each beat is a request; in the last ${span(Math.round(atMs - known.archivedToMs))}, which are not in the archive yet, a sample of them`);
+  else parts.push("each beat is a request");
   return `${parts.join(". ")}.`.replace(/^./, (first) => first.toUpperCase());
 }

@@ -1,10 +1,14 @@
 // One group: its state over time, its members with both countdowns, what happened to it and why.
 
+import { Refusal } from "./ask.js";
 import { band } from "./band.js";
 import { nameOf } from "./beats.js";
 import { countdown, learn, serverNow, show } from "./countdown.js";
 import { ecg } from "./ecg.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
+import { openRebalance, underWay } from "./now.js";
+import { report } from "./report.js";
+import { sayStatus } from "./status.js";
 import { cause, clockTime, course, day, duration, plain, stateClass } from "./words.js";
 
 const ROWS = 50;
@@ -14,22 +18,31 @@ const BAND_ROWS = 500;
 export function group(path) {
   const title = make("h1");
   const facts = make("p", "facts");
+  const open = make("p", "soft open");
   const states = band();
   const heart = ecg(() => view.onNeed());
   let oldestMs = null;
+  let links = null;
+  const ticket = report(() => {
+    const { fromMs, toMs } = heart.range();
+    return { path: links.incident, fromMs: Math.max(fromMs, oldestMs ?? fromMs), toMs: Math.min(toMs, serverNow()) };
+  });
+  ticket.open.disabled = true;
   const members = make("ul", "rows members");
   const nobody = make("p", "empty", "No member is present.");
   const rebalances = make("ol", "story");
   const evictions = make("ol", "story");
   const history = make("ol", "story");
-  const parts = { title, facts, heart, states, members, nobody, rebalances, evictions, history };
+  const present = make("h2", "", "Members");
+  const parts = { title, facts, open, heart, states, present, members, nobody, rebalances, evictions, history };
   const view = {
     onNeed: () => {},
     root: [
-      make("div", "", title, facts),
+      make("div", "about", make("div", "", title, facts, open), ticket.open),
+      ticket.root,
       heart.root,
       states.root,
-      make("section", "card", make("h2", "", "Members"), members, nobody),
+      make("section", "card", present, members, nobody),
       make(
         "div",
         "two",
@@ -40,14 +53,17 @@ export function group(path) {
     ],
     questions: async (ask) => {
       const first = await ask(path);
-      const links = first.group.links;
+      links = first.group.links;
+      ticket.open.disabled = false;
       learn(first.freshness);
       if (oldestMs === null) {
         const oldest = await ask(`${links.history}?order=oldest&limit=1`);
         oldestMs = oldest.transitions[0]?.at_ms ?? null;
       }
-      const [known, past, taken, changes, bandChanges] = await Promise.all([
+      const [known, then, open, past, taken, changes, bandChanges] = await Promise.all([
         heart.questions(ask, links, first.freshness, oldestMs),
+        asItWas(ask, first.group.href, heart),
+        openRebalance(ask, first.group),
         ask(`${links.rebalances}?limit=${ROWS}`),
         ask(`${links.evictions}?limit=${ROWS}`),
         ask(`${links.history}?limit=${ROWS}`),
@@ -56,6 +72,8 @@ export function group(path) {
       return {
         freshness: first.freshness,
         group: first.group,
+        then,
+        open,
         members: known.members,
         known,
         oldestMs,
@@ -70,9 +88,23 @@ export function group(path) {
   return view;
 }
 
-function update(parts, { known, oldestMs, freshness, group: found, members, rebalances, evictions, history, band: changes }) {
+/** The group at the instant that is shown, or null if that is now, or before anything is known of it. */
+async function asItWas(ask, href, heart) {
+  if (heart.isLive()) return null;
+  const atMs = Math.floor(heart.atMs());
+  try {
+    return { atMs, group: (await ask(`${href}?at=${atMs}`)).group };
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 404) return { atMs, group: null };
+    throw error;
+  }
+}
+
+function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: changes }) {
   if (!parts.title.firstChild) parts.title.append(id(found.group_id));
-  updateFacts(parts.facts, found);
+  updateFacts(parts.facts, then === null ? found : then.group, then?.atMs ?? null);
+  say(parts.open, then === null && open !== null ? `Rebalancing ${underWay(open)}.` : "");
+  say(parts.present, then === null ? "Members" : "Members now");
   const events = [...rebalances.map((one) => one.started_at_ms), ...evictions.map((one) => one.ended_at_ms)];
   parts.heart.update(known, oldestMs, events);
   parts.states.update(changes, evictions, freshness.complete_as_of_ms ?? freshness.answered_at_ms);
@@ -98,18 +130,24 @@ function update(parts, { known, oldestMs, freshness, group: found, members, reba
   ]);
 }
 
-function updateFacts(facts, found) {
+/** The state of the group now (`atMs` null) or then; `found` null: nothing is known of that instant. */
+function updateFacts(facts, found, atMs) {
   if (!facts.firstChild) {
-    facts.append(make("span", "status"), make("span", "chip"), make("span"), make("span"), make("span"));
+    facts.append(make("b"), make("span", "status"), make("span", "chip"), make("span"), make("span"), make("span"));
   }
-  const [status, chip, since, generation, total] = facts.children;
-  status.className = `status ${found.status ?? "none"}`;
-  say(status, found.status ?? "nobody");
-  chip.className = `chip ${stateClass(found.state)}`;
-  say(chip, plain(found.state));
-  say(since, found.state_since_at_ms === null ? "" : `for ${duration(serverNow() - found.state_since_at_ms)}`);
-  say(generation, found.generation_id === null ? "" : `generation ${found.generation_id}`);
-  say(total, `${found.members.total} member${found.members.total === 1 ? "" : "s"}`);
+  const [when, status, chip, since, generation, total] = facts.children;
+  say(when, atMs === null ? "" : `at ${day(atMs, serverNow())} ${clockTime(atMs)}`.replace("  ", " "));
+  if (atMs === null) sayStatus(status, found.status);
+  else {
+    status.className = `status ${found?.status ?? "none"}`; // what was so then does not age
+    say(status, found === null ? "not known yet" : found.status ?? "nobody");
+  }
+  chip.className = `chip ${stateClass(found?.state ?? "Unknown")}`;
+  say(chip, plain(found?.state ?? "Unknown"));
+  const sinceMs = found?.state_since_at_ms ?? null;
+  say(since, sinceMs === null ? "" : `for ${duration((atMs ?? serverNow()) - sinceMs)}`);
+  say(generation, (found?.generation_id ?? null) === null ? "" : `generation ${found.generation_id}`);
+  say(total, found === null ? "" : `${found.members.total} member${found.members.total === 1 ? "" : "s"}`);
 }
 
 function createMember(member) {
@@ -129,8 +167,7 @@ function createMember(member) {
 function updateMember(row, member) {
   const [, verdict, session, poll, reasons] = row.children;
   const [status, heard] = verdict.children;
-  status.className = `status ${member.status}`;
-  say(status, member.status);
+  sayStatus(status, member.status);
   say(heard, member.poll ? `polls seen by ${plain(member.poll.evidence)}` : "");
   const trouble = troubled(member);
   show(session, member.session, member.session?.timeout_ms ?? null, trouble.has("session") ? member.status : "ok");

@@ -6,7 +6,7 @@ import { id, make, say } from "./dom.js";
 import { fleet } from "./fleet.js";
 import { follow as followNews } from "./follow.js";
 import { group } from "./group.js";
-import { duration } from "./words.js";
+import { duration, zone } from "./words.js";
 
 const EVERY_MS = 1000;
 const EVERY_FOLLOWING_MS = 5000; // news come by themselves; this shows that a feed has become old
@@ -34,6 +34,8 @@ function route() {
     wake();
   };
   main.replaceChildren(...view.root);
+  main.dataset.waiting = ""; // an empty list says nothing before there is an answer
+  main.setAttribute("aria-busy", "true");
   crumbs.replaceChildren();
   scrollTo(0, 0);
   turn += 1;
@@ -53,6 +55,8 @@ async function follow(mine) {
         learn(answer.freshness);
         notice(null);
         current.update(answer);
+        delete main.dataset.waiting;
+        main.removeAttribute("aria-busy");
         sayFeed(answer.freshness);
         sayCrumbs(answer);
         document.body.dataset.following = String(following.isFollowing());
@@ -140,5 +144,6 @@ theme.addEventListener("click", () => {
   localStorage.setItem("kardia-theme", next);
 });
 
+say(document.getElementById("zone"), `Times are yours, ${zone(new Date())}; reports and the command line speak UTC.`);
 addEventListener("hashchange", route);
 route();

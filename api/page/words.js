@@ -45,6 +45,14 @@ export function clockTime(atMs) {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
+/** The reader's zone: `UTC`, `UTC+02:00`. */
+export function zone(date) {
+  const minutes = -date.getTimezoneOffset();
+  if (minutes === 0) return "UTC";
+  const two = (number) => String(number).padStart(2, "0");
+  return `UTC${minutes < 0 ? "−" : "+"}${two(Math.floor(Math.abs(minutes) / 60))}:${two(Math.abs(minutes) % 60)}`;
+}
+
 /** The day, unless it is the day of `nowMs`. */
 export function day(atMs, nowMs) {
   const date = new Date(atMs).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });

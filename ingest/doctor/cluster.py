@@ -49,7 +49,13 @@ def examine(bootstrap: str, settings: Mapping[str, Any] | None = None, timeout_s
     brokers = tuple(sorted(metadata.brokers))
     named = ", ".join(str(broker) for broker in brokers)
     findings = [
-        Finding(Level.GOOD, bootstrap, f"{len(brokers)} brokers answer: {named}. Each needs a collector for its logs.")
+        Finding(
+            Level.GOOD,
+            bootstrap,
+            f"One broker answers: {named}. It needs a collector for its logs."
+            if len(brokers) == 1
+            else f"{len(brokers)} brokers answer: {named}. Each needs a collector for its logs.",
+        )
     ]
     known = _configuration(admin, brokers[0])
     findings.append(_bounds(brokers[0], known))

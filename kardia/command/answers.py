@@ -15,8 +15,6 @@ from typing import Any, Protocol, Self
 
 import httpx
 
-from api.app import create_app
-from api.settings import ApiSettings
 from kardia.story import words
 
 TIMEOUT_S = 30.0
@@ -101,6 +99,10 @@ class TableAnswers:
     """A table directory, read by the application of `kardia serve` inside this process."""
 
     def __init__(self, tables: Path) -> None:
+        # A question to a server needs none of this, and is answered two seconds of a slow machine sooner.
+        from api.app import create_app
+        from api.settings import ApiSettings
+
         self.where = words.name(str(tables), 200)
         # What the environment says about a server's address and tokens is not for this one: it has neither.
         settings = ApiSettings.model_construct(tables=tables)

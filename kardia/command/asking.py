@@ -36,7 +36,7 @@ ApiOption = Annotated[
         "--api",
         envvar="KARDIA_API",
         rich_help_panel=_WHERE,
-        help=f"Address of a running `kardia serve`. [default: {DEFAULT_API}, if --tables is not given]",
+        help=f"Address of a running `kardia serve`; {DEFAULT_API} unless --tables is given.",
     ),
 ]
 TokenOption = Annotated[
@@ -51,13 +51,16 @@ TokenOption = Annotated[
 ClusterOption = Annotated[
     str | None, typer.Option("--cluster", rich_help_panel=_WHERE, help="Cluster, where there are several.")
 ]
-AtOption = Annotated[
-    str | None, typer.Option("--at", metavar="INSTANT", help="What was so then: RFC 3339 with a zone, or epoch ms.")
+_INSTANT = "RFC 3339, 21:51:37Z (the last one), 10m (ago) or epoch ms."
+AtOption = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help=f"What was so then: {_INSTANT}")]
+FromOption = Annotated[
+    str | None, typer.Option("--from", metavar="INSTANT", help=f"Not before this instant: {_INSTANT}")
 ]
-
-
-FromOption = Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Not before this instant.")]
 ToOption = Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Before this instant.")]
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The group; --group GROUP is the same.")]
+AnyGroupArgument = Annotated[
+    str | None, typer.Argument(metavar="GROUP", help="The group; --group GROUP is the same. Without it: all groups.")
+]
 
 
 class TextOutput(StrEnum):
@@ -65,6 +68,7 @@ class TextOutput(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    YAML = "yaml"
 
 
 class TableOutput(StrEnum):
@@ -138,29 +142,26 @@ def _token(path: Path) -> str:
     return lines[0]
 
 
-def instant_option(name: str, text: str | None) -> int | None:
-    """Epoch milliseconds of an option; QuestionError names what was expected."""
-    from api.instants import parse_instant
+def instant_option(questions: Questions, name: str, text: str | None, not_before_ms: int | None = None) -> int | None:
+    """Epoch milliseconds of an option; QuestionError names what was expected. `when.instant` says what is taken."""
+    from kardia.command import when
     from kardia.command.answers import QuestionError
     from kardia.story import words
 
     if text is None:
         return None
     try:
-        return parse_instant(text)
+        return when.instant(text, questions.reached_ms() if when.is_relative(text) else 0, not_before_ms)
     except ValueError as error:
-        raise QuestionError(
-            f"{name} {words.quoted(text)} is {error}; expected an instant such as 2026-11-20T21:51:37.312Z or "
-            "1795211497312 (epoch milliseconds).",
-            2,
-        ) from None
+        raise QuestionError(f"{name} {words.quoted(text)} is {error}; expected {when.EXPECTED}.", 2) from None
 
 
-def range_options(from_: str | None, to: str | None) -> tuple[int | None, int | None]:
+def range_options(questions: Questions, from_: str | None, to: str | None) -> tuple[int | None, int | None]:
     """Epoch milliseconds of --from and --to."""
     from kardia.command.answers import QuestionError
 
-    from_ms, to_ms = instant_option("--from", from_), instant_option("--to", to)
+    from_ms = instant_option(questions, "--from", from_)
+    to_ms = instant_option(questions, "--to", to, from_ms)
     if from_ms is not None and to_ms is not None and to_ms < from_ms:
         raise QuestionError("--to is before --from; expected an end that is not before its beginning.", 2)
     return from_ms, to_ms
@@ -189,6 +190,11 @@ def print_json(value: Any) -> None:
     import json
 
     typer.echo(json.dumps(value, indent=2, ensure_ascii=True))
+
+
+def print_as(output: TextOutput | TableOutput, value: Any) -> None:
+    """In the form for programs that was asked for."""
+    (print_yaml if output.value == "yaml" else print_json)(value)
 
 
 def print_yaml(value: Any) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kardia.command.asking import ApiOption, ClusterOption, TablesOption, TokenOption, asking
+from kardia.command.asking import AnyGroupArgument, ApiOption, ClusterOption, TablesOption, TokenOption, asking
+from kardia.command.options import GroupEitherWay
 
 if TYPE_CHECKING:
     from kardia.command.questions import Questions
@@ -20,8 +21,11 @@ GROUPS_MAX = 50_000
 SHOWN_MAX = 20
 
 
+COMMAND = GroupEitherWay
+
+
 def check(
-    group: Annotated[str | None, typer.Argument(help="The group; all groups if absent.")] = None,
+    group: AnyGroupArgument = None,
     session_margin: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Part of the session timeout that must be left.")
     ] = 0.3,

@@ -52,14 +52,14 @@ def collect(
         Path | None,
         typer.Option("--events-client-config", help="The same for the topic of events, when it is on other brokers."),
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. [default: kardia.events]")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
     broker: Annotated[
         str | None,
         typer.Option("--broker", help="Name of the broker whose logs these are; as the lines say by default."),
     ] = None,
     positions: Annotated[
-        Path | None, typer.Option("--positions", help="Directory of the positions. [default: kardia-positions]")
+        Path | None, typer.Option("--positions", help="Directory of the positions. Default: kardia-positions.")
     ] = None,
     log_timezone: Annotated[
         str | None,
@@ -69,7 +69,7 @@ def collect(
         int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
     ] = None,
     rotate_wait_s: Annotated[
-        float | None, typer.Option("--rotate-wait-s", help="Read a rotated file so long after its end. [default: 5]")
+        float | None, typer.Option("--rotate-wait-s", help="Read a rotated file so long after its end. Default: 5.")
     ] = None,
 ) -> None:
     """Send what the brokers' logs and the offsets topic say to the topic of events.

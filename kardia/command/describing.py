@@ -21,14 +21,14 @@ def describe(
         whole = {"group": group, "members": found} if both else found if members_alone else group
         (print_json if output is TableOutput.JSON else print_yaml)(whole)
         return
-    console = stdout()
+    console, freshness = stdout(), questions.freshness()
     if both or state_alone:
         console.print(shown.group(group))
     if both or members_alone:
         least = sorted(found, key=shown.margin)
-        console.print(shown.members(least[:MEMBERS_MAX], verbose=verbose))
+        console.print(shown.members(least[:MEMBERS_MAX], stale=freshness["stale"], verbose=verbose))
         if len(found) > MEMBERS_MAX:
             console.print(f"{len(found) - MEMBERS_MAX} more members have a wider margin.")
-    console.print(shown.fresh(questions.freshness()))
+    console.print(shown.fresh(freshness))
     if both:
         console.print(shown.NO_LAG, style="dim")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kardia.command.asking import TextOutput, print_json
+from kardia.command.asking import TextOutput, print_as
 from kardia.command.options import SeveralValues
 
 if TYPE_CHECKING:
@@ -76,10 +76,13 @@ def doctor(
     except IngestError as error:
         Console(stderr=True).print(f"kardia doctor: {error}", markup=False, highlight=False)
         raise typer.Exit(2) from None
-    if output is TextOutput.JSON:
-        print_json([asdict(finding) for finding in findings])
-    else:
+    if output is TextOutput.TEXT:
         _print_text(findings)
+    else:
+        print_as(
+            output,
+            [asdict(finding) | {"level": finding.level.value, "remedy": list(finding.remedy)} for finding in findings],
+        )
     raise typer.Exit(1 if any(finding.level is Level.BAD for finding in findings) else 0)
 
 
@@ -101,7 +104,7 @@ def _print_text(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.subject != subject:
             subject = finding.subject
-            console.print(words.name(subject, 400))
+            console.print(words.escaped(words.shortened(subject, 400)))
         mark, style = marks[finding.level]
         console.print(mark, style=style, end="")
         console.print(finding.sentence)

@@ -10,24 +10,30 @@ from kardia.command.asking import (
     ApiOption,
     AtOption,
     ClusterOption,
+    FromOption,
+    GroupArgument,
     TablesOption,
     TextOutput,
     TokenOption,
+    ToOption,
     asking,
     instant_option,
-    print_json,
+    print_as,
     stdout,
 )
+from kardia.command.options import GroupEitherWay
+
+COMMAND = GroupEitherWay
 
 
 def explain(
-    group: Annotated[str, typer.Option(help="The group.")],
+    group: GroupArgument,
     member: Annotated[
         str | None, typer.Option(help="Only what is about this member: its id, client.id or static id.")
     ] = None,
     at: AtOption = None,
-    from_: Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Not before this instant.")] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Before this instant.")] = None,
+    from_: FromOption = None,
+    to: ToOption = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Name below each sentence the rows and lines that it rests on.")
     ] = False,
@@ -44,7 +50,9 @@ def explain(
         from kardia.command.answers import QuestionError
         from kardia.command.telling import show
 
-        at_ms, from_ms, to_ms = instant_option("--at", at), instant_option("--from", from_), instant_option("--to", to)
+        at_ms = instant_option(questions, "--at", at)
+        from_ms = instant_option(questions, "--from", from_)
+        to_ms = instant_option(questions, "--to", to, from_ms)
         if at_ms is not None and (from_ms is not None or to_ms is not None):
             raise QuestionError(
                 "--at asks what was so at an instant, --from and --to what happened between; expected one of the two.",
@@ -59,7 +67,7 @@ def explain(
             )
         except story.NoSuchMember:
             raise questions.no_member(material, str(member)) from None
-        if output is TextOutput.JSON:
-            print_json(told.as_json())
-        else:
+        if output is TextOutput.TEXT:
             show(stdout(), told, with_evidence=evidence)
+        else:
+            print_as(output, told.as_json())

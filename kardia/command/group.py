@@ -6,11 +6,22 @@ from typing import Annotated
 
 import typer
 
-from kardia.command.asking import ApiOption, ClusterOption, TableOutput, TablesOption, TokenOption, asking
+from kardia.command.asking import (
+    ApiOption,
+    ClusterOption,
+    GroupArgument,
+    TableOutput,
+    TablesOption,
+    TokenOption,
+    asking,
+)
+from kardia.command.options import GroupEitherWay
+
+COMMAND = GroupEitherWay
 
 
 def group(
-    group_id: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
+    group_id: GroupArgument,
     members: Annotated[bool, typer.Option("--members", help="Its members alone.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Its state alone.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="More columns about members.")] = False,

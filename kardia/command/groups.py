@@ -17,13 +17,19 @@ from kardia.command.asking import (
     print_yaml,
     stdout,
 )
+from kardia.command.options import StateEitherWay
+
+COMMAND = StateEitherWay
 
 _HABIT = "As in kafka-consumer-groups.sh"
 
 
 def groups(
     search: Annotated[str | None, typer.Option(help="Only groups whose name contains this.")] = None,
-    state: Annotated[str | None, typer.Option("--in-state", help="Only groups in this state, e.g. Stable.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option("--in-state", help="Only groups in this state, e.g. Stable; --state Stable is the same."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=50_000, help="At most that many groups.")] = 100,
     output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
     names: Annotated[bool, typer.Option("--list", rich_help_panel=_HABIT, help="Only the names.")] = False,
@@ -52,7 +58,7 @@ def groups(
             return
         if describe or members or state_only:
             raise QuestionError("--describe, --members and --state are about one group; name it with --group.", 2)
-        rows, more = questions.groups(search, state, limit)
+        rows, more = questions.groups(search, named_state(state), limit)
         if output is TableOutput.JSON:
             print_json([row["group_id"] for row in rows] if names else rows)
         elif output is TableOutput.YAML:
@@ -61,6 +67,13 @@ def groups(
             for row in rows:
                 typer.echo(words.name(row["group_id"], 40_000))
         else:
-            console = stdout()
-            console.print(shown.groups(rows, more))
-            console.print(shown.fresh(questions.freshness()))
+            console, freshness = stdout(), questions.freshness()
+            console.print(shown.groups(rows, more, stale=freshness["stale"]))
+            console.print(shown.fresh(freshness))
+
+
+def named_state(word: str | None) -> str | None:
+    """A state as the coordinator writes it, however it was typed; an unknown word is asked for as it is."""
+    from kardia.model.states import GroupState
+
+    return next((state.value for state in GroupState if word is not None and state.value.lower() == word.lower()), word)

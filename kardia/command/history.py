@@ -11,16 +11,17 @@ from kardia.command.asking import (
     ApiOption,
     ClusterOption,
     FromOption,
+    GroupArgument,
     TableOutput,
     TablesOption,
     TokenOption,
     ToOption,
     asking,
-    print_json,
-    print_yaml,
+    print_as,
     range_options,
     stdout,
 )
+from kardia.command.options import GroupEitherWay
 
 
 class Entity(StrEnum):
@@ -30,8 +31,11 @@ class Entity(StrEnum):
     MEMBER = "member"
 
 
+COMMAND = GroupEitherWay
+
+
 def history(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
+    group: GroupArgument,
     from_: FromOption = None,
     to: ToOption = None,
     of: Annotated[Entity | None, typer.Option("--of", help="Changes of the group or of its members alone.")] = None,
@@ -46,9 +50,9 @@ def history(
     with asking("history", tables, api, token_file, cluster) as questions:
         from kardia.command import shown
 
-        from_ms, to_ms = range_options(from_, to)
+        from_ms, to_ms = range_options(questions, from_, to)
         rows, more = questions.history(group, from_ms, to_ms, None if of is None else of.value, limit)
         if output is TableOutput.TABLE:
             stdout().print(shown.history(rows, more))
         else:
-            {TableOutput.JSON: print_json, TableOutput.YAML: print_yaml}[output]({"transitions": rows, "more": more})
+            print_as(output, {"transitions": rows, "more": more})

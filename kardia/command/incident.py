@@ -11,13 +11,16 @@ from kardia.command.asking import (
     ApiOption,
     ClusterOption,
     FromOption,
+    GroupArgument,
     TablesOption,
     TokenOption,
     ToOption,
     asking,
     print_json,
+    print_yaml,
     range_options,
 )
+from kardia.command.options import GroupEitherWay
 
 
 class ReportOutput(StrEnum):
@@ -25,10 +28,14 @@ class ReportOutput(StrEnum):
 
     MARKDOWN = "markdown"
     JSON = "json"
+    YAML = "yaml"
+
+
+COMMAND = GroupEitherWay
 
 
 def incident(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group.")],
+    group: GroupArgument,
     from_: FromOption = None,
     to: ToOption = None,
     output: Annotated[ReportOutput, typer.Option("-o", "--output", help="Form of the report.")] = ReportOutput.MARKDOWN,
@@ -44,8 +51,10 @@ def incident(
     with asking("incident", tables, api, token_file, cluster) as questions:
         from kardia.story.report import markdown
 
-        found = questions.incident(group, *range_options(from_, to))
+        found = questions.incident(group, *range_options(questions, from_, to))
         if output is ReportOutput.JSON:
             print_json(found)
+        elif output is ReportOutput.YAML:
+            print_yaml(found)
         else:
             typer.echo(markdown(found), nl=False)

@@ -9,7 +9,7 @@ import typer
 from kardia import __version__
 
 PANELS = {
-    "First light": ("demo",),
+    "To begin with": ("demo",),
     "Questions": (
         "explain",
         "why",

@@ -9,21 +9,25 @@ import typer
 from kardia.command.asking import (
     ApiOption,
     ClusterOption,
+    GroupArgument,
     TableOutput,
     TablesOption,
     TokenOption,
     asking,
-    print_json,
-    print_yaml,
+    print_as,
     stdout,
 )
+from kardia.command.options import GroupEitherWay
 
 LIVES_MAX = 5
 """Lives shown on a terminal; JSON and YAML have them all."""
 
 
+COMMAND = GroupEitherWay
+
+
 def member(
-    group: Annotated[str, typer.Argument(help="The group.")],
+    group: GroupArgument,
     member_id: Annotated[
         str, typer.Argument(metavar="MEMBER", help="The member: its id, or a client.id or static id of several.")
     ],
@@ -39,12 +43,12 @@ def member(
 
         lives = questions.lives(group, member_id)
         if output is not TableOutput.TABLE:
-            (print_json if output is TableOutput.JSON else print_yaml)(lives)
+            print_as(output, lives)
             return
-        console = stdout()
+        console, freshness = stdout(), questions.freshness()
         for life in lives[:LIVES_MAX]:
-            console.print(shown.member(life))
+            console.print(shown.member(life, stale=freshness["stale"]))
             console.print()
         if len(lives) > LIVES_MAX:
             console.print(f"{len(lives) - LIVES_MAX} earlier memberships are not shown.")
-        console.print(shown.fresh(questions.freshness()))
+        console.print(shown.fresh(freshness))

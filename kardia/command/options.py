@@ -1,4 +1,4 @@
-"""Options that take several values after one name, as a shell writes them: `--request-log kafka-request.log*`."""
+"""Options as hands write them: several values after one name (`--request-log kafka-request.log*`), and `--group G`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,51 @@ class SeveralValues(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Repeat the option's name before each of its values; the rest is the usual parsing."""
         return super().parse_args(ctx, spread(args, self.several))
+
+
+class GroupEitherWay(TyperCommand):
+    """A command whose first argument is the group; `--group GROUP` is the same, as in Kafka's own tool."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the value of `--group` where the argument stands; the rest is the usual parsing."""
+        return super().parse_args(ctx, positional(args, "--group"))
+
+
+def positional(args: list[str], name: str) -> list[str]:
+    """`--at T --group g m` as `g --at T m`, where `name` is --group.
+
+    Words after `--` are left alone; a value that looks like an option goes behind one of its own.
+    """
+    for position, word in enumerate(args):
+        if word == "--":
+            break
+        if word.startswith(name + "="):
+            value, rest = word.removeprefix(name + "="), args[position + 1 :]
+        elif word == name and position + 1 < len(args):
+            value, rest = args[position + 1], args[position + 2 :]
+        else:
+            continue
+        others = [*args[:position], *rest]
+        return [*others, "--", value] if value.startswith("-") else [value, *others]
+    return args
+
+
+class StateEitherWay(TyperCommand):
+    """`--state` of Kafka's own tool: with a value it chooses the groups in that state, without one it is a flag."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`--state Stable` as `--in-state Stable`; the rest is the usual parsing."""
+        return super().parse_args(ctx, valued(args, "--state", "--in-state"))
+
+
+def valued(args: list[str], flag: str, option: str) -> list[str]:
+    """`flag` as `option` where a value follows."""
+    return [
+        option
+        if word == flag and "--" not in args[:position] and args[position + 1 :] and args[position + 1][:1] != "-"
+        else word
+        for position, word in enumerate(args)
+    ]
 
 
 def spread(args: list[str], several: frozenset[str]) -> list[str]:

@@ -37,6 +37,16 @@ class Questions:
         found: dict[str, Any] = self._cluster()["freshness"]
         return found
 
+    def reached_ms(self) -> int:
+        """The instant up to which the tables are complete; what is relative is relative to it."""
+        found: int | None = self.freshness()["complete_as_of_ms"]
+        if found is None:
+            raise QuestionError(
+                f"{self._answers.where} holds nothing yet, so there is nothing to count back from; expected an instant "
+                "with its day; wait for the first batch, or name one."
+            )
+        return found
+
     def groups(self, search: str | None, state: str | None, rows_max: int) -> tuple[list[dict[str, Any]], bool]:
         """Groups, the worst first, and whether there are more."""
         params: Params = {"sort": "worst"}

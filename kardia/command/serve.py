@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def serve(
     tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.")],
-    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one and prints it. [default: 8765]"),
+        typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one and prints it. Default: 8765."),
     ] = None,
     cluster: Annotated[str | None, typer.Option(help="Show this cluster only.")] = None,
     token_file: Annotated[

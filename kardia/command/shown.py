@@ -35,7 +35,7 @@ def fresh(freshness: Answer) -> Text:
     return Text(text, style="yellow" if freshness["stale"] else "dim")
 
 
-def groups(rows: list[Answer], more: bool, *, narrow: bool = False) -> RenderableType:
+def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False) -> RenderableType:
     """Groups, one per line."""
     table = _table("GROUP", "STATUS", "SESSION LEFT", "POLL LEFT", "MEMBERS", "STATE")
     if not narrow:
@@ -45,7 +45,7 @@ def groups(rows: list[Answer], more: bool, *, narrow: bool = False) -> Renderabl
         last = row["last_rebalance"]
         cells = [
             _name(row["group_id"]),
-            _status(row["status"]),
+            _status(row["status"], stale),
             _left(row["next_session_deadline"]),
             _left(row["next_poll_deadline"]),
             _number(row["members"]["total"]),
@@ -84,13 +84,13 @@ _WIDE_HEADINGS = ("HOST", "MEMBER")
 _VERBOSE_HEADINGS = ("LIBRARY", "SESSION TIMEOUT", "REBALANCE TIMEOUT", "JOINED")
 
 
-def members(rows: list[Answer], *, narrow: bool = False, verbose: bool = False) -> RenderableType:
+def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: bool = False) -> RenderableType:
     """Members, one per line, the least margin first."""
     table = _table(*_MEMBER_HEADINGS, *_WIDE_HEADINGS * (not narrow), *_VERBOSE_HEADINGS * verbose)
     for row in sorted(rows, key=margin):
         cells = [
             _name(row["client_id"]),
-            _status(row["status"]),
+            _status(row["status"], stale),
             _left(row["session"]),
             _left(row["poll"]),
             _sign(row["poll"]),
@@ -112,7 +112,7 @@ def members(rows: list[Answer], *, narrow: bool = False, verbose: bool = False) 
     return table
 
 
-def member(row: Answer) -> RenderableType:
+def member(row: Answer, *, stale: bool) -> RenderableType:
     """One life of a member, line by line."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     session, poll = row["session"] or {}, row["poll"] or {}
@@ -138,7 +138,7 @@ def member(row: Answer) -> RenderableType:
         ]
     else:
         lines += [
-            ("status", _status(row["status"])),
+            ("status", _status(row["status"], stale)),
             *(("", Text(words.escaped(words.shortened(reason, 200)))) for reason in row["reasons"][:5]),
             ("last heard", _instant(session.get("last_heard_at_ms"))),
             ("session over", _deadline(session)),
@@ -222,7 +222,10 @@ def _instant(at_ms: int | None) -> Text:
     return Text("-" if at_ms is None else words.instant(at_ms))
 
 
-def _status(status: str | None) -> Text:
+def _status(status: str | None, stale: bool) -> Text:
+    """A status; of tables that are behind it is told as what was, because nobody knows what is."""
+    if stale and status in ("ok", "late", "imminent", "overdue"):
+        return Text(f"was {words.name(status)}", style="dim")
     return Text(words.name(status or "-"), style=_STATUS_STYLES.get(status or "", ""))
 
 

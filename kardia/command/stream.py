@@ -20,7 +20,7 @@ def stream(
     bootstrap_server: Annotated[
         str | None, typer.Option("--bootstrap-server", help="Brokers of the topic of events: HOST:PORT,…")
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. [default: kardia.events]")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
     tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the Delta tables.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="Directory of the checkpoint, on a local or mounted disk.")
@@ -29,7 +29,7 @@ def stream(
     kafka_version: Annotated[
         str | None, typer.Option("--kafka-version", help="Release of the brokers; recognised if not given.")
     ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="Spark master. [default: local[3]]")] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark master. Default: local\\[3].")] = None,
     writer: Annotated[
         Writer | None,
         typer.Option("--writer", help="delta-rs on one machine; delta-spark on a cluster, with --trigger-ms 5000."),

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kardia.command.asking import ApiOption, ClusterOption, TablesOption, TokenOption, asking
+from kardia.command.asking import AnyGroupArgument, ApiOption, ClusterOption, TablesOption, TokenOption, asking
+from kardia.command.options import GroupEitherWay
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -18,8 +19,11 @@ WIDE_COLUMNS = 130
 """A terminal with fewer columns shows the narrow tables."""
 
 
+COMMAND = GroupEitherWay
+
+
 def watch(
-    group: Annotated[str | None, typer.Argument(help="The group; all groups if absent.")] = None,
+    group: AnyGroupArgument = None,
     for_s: Annotated[
         float | None, typer.Option("--for", min=0.0, metavar="SECONDS", help="Stop after that long.")
     ] = None,
@@ -71,9 +75,11 @@ def _view(questions: Questions, group_id: str | None, console: Console) -> Rende
     from kardia.command import shown
 
     room, narrow = max(1, console.height - 6), console.width < WIDE_COLUMNS
+    freshness = questions.freshness()
+    stale = freshness["stale"]
     if group_id is None:
         rows, more = questions.groups(None, None, room)
-        return Pile(shown.groups(rows, more, narrow=narrow), shown.fresh(questions.freshness()))
+        return Pile(shown.groups(rows, more, stale=stale, narrow=narrow), shown.fresh(freshness))
     found, _ = questions.members(group_id)
-    least = shown.members(sorted(found, key=shown.margin)[:room], narrow=narrow)
-    return Pile(shown.group(questions.group(group_id)), least, shown.fresh(questions.freshness()))
+    least = shown.members(sorted(found, key=shown.margin)[:room], stale=stale, narrow=narrow)
+    return Pile(shown.group(questions.group(group_id)), least, shown.fresh(freshness))

@@ -10,18 +10,22 @@ from kardia.command.asking import (
     ApiOption,
     AtOption,
     ClusterOption,
+    GroupArgument,
     TablesOption,
     TextOutput,
     TokenOption,
     asking,
     instant_option,
-    print_json,
+    print_as,
     stdout,
 )
+from kardia.command.options import GroupEitherWay
+
+COMMAND = GroupEitherWay
 
 
 def why(
-    group: Annotated[str, typer.Argument(help="The group.")],
+    group: GroupArgument,
     at: AtOption = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Name below each sentence the rows and lines that it rests on.")
@@ -37,9 +41,9 @@ def why(
         from kardia import story
         from kardia.command.telling import show
 
-        at_ms = instant_option("--at", at)
+        at_ms = instant_option(questions, "--at", at)
         told = story.why(questions.material(group, at_ms, None, events=evidence), at_ms=at_ms)
-        if output is TextOutput.JSON:
-            print_json(told.as_json())
-        else:
+        if output is TextOutput.TEXT:
             show(stdout(), told, with_evidence=evidence)
+        else:
+            print_as(output, told.as_json())

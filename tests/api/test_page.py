@@ -126,6 +126,86 @@ def test_the_fleet_shows_the_worst_group_first(page: Page, url: str) -> None:
     assert "session expired" in page.locator(".groups > li").first.inner_text()
 
 
+def test_the_fleet_names_who_is_next_to_be_evicted(page: Page, url: str) -> None:
+    page.goto(url)
+    has_text(page, ".next > li", "session ends")
+    [found] = page.locator(".next > li").all_inner_texts()
+    assert found.split("\n")[0] == "weak in orders"
+    assert "imminent" in found
+    assert "3 min " in found
+    page.locator(".next a").click()
+    has_text(page, "h1", "orders")
+
+
+@pytest.fixture
+def rebalancing(tables: Tables) -> Iterator[str]:
+    """A group that waits for one of its members; the ledger does not have its rebalance: nobody has been answered."""
+    now = wall_ms()
+    waiting = {"group_state": "PreparingRebalance", "session_timeout_ms": 600_000, "at_ms": now}
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable", at_ms=now - 60_000),
+        transition("orders", 2, "PreparingRebalance", at_ms=now - 5_000, from_state="Stable"),
+        rebalance("orders", now - 61_000),
+        member("orders", "a", client_id="slow", rebalance_timeout_ms=400_000),
+        member("orders", "b", client_id="there", rebalance_timeout_ms=400_000),
+        health(
+            "orders",
+            "a",
+            client_id="slow",
+            session_deadline_at_ms=now + 590_000,
+            awaited_since_at_ms=now - 4_000,
+            awaited_until_at_ms=now + 300_000,
+            **waiting,
+        ),
+        health("orders", "b", client_id="there", session_deadline_at_ms=now + 590_000, **waiting),
+        *(transition(f"other-{number:02}", 1, "Stable", at_ms=now - 60_000) for number in range(12)),
+        progress(now),
+    )
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, stale_after_ms=600_000), wall_ms) as found:
+        api = Api(found)
+        api.wait_for_batch(0)
+        api.client.close()
+        yield found
+
+
+def test_a_rebalance_under_way_tells_whom_it_waits_for(page: Page, rebalancing: str) -> None:
+    page.goto(rebalancing)
+    has_text(page, ".open > li", "waits for slow")
+    assert page.locator(".tile", has_text="rebalancing").locator("b").inner_text() == "1"
+    text = page.locator(".open > li").inner_text()
+    assert "PreparingRebalance" in text
+    assert "goes on without them in 6 min " in text
+    assert "there" not in text.replace("without them", "")
+    row = page.locator(".groups > li", has_text="orders").inner_text()
+    assert "Rebalancing for" in row
+    assert "Last rebalance" not in row
+    page.locator(".open a").click()
+    has_text(page, "p.open", "waits for slow")
+
+
+def test_a_group_is_found_by_a_part_of_its_name(page: Page, rebalancing: str) -> None:
+    page.goto(rebalancing)
+    page.wait_for_function("() => document.querySelectorAll('.groups > li').length === 13")
+    page.get_by_placeholder("Find a group").fill("-07")
+    page.wait_for_function("() => document.querySelectorAll('.groups > li').length === 1")
+    assert page.locator(".groups .name").inner_text() == "other-07"
+    assert page.locator(".tile").first.is_hidden(), "numbers of all groups would be taken for those of what was found"
+    page.get_by_placeholder("Find a group").fill("nowhere & ?")
+    has_text(page, ".lists .empty", "No group's name contains this.")
+    page.get_by_placeholder("Find a group").fill("")
+    page.wait_for_function("() => document.querySelectorAll('.groups > li').length === 13")
+
+
+def test_the_zone_of_the_times_is_said(browser: Browser, url: str) -> None:
+    for zone, said in (("Asia/Kolkata", "UTC+05:30"), ("UTC", "yours, UTC;")):
+        tab = browser.new_page(timezone_id=zone)
+        tab.goto(url)
+        has_text(tab, "footer", said)
+        tab.close()
+
+
 def test_a_countdown_runs_between_two_answers(page: Page, url: str) -> None:
     page.goto(f"{url}/#/clusters/demo/groups/orders")
     has_text(page, ".members > li", "imminent")
@@ -169,6 +249,36 @@ def test_a_link_may_carry_the_ids_as_parameters(page: Page, url: str) -> None:
     page.goto(f"{url}/#/clusters/~/groups/~?cluster=demo&group={quote(EVIL, safe='')}")
     has_text(page, "h1", "onerror")
     has_text(page, ".members > li", "onerror")
+
+
+def test_nothing_is_said_of_a_group_before_there_is_an_answer(page: Page, url: str) -> None:
+    page.route("**/api/v1/clusters/demo/groups/**", lambda _: None)  # no question is answered
+    page.goto(f"{url}/#/clusters/demo/groups/quiet")
+    page.wait_for_selector("main[aria-busy=true] .lanes", state="attached")
+    assert page.get_by_text("Nobody was evicted.").is_hidden()
+    page.unroute_all()
+    page.reload()
+    page.get_by_text("Nobody was evicted.").wait_for()
+
+
+def test_of_an_old_feed_it_tells_what_was(page: Page, tables: Tables) -> None:
+    now = wall_ms()
+    tables.create()
+    tables.batch(
+        0,
+        transition("quiet", 1, "Stable", at_ms=now),
+        member("quiet", "q"),
+        health("quiet", "q", at_ms=now),
+        progress(now - 60_000),
+    )
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, stale_after_ms=1_000), wall_ms) as url:
+        page.goto(url)
+        has_text(page, ".groups .status.unknown", "was ok")
+        assert page.locator(".feed").inner_text().endswith("countdowns stand still")
+        page.locator(".groups .name a").click()
+        has_text(page, ".facts .status.unknown", "was ok")
+        has_text(page, ".members .status.unknown", "was ok")
+        page.goto("about:blank")
 
 
 def test_new_facts_appear_by_themselves(page: Page, url: str, tables: Tables) -> None:

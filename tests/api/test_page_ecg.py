@@ -118,6 +118,53 @@ class TestElectrocardiogram:
         page.wait_for_selector(".live[aria-pressed=true]")
         page.wait_for_function(ENDED_ARE + "2")
 
+    def test_whoever_was_evicted_before_the_window_has_no_lane_in_it(self, page: Page, api: Api) -> None:  # noqa: F811
+        drawn(page, api)
+        fresh = api.get("/readyz")["freshness"]["complete_as_of_ms"]
+        ends = [one["ended_at_ms"] for one in api.get("/api/v1/clusters/demo/groups/g04/evictions")["evictions"]]
+        assert any(fresh - 22_500 - 15_000 < end < fresh - 22_500 for end in ends), "one ended just before the window"
+        page.locator(".switch button", has_text="30 s").first.click()
+        page.wait_for_function("() => document.querySelectorAll('.lane').length === 4")
+        statuses = page.locator(".lane .status").all_inner_texts()
+        assert sorted(statuses) == ["ended", "ok", "ok", "ok"]
+
+    def test_in_the_past_the_head_tells_what_was_so_then(self, page: Page, api: Api) -> None:  # noqa: F811
+        drawn(page, api)
+        has_text(page, ".facts", "generation 6")
+        assert page.locator(".facts > b").inner_text() == ""
+        before = page.get_by_label("To the event before")
+        for _ in range(2):
+            before.click()
+        has_text(page, ".facts", "generation 4")
+        shown = page.locator(".instant").inner_text()
+        assert page.locator(".facts > b").inner_text() == f"at {shown}"
+        has_text(page, ".card h2", "Members now")
+        page.locator(".live").click()
+        has_text(page, ".facts", "generation 6")
+        assert "Members now" not in page.locator("main").inner_text()
+
+    def test_an_incident_report_of_what_is_shown_can_be_copied(self, page: Page, api: Api) -> None:  # noqa: F811
+        drawn(page, api)
+        page.get_by_role("button", name="Incident report").click()
+        has_text(page, ".report pre", "# Incident of a Kafka consumer group")
+        has_text(page, ".report pre", "gave up its membership")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy").click()
+        has_text(page, ".report [role=status]", "copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == page.locator(".report pre").evaluate("(one) => one.textContent")
+        page.keyboard.press("Escape")
+        page.wait_for_selector(".report", state="hidden")
+        assert page.evaluate("document.activeElement.textContent") == "Incident report"
+
+    def test_buttons_of_rebalances_do_not_cover_each_other(self, page: Page, api: Api) -> None:  # noqa: F811
+        drawn(page, api)
+        page.locator(".switch button", has_text="5 min").first.click()
+        page.wait_for_function("() => document.querySelectorAll('.why').length === 6")
+        texts = page.locator(".why").all_inner_texts()
+        assert texts[-1].endswith("5→6")
+        assert "⟳" in texts, "where they stand close together the sign alone is shown"
+
     def test_it_fits_a_phone_in_both_lights(self, page: Page, api: Api) -> None:  # noqa: F811
         page.set_viewport_size({"width": 360, "height": 780})
         grounds = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -37,6 +38,22 @@ def test_every_verb_has_help(verb: str) -> None:
     assert "Usage" in shown.stdout
 
 
+DEFAULTS = {
+    "why": ("127.0.0.1:8765",),
+    "serve": ("127.0.0.1", "8765"),
+    "collect": ("kardia.events", "kardia-positions"),
+    "stream": ("kardia.events", "local[3]"),
+}
+
+
+@pytest.mark.parametrize("verb", DEFAULTS)
+def test_help_names_defaults_that_depend_on_more_than_the_option(verb: str) -> None:
+    """In brackets they would be markup of the help, and vanish."""
+    shown = "".join(line.strip("│ ") for line in run(verb, "--help").stdout.splitlines())
+    for default in DEFAULTS[verb]:
+        assert default in re.sub(r"\s+", "", shown), default
+
+
 def test_help_starts_neither_spark_nor_fastapi() -> None:
     """Verbs import what they run when they are called, so that help costs nothing."""
     code = "import sys, kardia.command.main; print(' '.join(sys.modules))"
@@ -52,3 +69,13 @@ def test_an_unknown_verb_is_refused_with_a_sentence() -> None:
     refused = run("replya")
     assert refused.returncode == 2
     assert "replya" in refused.stderr
+
+
+def test_a_question_to_a_server_needs_no_server_of_its_own() -> None:
+    """`--api` asks over HTTP: loading FastAPI and Arrow for it would cost seconds."""
+    code = (
+        "import sys; from kardia.command.answers import HttpAnswers; from kardia.command.questions import Questions; "
+        "HttpAnswers('http://127.0.0.1:1'); print(' '.join(sys.modules))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert not set(HEAVY) & set(loaded.split())

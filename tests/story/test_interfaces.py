@@ -202,6 +202,55 @@ def test_yaml_and_json_say_the_same(tables: Path) -> None:
     assert yaml.safe_load(kardia("group", "g04", "--state", "-o", "yaml", *where).out) == as_json.json()
 
 
+def test_stories_and_reports_come_as_yaml_too(tables: Path) -> None:
+    where = ("--tables", tables, "--cluster", "c04", "--to", INSIDE)
+    for verb in ("explain", "incident"):
+        as_json = kardia(verb, "g04", "-o", "json", *where)
+        as_yaml = kardia(verb, "g04", "-o", "yaml", *where)
+        assert as_yaml.out.isascii()
+        assert _shape(yaml.safe_load(as_yaml.out)) == _shape(as_json.json())
+    at = ("--tables", tables, "--cluster", "c04", "--at", INSIDE)
+    assert yaml.safe_load(kardia("why", "g04", "-o", "yaml", *at).out) == kardia("why", "g04", "-o", "json", *at).json()
+
+
+def _shape(answer: Any) -> Any:
+    """An answer without what goes on between two calls."""
+    return {name: value for name, value in answer.items() if name != "freshness"}
+
+
+def test_the_group_may_stand_behind_its_option(tables: Path) -> None:
+    where = ("--tables", tables, "--cluster", "c04")
+    plain = kardia("why", "g04", "--at", INSIDE, *where).out
+    assert plain.startswith("group g04")
+    assert kardia("why", "--group", "g04", "--at", INSIDE, *where).out == plain
+    assert kardia("why", "--at", INSIDE, *where, "--group=g04").out == plain
+    one = kardia("member", "-o", "json", "--group", "g04", "c04-b", *where).json()
+    assert one == kardia("member", "g04", "c04-b", "-o", "json", *where).json()
+    dashed = kardia("why", "--group", "-x", *where)
+    assert (dashed.code, "has no group -x" in dashed.err) == (1, True)
+    missing = kardia("why", *where)
+    assert (missing.code, "GROUP" in missing.err) == (2, True)
+
+
+def test_an_instant_may_be_a_time_of_day_or_an_age(tables: Path) -> None:
+    """Relative to what was read last, which is 21:52:10.330 of the recording's day."""
+    where = ("--tables", tables, "--cluster", "c04")
+    told = kardia("explain", "g04", "--at", "2026-11-20T21:51:50Z", *where).out
+    assert "Stable" in told
+    assert kardia("explain", "g04", "--at", "21:51:50Z", *where).out == told
+    assert kardia("explain", "g04", "--at", "22:51:50+01:00", *where).out == told
+    between = kardia("history", "g04", "--from", "2026-11-20T21:51:10.330Z", "--to", "2026-11-20T21:51:40Z", *where).out
+    assert kardia("history", "g04", "--from", "1m", "--to", "21:51:40Z", *where).out == between
+    assert between.count("\n") > 3
+
+
+def test_a_state_is_named_as_in_kafkas_own_tool(tables: Path) -> None:
+    where = ("--tables", tables, "--cluster", "c04")
+    assert kardia("groups", "--list", "--state", "stable", *where).out.split() == ["g04", "g04s"]
+    assert kardia("groups", "--list", "--state", "Empty", *where).out.split() == []
+    assert kardia("groups", "--describe", "--group", "g04", "--state", *where).code == 0
+
+
 REFUSALS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("why", "g04", "--at", "yesterday"), 2, '--at "yesterday" is neither'),
     (("explain", "--group", "g04", "--from", INSIDE, "--to", "1000"), 2, "the story ends before --from"),
@@ -209,6 +258,8 @@ REFUSALS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("explain", "--group", "g4"), 1, "has no group g4; expected one such as g04"),
     (("explain", "--group", "g04", "--member", "c04-z"), 1, "has no member c04-z; expected a member id"),
     (("member", "g04", "c04-z"), 1, "has no member c04-z"),
+    (("why", "g04", "--at", "21:51:50"), 2, "21:51:37Z (the last one), 10m (ago)"),
+    (("history", "g04", "--from", "10 m"), 2, '--from "10 m" is neither'),
     (("groups", "--describe"), 2, "name it with --group"),
 )
 

@@ -1,0 +1,37 @@
+"""What stands at the end of a demo: the verdict in one sentence, and how to ask on."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from demo import show
+from demo.verdict import judge
+from tests.demo.test_verdict import KILL, evidence_of
+
+
+def test_it_says_how_to_ask_on_about_the_group_that_lost_a_member(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["here/kardia", "demo"])
+    console = Console(file=io.StringIO(), width=40)
+    show._ask_on(console, judge(evidence_of(KILL)), tmp_path / "data" / "tables")
+    said = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert "  here/kardia why g01 --tables data/tables   # why it rebalanced last" in said
+    assert any(line.startswith("  here/kardia serve --tables data/tables") for line in said)
+
+
+def test_predictions_that_came_too_late_come_with_advice() -> None:
+    def concluded(*faults: str) -> str:
+        console = Console(file=io.StringIO(), width=400)
+        show._conclude(console, faults)
+        return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+    assert "none was invented" in concluded()
+    assert concluded("a").startswith("One thing is wrong:")
+    assert "--stretch 2" not in concluded("a", "b")
+    assert "--stretch 2" in concluded("checkout-1 was silent: was predicted 40 ms too late")
