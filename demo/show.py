@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -73,8 +73,7 @@ class Options:
     kafka: str = NEWEST
     with_prometheus: bool = False
     stretch: int = 1
-    tolerance: Tolerance | None = None
-    """None: what this machine needs, as measured beside the story."""
+    tolerance: Tolerance = field(default_factory=Tolerance)
 
 
 def show(options: Options, console: Console) -> bool:
@@ -106,10 +105,10 @@ def show(options: Options, console: Console) -> bool:
         seen, begun = _play(options, console, supervisor, cast, config, alarm)
         # Nothing that happens from here on counts: both sides are cut at this instant.
         until_ms = _now_ms()
-        tolerance = options.tolerance or Tolerance(stall_ms=pace.worst_ms())
+        stall_ms = pace.worst_ms()
         tables = Tables(config.tables)
         _await_tables(tables, until_ms)
-        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast), tolerance)
+        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast), options.tolerance)
         console.print("Replaying the archived logs ...", style="dim")
         offsets = replayed.capture(broker.bootstrap, options.directory / "offsets.jsonl")
         again = replayed.replay(broker.request_log, offsets, CLUSTER, until_ms, options.directory / "replayed")
@@ -120,7 +119,7 @@ def show(options: Options, console: Console) -> bool:
             faults += _told(console, alarm, tables, begun, config)
         if not any(not line.routine for line in verdict.lines):
             faults.append("The broker's log tells of no fault at all, so nothing has been shown.")
-        _conclude(console, faults)
+        _conclude(console, faults, verdict, stall_ms)
         if options.stay:
             _stay(console, supervisor, api_url(config))
         else:
@@ -274,12 +273,20 @@ def _witnesses(cast: Cast) -> list[Witness]:
     ]
 
 
-def _conclude(console: Console, faults: Sequence[str]) -> None:
+def _conclude(console: Console, faults: Sequence[str], verdict: Verdict, stall_ms: int) -> None:
     if faults:
         wrong = "One thing is wrong:" if len(faults) == 1 else f"{len(faults)} things are wrong:"
         console.print(wrong, style="bold red")
         for fault in faults:
             console.print(f"  {fault}", markup=False)
+        within_ms = verdict.tolerance.instant_ms
+        if stall_ms >= within_ms and verdict.max_ms > within_ms:
+            console.print(
+                f"This machine was busy: it kept a program waiting for {stall_ms} ms that wanted to run, and a broker "
+                f"that waits decides and logs late. Run the demo while little else runs, or with --within "
+                f"{within_ms + stall_ms}.",
+                style="yellow",
+            )
         if any("too late" in fault for fault in faults):
             console.print(LATE, style="yellow")
     else:

@@ -24,33 +24,25 @@ WITHIN_MS = 10
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an instant may be from the broker's log."""
+    """How far an instant may be from the broker's log. A starved machine, whose timers fire late, may need more."""
 
     instant_ms: int = WITHIN_MS
-    """On a machine that has time for the broker."""
-    stall_ms: int = 0
-    """How long this machine kept programs waiting: so late may a broker decide, and log, what was asked before."""
-
-    @property
-    def within_ms(self) -> int:
-        """For a single instant."""
-        return self.instant_ms + self.stall_ms
 
     @property
     def median_ms(self) -> float:
-        """For the median of all instants; stalls are rare, so they change nothing here."""
+        """For the median of all instants."""
         return self.instant_ms / 5
 
     @property
     def late_ms(self) -> int:
         """For a prediction to be readable after its timeout struck: not at all, unless more than usual is tolerated."""
-        return max(0, self.within_ms - WITHIN_MS)
+        return max(0, self.instant_ms - WITHIN_MS)
 
     @property
     def first_group_ms(self) -> int:
         """For the first group that a broker ever had: it loads its classes then, between deciding, answering and
         logging."""
-        return self.instant_ms * 10 + self.stall_ms
+        return self.instant_ms * 10
 
 
 _STRAGGLER_FROM_MS = 2_000
@@ -427,7 +419,7 @@ def _forming(evidence: Evidence, fact: Fact) -> bool:
 def _within_ms(evidence: Evidence, group_id: str) -> int:
     """How far instants of a group may be off."""
     tolerance = evidence.tolerance
-    return tolerance.first_group_ms if group_id == evidence.first_group_id else tolerance.within_ms
+    return tolerance.first_group_ms if group_id == evidence.first_group_id else tolerance.instant_ms
 
 
 def _of(evidence: Evidence, what: str) -> list[Fact]:

@@ -29,7 +29,7 @@ def demo(
         typer.Option(
             min=1,
             help="Largest accepted difference, in ms, between an instant that Kardia names and the broker's log; the "
-            "median may be a fifth of it. Without it: 10, and as much more as this machine kept programs waiting.",
+            "median may be a fifth of it. For a machine that is busy with other things, which needs more than usual.",
         ),
     ] = None,
     stretch: Annotated[
@@ -77,7 +77,7 @@ def demo(
     if release not in releases():
         errors.print(f"kardia demo: there is no broker {release}; there are {', '.join(releases())}.")
         raise typer.Exit(2)
-    tolerance = None if within is None else Tolerance(within)
+    tolerance = Tolerance() if within is None else Tolerance(within)
     options = Options(
         scenario or list(FAULTS), directory.resolve(), for_, stay, port, release, with_prometheus, stretch, tolerance
     )

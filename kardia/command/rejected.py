@@ -37,7 +37,7 @@ def rejected(
     with asking("rejected", tables, api, token_file, cluster) as questions:
         from kardia.command import shown
 
-        from_ms, to_ms = range_options(from_, to)
+        from_ms, to_ms = range_options(questions, from_, to)
         rows, more = questions.rejected(from_ms, to_ms, reason, limit)
         if output is TableOutput.TABLE:
             stdout().print(shown.rejected(rows, more))

@@ -1,4 +1,4 @@
-"""The witness of a busy machine: it sees a stall that was made, and what it sees is granted and said."""
+"""The witness of a busy machine: it sees a stall that was made, and what it sees is said."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from demo import pace, process, report, server_log
+from demo import process, server_log
 from demo.pace import Pace
-from demo.verdict import Evidence, Tolerance, judge
+from demo.show import _conclude
+from demo.verdict import judge
 from tests.demo.test_verdict import KILL, evidence_of
 
 
@@ -38,53 +39,32 @@ def test_a_stall_is_measured(tmp_path: Path) -> None:
         one.suspend()
         time.sleep(0.12)  # the stall itself, which is what is measured
         one.resume()
-        assert 100 <= running.worst_ms() <= pace.STALL_MAX_MS
+        assert running.worst_ms() >= 100
     assert float((tmp_path / "log").read_text()) >= 100
 
 
-def test_more_than_the_bound_is_not_granted(tmp_path: Path) -> None:
-    with Pace(tmp_path / "log") as running:
-        one = _looking(tmp_path / "log")
-        one.suspend()
-        time.sleep((pace.STALL_MAX_MS + 50) / 1000)
-        one.resume()
-        assert running.worst_ms() == pace.STALL_MAX_MS
-
-
-def test_a_program_that_died_grants_nothing(tmp_path: Path) -> None:
+def test_a_program_that_died_says_nothing(tmp_path: Path) -> None:
     with Pace(tmp_path / "log") as running:
         os.kill(_looking(tmp_path / "log").pid, signal.SIGKILL)
         assert running.worst_ms() == 0
 
 
-def _late(by_ms: int, stall_ms: int) -> Evidence:
-    """A story whose eviction the broker logged so late, on a machine that stalled so long."""
+def test_a_verdict_is_as_strict_on_a_busy_machine_which_is_said() -> None:
+    """The stall explains; it grants nothing."""
+
+    def shown(stall_ms: int) -> str:
+        console = Console(file=io.StringIO(), width=200)
+        _conclude(console, verdict.faults, verdict, stall_ms)
+        return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
     evidence = evidence_of(KILL)
     failed = next(fact for fact in evidence.facts if fact.what == server_log.MEMBER_FAILED)
     members = [
-        {**row, "ended_at_ms": failed.at_ms - by_ms} if row["member_id"] == failed.member_id else row
+        {**row, "ended_at_ms": failed.at_ms - 50} if row["member_id"] == failed.member_id else row
         for row in evidence.members
     ]
-    return replace(evidence, members=members, tolerance=Tolerance(stall_ms=stall_ms))
-
-
-def test_a_stall_is_granted_and_no_more_than_that() -> None:
-    before = judge(_late(0, 40)).faults
-    assert judge(_late(50, 40)).faults == before
-    assert any("-51 ms off" in fault for fault in judge(_late(51, 40)).faults)
-    assert any("-50 ms off" in fault for fault in judge(_late(50, 0)).faults)
-    assert Tolerance(stall_ms=200).median_ms == Tolerance().median_ms
-
-
-def test_what_was_granted_is_said() -> None:
-    def shown(evidence: Evidence) -> str:
-        console = Console(file=io.StringIO(), width=200)
-        report.show(console, judge(evidence), ())
-        return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
-
-    said = shown(_late(50, 40))
-    assert "right, for so busy a machine" in said
-    assert (
-        "it kept a program waiting for 40 ms that wanted to run, so an instant may be 50 ms off instead of 10" in said
-    )
-    assert "busy" not in shown(_late(0, 0))
+    verdict = judge(replace(evidence, members=members))
+    assert any("-50 ms off" in fault for fault in verdict.faults)
+    assert "kept a program waiting for 40 ms" in shown(40)
+    assert "--within 50" in shown(40)
+    assert "busy" not in shown(3)

@@ -28,7 +28,7 @@ def test_it_says_how_to_ask_on_about_the_group_that_lost_a_member(
 def test_predictions_that_came_too_late_come_with_advice() -> None:
     def concluded(*faults: str) -> str:
         console = Console(file=io.StringIO(), width=400)
-        show._conclude(console, faults)
+        show._conclude(console, faults, judge(evidence_of(KILL)), 0)
         return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
     assert "none was invented" in concluded()
