@@ -8,7 +8,7 @@ import pytest
 
 from api import models, report_models
 from tests.api.conftest import Api, Serve
-from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
+from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, rejected, transition
 
 GROUP = "/api/v1/clusters/demo/groups/orders"
 
@@ -50,6 +50,7 @@ def story(tables: Tables) -> None:
             reasons=["silent for 7.0 s of 10.0 s"],
         ),
         prediction("orders", "weak", "session", deadline_at_ms=NOW_MS + 2_500),
+        rejected(4_096),
         progress(NOW_MS - 400),
     )
 
@@ -65,6 +66,7 @@ def api(tables: Tables, serve: Serve) -> Api:
 SHAPES: dict[str, Any] = {
     "/api/v1/clusters": models.Clusters,
     "/api/v1/clusters/demo": models.ClusterAnswer,
+    "/api/v1/clusters/demo/rejected": models.Rejected,
     "/api/v1/clusters/demo/groups": models.Groups,
     GROUP: models.GroupAnswer,
     f"{GROUP}/members": models.Members,
