@@ -12,7 +12,6 @@ from rich.text import Text
 from demo.replayed import Comparison
 from demo.teller import clock
 from demo.verdict import Line, Verdict
-from kardia.story import words
 
 
 def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) -> None:
@@ -38,8 +37,7 @@ def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) 
     leads = [line.lead_ms for line in verdict.lines if line.lead_ms is not None]
     early = [lead for lead in leads if lead > 0]
     if leads:
-        ahead = f", {min(early) / 1000:.1f} to {max(early) / 1000:.1f} s ahead" if early else ""
-        console.print(f"{words.count(len(leads), 'timeout')} struck, {len(early)} of them were said before{ahead}.")
+        console.print(_foresight(len(leads), early))
     console.print(
         f"{len(verdict.errors_ms)} instants against the broker's log: median {verdict.median_ms:.0f} ms, "
         f"largest {verdict.max_ms} ms."
@@ -55,3 +53,13 @@ def _cells(line: Line) -> tuple[Text, ...]:
     verdict = Text("right", style="green") if not line.fault else Text(line.fault, style="bold red")
     # Ids come from clients and may hold anything: Text takes them literally, markup does not.
     return (Text(clock(line.at_ms)), Text(line.who), Text(line.done), Text(line.said), Text(lead), Text(error), verdict)
+
+
+def _foresight(struck: int, early_ms: Sequence[int]) -> str:
+    """How many timeouts struck, and how long before they were said."""
+    if struck == 1:
+        return (
+            f"1 timeout struck, {f'said {early_ms[0] / 1000:.1f} s before' if early_ms else 'said by nobody before'}."
+        )
+    ahead = f", {min(early_ms) / 1000:.1f} to {max(early_ms) / 1000:.1f} s ahead" if early_ms else ""
+    return f"{struck} timeouts struck, {len(early_ms)} of them were said before{ahead}."

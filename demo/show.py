@@ -308,7 +308,7 @@ def _ask_on(console: Console, verdict: Verdict, tables: Path) -> None:
         ("serve", "the page"),
     ):
         command = Text(f"  {kardia} {verb} --tables {shown}")
-        command.append(f"   # {what}", style="dim")
+        command.append(f"  # {what}", style="dim")
         console.print(command, soft_wrap=True)
 
 

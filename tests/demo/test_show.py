@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from demo import show
+from demo import report, show
 from demo.verdict import judge
 from tests.demo.test_verdict import KILL, evidence_of
 
@@ -21,7 +21,7 @@ def test_it_says_how_to_ask_on_about_the_group_that_lost_a_member(
     console = Console(file=io.StringIO(), width=40)
     show._ask_on(console, judge(evidence_of(KILL)), tmp_path / "data" / "tables")
     said = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert "  here/kardia why g01 --tables data/tables   # why it rebalanced last" in said
+    assert "  here/kardia why g01 --tables data/tables  # why it rebalanced last" in said
     assert any(line.startswith("  here/kardia serve --tables data/tables") for line in said)
 
 
@@ -35,3 +35,10 @@ def test_predictions_that_came_too_late_come_with_advice() -> None:
     assert concluded("a").startswith("One thing is wrong:")
     assert "--stretch 2" not in concluded("a", "b")
     assert "--stretch 2" in concluded("checkout-1 was silent: was predicted 40 ms too late")
+
+
+def test_one_timeout_is_told_as_one() -> None:
+    assert report._foresight(1, [8_600]) == "1 timeout struck, said 8.6 s before."
+    assert report._foresight(1, []) == "1 timeout struck, said by nobody before."
+    several = "3 timeouts struck, 2 of them were said before, 4.0 to 4.4 s ahead."
+    assert report._foresight(3, [4_400, 4_000]) == several
