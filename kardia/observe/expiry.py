@@ -102,6 +102,7 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING):
             observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
         group.gap_at = max(to_at, group.gap_at)
+        group.sampled_state = ""  # what was said of its members holds no more, also if it is Stable again at once
         if group.rebalance is not None:
             group.rebalance.members_before = -1
         for member in group.members.values():

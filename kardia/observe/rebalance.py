@@ -71,12 +71,14 @@ def end_member(
 
 
 def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
-    """Whether the session of somebody else may have ended before this instant, or ended it: one of which that is not
-    known, or one that is over, in a group that nobody has shown to be Stable since."""
+    """Whether the session of somebody else may have ended before this instant: one of which it is not known when it
+    ends, or one that is over, in a group that nobody has shown to be Stable since."""
     if not group.whole:
         return True
     return at > group.steady_at and any(
-        other.deadline < 0 or (other.overdue and group.steady_at < other.deadline < at)
+        other.deadline < 0
+        or 0 <= other.armed_at <= group.unsure_to
+        or (other.overdue and group.steady_at < other.deadline < at)
         for other in group.members.values()
     )
 

@@ -86,7 +86,7 @@ def _waits(material: Material, at_ms: int) -> str:
         if row.get("awaited_since_at_ms") is not None and row["at_ms"] <= at_ms < row["at_ms"] + SEEN_WITHIN_MS
     ]
     rows = [row for row in rows if not _is_over(material, row, at_ms)]
-    if not rows:
+    if not rows or _told_by_ledger(material, at_ms):
         return _waits_for_ids(material, at_ms)
     who = [material.who(row["member_id"], row["client_id"]) for row in rows[:MEMBERS_MAX]]
     more = f" and {len(rows) - MEMBERS_MAX} more" if len(rows) > MEMBERS_MAX else ""
@@ -95,6 +95,16 @@ def _waits(material: Material, at_ms: int) -> str:
     until = f", until {words.clock(min(ends), at_ms)} at the latest" if ends else ""
     return (
         f" The rebalance waited for {words.listing(who)}{more} since {since}{until}.{_waits_for_ids(material, at_ms)}"
+    )
+
+
+def _told_by_ledger(material: Material, at_ms: int) -> bool:
+    """Whether the rebalance under way then is over by now, so that its row has said whom it waited for: what seemed so
+    before everybody had been answered is not repeated."""
+    return any(
+        row["started_at_ms"] <= at_ms < row["completed_at_ms"]
+        for row in material.rebalances
+        if row["completed_at_ms"] is not None
     )
 
 

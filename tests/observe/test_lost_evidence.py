@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kardia.observe import Observer, ObserverSettings
 from tests.observe.test_moves import health
 from tests.observe.test_scenes import stable
-from tests.support.scene import Scene
+from tests.support.scene import Known, Scene
 from tests.support.stories import named
 
 
@@ -243,3 +244,18 @@ def test_records_before_the_log_begins_name_all_members_each_time() -> None:
     known = scene.known()
     assert known.alive() == {"a", "b"}
     assert known.ended() == {"x": (2_000, "unknown", "unknown")}
+
+
+def test_a_gap_is_said_of_all_members_at_once_although_the_group_is_heard_in_the_same_step() -> None:
+    """Who reads `health` must not go on believing a deadline from before the gap until the next sample."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 10_000, "a", "b")
+    scene.tick(10_000)
+    before = len(scene.events)
+    scene.gap(10_000, 11_000)
+    scene.heartbeat(11_500, "a")
+    scene.tick(11_700)
+    observer = Observer(ObserverSettings("test"))
+    first, second = (observer.step(events) for events in (scene.events[:before], scene.events[before:]))
+    assert [row["status"] for row in health(Known(first, observer), "b")][-1:] == ["ok"]
+    assert [row["status"] for row in health(Known(second, observer), "b")] == ["unknown"]
