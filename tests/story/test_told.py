@@ -229,6 +229,20 @@ def test_a_rebalance_under_way_says_whom_it_waits_for_and_until_when_at_the_late
     assert "The rebalance waited" not in present.state(known, T + 22_000).text
 
 
+def test_whom_a_rebalance_waited_for_is_told_by_its_ledger_once_it_is_over() -> None:
+    """By then b seemed to be waited for; it had asked already, unseen, and a was."""
+    given = {"awaited_since_at_ms": T + 10_000, "awaited_until_at_ms": T + 70_000}
+    known = material(
+        transitions=[transition(1, 0, "Stable"), transition(2, 10_000, "PreparingRebalance")],
+        lives=[life("a", 0), life("b", 0)],
+        rebalances=[rebalance(10_000, 24_000, "member_joined", "b", stragglers=[wait("a", 13_000)])],
+        health=[health("b", 20_000, group_state="PreparingRebalance", **given)],
+    )
+    told = present.state(known, T + 20_500).text
+    assert "and waited for a;" in told
+    assert "waited for b" not in told
+
+
 def test_a_zombie_is_called_one_only_where_that_is_known() -> None:
     for polling, said in (("stalled", True), ("polls", False), ("unknown", False)):
         known = material(
