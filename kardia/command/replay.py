@@ -46,6 +46,14 @@ def replay(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace tables that hold rows.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Processes of the pool; 0: one per core.")] = 0,
     master: Annotated[str, typer.Option(help="Spark master of --engine spark.")] = "local[2]",
+    health_every: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Seconds between rows of health of a member that is well; 0: its last one only. Without it: 5 for "
+            "logs of up to 64 MiB together, else 0.",
+        ),
+    ] = None,
 ) -> None:
     """Read archived logs (request logs, server logs, captures) into the tables."""
     from ingest.errors import IngestError
@@ -66,6 +74,7 @@ def replay(
             overwrite=overwrite,
             workers=workers,
             master=master,
+            health_every_s=health_every,
         )
     except (JobError, IngestError) as error:
         typer.secho(f"kardia replay: {error}", err=True, fg=typer.colors.RED)

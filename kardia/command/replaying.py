@@ -16,6 +16,12 @@ from spark_jobs.model import ObserverFactory
 from spark_jobs.replay.run import Inputs, Told, replay
 from spark_jobs.replay.summary import Summary
 
+SMALL_BYTES = 64 * 1024 * 1024
+"""Logs up to that size are replayed with a history of health; with larger ones it takes more time than all the rest."""
+
+HEALTH_EVERY_S = 5.0
+"""As often as the live job writes who is in good health (`ObserverSettings.health_sample_ms`)."""
+
 
 def run_replay(
     *,
@@ -31,8 +37,9 @@ def run_replay(
     overwrite: bool,
     workers: int,
     master: str,
+    health_every_s: float | None,
 ) -> None:
-    """Replay, with a bar while it runs and a table at the end."""
+    """Replay, with a bar while it runs and a table at the end. `health_every_s`: as the option of that name."""
     if not (request_logs or server_logs or offsets):
         raise InputFileError(
             "there is nothing to replay",
@@ -41,7 +48,11 @@ def run_replay(
             "name the files; `kardia replay --help` lists the options",
         )
     console = Console(stderr=True)
-    factory = ObserverFactory(ObserverSettings(cluster_id=cluster, kafka_version=kafka_version))
+    if health_every_s is None:
+        small = sum(path.stat().st_size for path in (*request_logs, *server_logs) if path.exists()) <= SMALL_BYTES
+        health_every_s = HEALTH_EVERY_S if small else 0.0
+    within_ms = 1_000 * health_every_s
+    factory = ObserverFactory(ObserverSettings(cluster, kafka_version, sample_within_ms=within_ms))
     inputs = Inputs(request_logs, server_logs, offsets, zone)
     started = time.monotonic()
     with _bar(console) as bar:
@@ -64,7 +75,7 @@ def run_replay(
         else:
             summary = replay(inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told)
         bar.update(task, completed=bar.tasks[0].total or 1)
-    _show(Console(), summary, tables, time.monotonic() - started)
+    _show(Console(), summary, tables, time.monotonic() - started, health_every_s)
     if summary.lines and not summary.events:
         raise InputFileError(
             f"none of the {summary.lines:,} lines says anything about a consumer group",
@@ -87,7 +98,7 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _show(console: Console, summary: Summary, tables: Path, seconds: float) -> None:
+def _show(console: Console, summary: Summary, tables: Path, seconds: float, health_every_s: float) -> None:
     shown = Table(title=f"Replayed into {tables}", show_header=False, title_justify="left")
     shown.add_column(style="bold")
     shown.add_column(justify="right")
@@ -106,4 +117,6 @@ def _show(console: Console, summary: Summary, tables: Path, seconds: float) -> N
     ]
     for name, count, remark in rows:
         shown.add_row(name, f"{count:,}", remark)
+    kept = f"every {health_every_s:g} s" if health_every_s else "the last only; --health-every 5 keeps a history of it"
+    shown.add_row("health", "", f"{kept}, beside what was in danger")
     console.print(shown)

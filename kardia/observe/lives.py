@@ -23,6 +23,8 @@ def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reaso
         del group.instances[member.instance_id]
     facts.forget(group, member)
     at = max(at, member.joined_at)
+    if member.armed_at >= at > member.armed_before_join >= 0:
+        member.armed_at = member.armed_before_join  # the end of a join phase renews only who is in it
     over = Ended(member, at, cause, reason, certainty)
     faults.judge(facts, group, over)
     group.ended.pop(member.member_id, None)

@@ -80,6 +80,7 @@ class Observer(Intake):
         super().__init__(settings, lane)
         self._now: dict[str, float] = {}
         self._waiting: list[tuple[str, Timer]] = []
+        self._sampled_to = NEVER
 
     # --- feed and pull
 
@@ -108,8 +109,11 @@ class Observer(Intake):
         The clock of a broker goes to `complete_to - hold_ms` of its log and no further; several brokers are merged by
         time, because a group that moves from one to another goes on in the other's log.
         """
-        for limits in self._moves(self._limits(hold_ms)):
+        sampling = self.settings.sample_within_ms > 0
+        for limits in (self._sampling_moves if sampling else self._moves)(self._limits(hold_ms)):
             self._move_to(limits)
+            if sampling:
+                self._sample(max(self._now.values()))
         for broker, now in self._now.items():
             self.forget_before(broker, now - REMEMBERED_MS)
 
@@ -123,6 +127,19 @@ class Observer(Intake):
             first_at = self.held.first_at()
             if first_at is not None and first_at <= stop:
                 break  # of a broker whose clock stands
+        if limits:
+            yield limits
+
+    def _sampling_moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
+        """Where the clocks stop to have health sampled: at every `sample_within_ms` since the first event."""
+        if self._sampled_to < 0:
+            first = [queue[0][0] for queue in self.queues.values() if queue]
+            held_at = self.held.first_at()
+            self._sampled_to = min(first if held_at is None else [*first, held_at], default=NEVER)
+        highest = max(limits.values(), default=NEVER)
+        while self._sampled_to >= 0 and self._sampled_to + self.settings.sample_within_ms < highest:
+            self._sampled_to += self.settings.sample_within_ms
+            yield {broker: min(limit, self._sampled_to) for broker, limit in limits.items()}
         if limits:
             yield limits
 

@@ -33,6 +33,10 @@ class ObserverSettings:
     health_sample_ms: float = 5_000.0
     """A member in good health is written that often; one in danger at every step."""
 
+    sample_within_ms: float = 0.0
+    """Health is written that often inside a step, too, by the clocks of the brokers, for steps as long as a replay's;
+    0: at the end of each step only."""
+
     straggler_ms: float = 500.0
     """A member that joined later than that after the start of a rebalance was waited for."""
 

@@ -77,15 +77,15 @@ def unsure(cause: str, certainty: str, reason: str | None) -> str:
 
 def last_heard_at_ms(material: Material, life: Row) -> int | None:
     """Last request that renewed the session of a life that expired: as observed, or by the timer's arithmetic."""
+    timeout_ms = life["session_timeout_ms"]
+    unheard = _not_heard_again(material, life)
+    if unheard is not None and timeout_ms is not None:
+        return int(unheard["deadline_at_ms"] - timeout_ms)
     for row in material.health:
         if row["member_id"] == life["member_id"] and row["status"] == "ended" and row["at_ms"] == life["ended_at_ms"]:
             return None if row["last_heard_at_ms"] is None else int(row["last_heard_at_ms"])
-    timeout_ms = life["session_timeout_ms"]
     if timeout_ms is None:
         return None
-    unheard = _not_heard_again(material, life)
-    if unheard is not None:
-        return int(unheard["deadline_at_ms"] - timeout_ms)
     predicted = foretold.came_true(material, life, "session")
     deadline_ms = predicted["deadline_at_ms"] if predicted is not None else life["ended_at_ms"]
     return int(deadline_ms - timeout_ms)

@@ -6,6 +6,7 @@ However the same events are split into steps, and wherever the state is written 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -80,6 +81,19 @@ def test_any_split_says_the_same(name: str, data: st.DataObject) -> None:
     whole, parts = said([events], through_json=False), said(steps, through_json=True)
     for table in SAME_IN_ANY_SPLIT:
         assert parts[table] == whole[table], table
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_samples_of_health_inside_a_step_change_nothing_else(name: str) -> None:
+    """A replay, whose steps are long, keeps a history of health by them."""
+    events = busiest(name)
+    whole, often = said([events], through_json=False), Observer(replace(SETTINGS, sample_within_ms=1_000.0))
+    rows = often.step(events)
+    for table, some in often.finish().items():
+        rows[table].extend(some)
+    for table in SAME_IN_ANY_SPLIT:
+        assert rows[table] == whole[table], table
+    assert len(rows["health"]) > len(whole["health"])
 
 
 def test_a_repeat_of_everything_is_recognised() -> None:

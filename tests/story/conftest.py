@@ -73,7 +73,7 @@ def replayed(root: Path, cluster: str) -> None:
     inputs = Inputs(
         sorted(story.folder.glob("kafka-request*.log.gz")), (), [story.folder / "offsets.jsonl.gz"], story.zone
     )
-    replay(inputs, root, ObserverFactory(ObserverSettings(cluster)), workers=1, append=True)
+    replay(inputs, root, ObserverFactory(ObserverSettings(cluster, sample_within_ms=5_000)), workers=1, append=True)
 
 
 @pytest.fixture(scope="session")

@@ -103,12 +103,13 @@ def test_nothing_after_the_instant_is_told(tables: Path) -> None:
 
 def test_at_an_instant_only_what_was_so_is_told(tables: Path) -> None:
     found = sentences(tables, "c04", "g04", "--at", "2026-11-20T21:51:37.500Z")
-    assert [one["kind"] for one in found] == ["rebalance_began", "state", "limit"]
+    assert [one["kind"] for one in found] == ["rebalance_began", "state", "deadline", "deadline"]
     assert "apache-kafka-java 3.9.2 at 127.0.0.1" in found[0]["text"], "who began the rebalance that was under way"
     assert (
         "under way for 188 ms and waited for c04-d and c04-b (45eb9731); it was over 831 ms later" in found[1]["text"]
     )
-    assert [one["kind"] for one in sentences(tables, "c04", "g04", "--at", INSIDE)] == ["state", "limit"]
+    at_rest = ["state", "deadline", "deadline", "deadline"]
+    assert [one["kind"] for one in sentences(tables, "c04", "g04", "--at", INSIDE)] == at_rest
 
 
 def test_an_evidence_names_the_very_line(tables: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_poll_timeout_is_told_in_the_clients_own_words_or_as_inferred(tables: 
 def test_the_last_sign_of_a_poll_is_the_one_that_the_client_remembers(tables: Path) -> None:
     stall = next(row for row in Story(STORIES["c04"]).expect["poll_stalls"] if row["client_id"] == "c04-a")
     ended = next(one for one in of_kind(sentences(tables, "c04", "g04"), "ended") if "c04-a" in one["text"])
-    polled = re.search(r"Last sign of a poll: (\d\d):(\d\d):(\d\d\.\d{3})", ended["text"])
+    polled = re.search(r"Last sign of a poll: a FETCH at (\d\d):(\d\d):(\d\d\.\d{3})", ended["text"])
     assert polled is not None
     of_day_ms = (int(polled[1]) * 3_600 + int(polled[2]) * 60 + float(polled[3])) * 1_000
     assert stall["last_poll_start"] - WITHIN_MS <= of_day_ms + stall["t"] // 86_400_000 * 86_400_000
