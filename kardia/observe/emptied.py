@@ -81,7 +81,20 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
 
 def left_alone(group: Group, generation: int) -> bool:
     """Whether the group had become Empty a moment before this join phase: a generation lies between."""
-    return group.deserted_at >= 0 and not group.members and generation == group.generation + 2
+    return not group.members and generation == group.generation + 2 and _was_left_at(group) >= 0
+
+
+def become_empty_before(observer: Facts, group: Group) -> None:
+    """It became Empty when the last member left, a moment before somebody else joined."""
+    becomes_empty(observer, group, _was_left_at(group))
+
+
+def _was_left_at(group: Group) -> float:
+    """When the last member of a group that prepares a rebalance ended; NEVER where that is not known."""
+    current = group.rebalance
+    if group.deserted_at >= 0 or group.state != GroupState.PREPARING or current is None or current.started_at < 0:
+        return group.deserted_at
+    return max((over.ended_at for over in group.ended.values()), default=NEVER)
 
 
 def ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:

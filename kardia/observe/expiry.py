@@ -69,6 +69,8 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     if is_gone and not observer.silent_at(group.broker, deadline):
         at, _, why = phases.how_ended(group, member)
         how_sure = max(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
+        if phases.is_tied(group, member):
+            how_sure = max(how_sure, "provisional")
         if why == "sync_timeout":
             if group.steady_at < at:
                 how_sure = max(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kardia.model.states import GroupState
 from kardia.observe import lives, loads
-from kardia.observe.emptied import become_empty_unseen, becomes_empty, left_alone, ran_out
+from kardia.observe.emptied import become_empty_before, become_empty_unseen, left_alone, ran_out
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Rebalance
 from kardia.observe.ledger import remember
@@ -27,7 +27,7 @@ def on_join_phase_completed(
         settle(observer, group, current)
         current = group.rebalance  # whoever left right after the join phase has begun another one
     if left_alone(group, generation):
-        becomes_empty(observer, group, group.deserted_at)
+        become_empty_before(observer, group)
         current = group.rebalance
     elif ran_out(observer, group, generation, member_id, since):
         become_empty_unseen(observer, group)

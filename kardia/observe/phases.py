@@ -68,6 +68,12 @@ def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
     return member.deadline, member.member_id, "session_expired"
 
 
+def is_tied(group: Group, member: Member) -> bool:
+    """Whether two timers that end a member are over in one instant: which of them it was is lost in the stamps."""
+    at, _, why = how_ended(group, member)
+    return why != "session_expired" and 0 <= member.deadline <= at + STAMP_MS
+
+
 def is_deserted(group: Group) -> bool:
     """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used."""
     if not group.whole or group.pending or group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN):

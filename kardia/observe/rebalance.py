@@ -335,7 +335,9 @@ def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
     began = current.cause.member_id if current.cause is not None and current.cause.trigger == "sync_timeout" else ""
     for over in group.ended.values():
         lives.confirm(observer, group, over)
-        if over.cause == "sync_timeout" and over.certainty == "provisional" and over.member.member_id == began:
+        tied = 0 <= over.member.deadline <= over.ended_at + STAMP_MS  # its session ended in the same instant
+        by_silence = over.cause == "sync_timeout" and over.certainty == "provisional"
+        if by_silence and over.member.member_id == began and not tied:
             over.certainty = "inferred"
             observer.emit_member(group, over.member, over.ended_at, "inferred", over)
 

@@ -75,6 +75,8 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     for member in unsynced(group):
         if phases.how_ended(group, member)[2] == "sync_timeout":
             how_sure = max(sureness(group, member), loads.by_silence(observer, group, at))
+            if phases.is_tied(group, member):
+                how_sure = "provisional"
             end_member(observer, group, member, at, "sync_timeout", "", how_sure)
 
 
@@ -116,7 +118,10 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
         at = max(end_at for end_at, _, _ in ends)
     # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
-    unsure = any(member.renewed_unseen or member.armed_at <= group.unsure_to for member in group.members.values())
+    unsure = any(
+        member.renewed_unseen or member.armed_at <= group.unsure_to or phases.is_tied(group, member)
+        for member in group.members.values()
+    )
     how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
     for end_at, member_id, why in ends:
         member = group.members[member_id]
