@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind
 from kardia.model.behaviour import INVISIBLE, SWITCHES, Switch
 from kardia.model.happenings import HAPPENINGS
-from kardia.model.libraries import LIBRARIES
+from kardia.model.libraries import LIBRARIES, Library
 from kardia.model.reactions import DOES, REACTIONS, Reaction
 from kardia.model.releases import OLDEST, Version
 from kardia.model.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, RENEWALS
@@ -190,19 +190,41 @@ def coordinator_page() -> str:
     parts.append("\n## What a client library shows of its application\n\n")
     parts.append(
         grid(
-            ("library", "requests sent only inside poll", "commit proves consumption", "gives up at its poll interval"),
+            (
+                "library",
+                "requests that show a poll",
+                "commit of other offsets shows consumption",
+                "FETCH after records shows that they were taken",
+                "gives up at its poll interval",
+            ),
             (
                 (
                     library.name,
-                    ", ".join(sorted(library.polled_by)) or "none",
+                    ", ".join(_shows(kind, library) for kind in sorted(library.polled_by)) or "none",
                     f"up to {library.commit_trail_ms:,} ms before" if library.consumed_by_commit else "no",
-                    "yes" if library.poll_interval else "no",
+                    _taken(library),
+                    _gives_up(library),
                 )
                 for library in LIBRARIES.values()
             ),
         )
     )
     return "".join(parts)
+
+
+def _shows(kind: str, library: Library) -> str:
+    return f"commit every {library.auto_commit_ms:,} ms" if kind == "commit" and library.auto_commit_ms >= 0 else kind
+
+
+def _gives_up(library: Library) -> str:
+    unsaid = "its JoinGroup does not tell when" if library.gives_up else "no"
+    return "yes" if library.poll_interval else unsaid
+
+
+def _taken(library: Library) -> str:
+    if library.taken_within_ms < 0:
+        return "no"
+    return f"up to {library.taken_within_ms:,} ms before" + ", of one partition" * library.taken_by_partition
 
 
 PAGES = {"tables.md": tables_page, "events.md": events_page, "coordinator.md": coordinator_page}

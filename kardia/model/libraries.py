@@ -1,14 +1,16 @@
 """What each client library shows of its application on the wire, as data.
 
-The question is which requests exist only because the application polled. Java and kafka-python fetch, commit and join
-inside poll; librdkafka does all of it in the background and shows consumption only in the offsets it commits; franz-go
-and aiokafka fetch in the background, but not before what they fetched has been taken; others promise nothing.
-Recognised from the name a client announces, else from the client.id it takes when it is given none, else from the
-versions of the requests that it speaks.
+The question is which requests exist only because the application polled. Java and kafka-python fetch, join and, where
+they commit by themselves, commit inside poll; librdkafka does all of it in the background and shows consumption only in
+the offsets it commits; franz-go and aiokafka fetch in the background, but not before what they fetched has been taken;
+kafkajs does everything, heartbeats too, in the loop that runs the handlers; others promise nothing. Recognised from the
+name a client announces, else from the client.id it takes when it is given none, else from the versions of the requests
+that it speaks.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -17,7 +19,12 @@ class Library(NamedTuple):
     advanced offsets proves consumption at most `commit_trail_ms` before. `poll_interval`: the rebalance timeout of its
     JoinGroup is its max.poll.interval.ms and it gives up its membership when that runs out. `taken_within_ms`: a FETCH
     that follows an answer with records on the same connection is sent only when those have been taken, at most so
-    long before; -1 where it proves nothing."""
+    long before; -1 where it proves nothing. `taken_by_partition`: what is not taken holds back the FETCH of its own
+    partition only, so that with several such a FETCH proves nothing, and only the silence of all does.
+    `auto_commit_ms`: it commits inside poll at that interval by default, and only such a commit proves a poll: one that
+    the application asks for does not, it may ask between two polls as often as it likes; -1 where none is like that.
+    `gives_up`: it leaves when its application has not polled for an interval, be that on the wire or not, so that a
+    leave without a reason need not be a close."""
 
     name: str
     polled_by: frozenset[str]
@@ -25,28 +32,51 @@ class Library(NamedTuple):
     commit_trail_ms: int
     poll_interval: bool
     taken_within_ms: int = -1
+    taken_by_partition: bool = False
+    auto_commit_ms: int = -1
+    gives_up: bool = True
 
 
 AUTO_COMMIT_INTERVAL_MS = 5_000
-"""Default auto.commit.interval.ms of Java and librdkafka; a commit trails consumption by at most that."""
+"""Default auto.commit.interval.ms of Java, kafka-python and librdkafka; a commit trails consumption by at most that."""
+
+AUTO_COMMIT_EARLY_MS, AUTO_COMMIT_LATE_MS = 100, 600
+"""A commit that a client makes by itself comes so much before or after its interval at most: seen 15 ms before to 130
+ms after; a poll that waits for records may delay it by 500 ms."""
+
+STREAMS_COMMIT_INTERVAL_MS = 30_000
+"""Default commit.interval.ms of Kafka Streams at least once; the thread that commits is the one that polls."""
 
 _INSIDE_POLL = frozenset({"fetch", "commit", "join", "sync"})
+_LOOP = _INSIDE_POLL | {"heartbeat"}
 
 LIBRARIES: dict[str, Library] = {
     library.name: library
     for library in (
-        Library("java", _INSIDE_POLL, True, 0, True),
-        Library("kafka-python", _INSIDE_POLL, True, 0, True),
+        Library("java", _INSIDE_POLL, False, 0, True, auto_commit_ms=AUTO_COMMIT_INTERVAL_MS),
+        Library("java-preview", frozenset(), False, 0, False),
+        Library("streams", _INSIDE_POLL - {"commit"}, True, STREAMS_COMMIT_INTERVAL_MS, True),
+        Library("kafka-python", _INSIDE_POLL, False, 0, True, auto_commit_ms=AUTO_COMMIT_INTERVAL_MS),
         Library("librdkafka", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, True),
-        Library("aiokafka", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False, taken_within_ms=1_000),
-        Library("sarama", frozenset(), True, 1_000, False),
-        Library("franz-go", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False, taken_within_ms=0),
-        Library("kafkajs", frozenset({"commit", "fetch"}), True, 0, False),
-        Library("kafka-go", frozenset(), True, 1_000, False),
+        Library(
+            "aiokafka",
+            frozenset(),
+            True,
+            AUTO_COMMIT_INTERVAL_MS,
+            False,
+            taken_within_ms=1_000,
+            taken_by_partition=True,
+        ),
+        Library("sarama", frozenset(), True, 1_000, False, gives_up=False),
+        Library("franz-go", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False, taken_within_ms=0, gives_up=False),
+        Library("kafkajs", _LOOP, False, 0, False, gives_up=False),
+        Library("kafka-go", frozenset(), True, 1_000, False, gives_up=False),
         Library("connect", frozenset({"join", "sync"}), False, 0, True),
         Library("unknown", frozenset(), False, 0, False),
     )
 }
+"""`java-preview`: Java 3.x with the consumer protocol, which fetches and commits in the background. `unknown` may be
+one that leaves by itself."""
 
 _ANNOUNCED = (
     ("apache-kafka-java", "java"),
@@ -61,6 +91,22 @@ _ANNOUNCED = (
     ("kafka-go", "kafka-go"),
 )
 
+_DEFAULT_IDS = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"aiokafka-\d.*", "aiokafka"),
+        (r"kafka-python-\d.*", "kafka-python"),
+        (r".*\(github\.com/segmentio/kafka-go\)", "kafka-go"),
+        (r"rdkafka", "librdkafka"),
+        (r"sarama", "sarama"),
+        (r"kgo", "franz-go"),
+    )
+)
+"""client.id of a client that was given none: the whole of it, for an application may be named after its library."""
+
+_STREAM_THREAD = "-StreamThread-"
+"""In every client.id of Kafka Streams, which announces itself as the Java client that it is."""
+
 
 def recognise(software: str, client_id: str, protocol_type: str) -> str:
     """Name of the library in `LIBRARIES`: as announced, else by its default client.id, else "unknown"."""
@@ -68,15 +114,16 @@ def recognise(software: str, client_id: str, protocol_type: str) -> str:
         return "connect"
     announced = software.lower()
     if announced:
-        for part, name in _ANNOUNCED:
-            if part in announced:
-                return name
-        return "unknown"
-    client = client_id.lower()
-    for part, name in (("aiokafka", "aiokafka"), ("kafka-python", "kafka-python"), ("kafka-go", "kafka-go")):
-        if part in client:
-            return name
-    return "unknown"
+        name = next((name for part, name in _ANNOUNCED if part in announced), "unknown")
+        return "streams" if name == "java" and _STREAM_THREAD in client_id else name
+    return next((name for default, name in _DEFAULT_IDS if default.fullmatch(client_id)), "unknown")
+
+
+def recognise_modern(software: str, client_id: str) -> str:
+    """Name of the library of a member that speaks the consumer protocol: Java's preview of it was another client."""
+    name = recognise(software, client_id, "")
+    version = software.partition("/")[2]
+    return "java-preview" if name in ("java", "streams") and version.startswith("3.") else name
 
 
 AIOKAFKA_JOIN, AIOKAFKA_HEARTBEAT = 5, 1

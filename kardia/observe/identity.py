@@ -7,7 +7,7 @@ at once: franz-go announces itself on one of its connections only, and aiokafka 
 from __future__ import annotations
 
 from kardia.events import Event, Kind
-from kardia.model.libraries import recognise, recognise_by_versions
+from kardia.model.libraries import recognise, recognise_by_versions, recognise_modern
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Member
 
@@ -22,7 +22,10 @@ def identify(member: Member, event: Event, protocol_type: str) -> None:
     if event.group_instance_id:
         member.instance_id = event.group_instance_id
     if event.software or member.library == "unknown":
-        member.library = recognise(member.software, event.client_id, protocol_type)
+        if event.kind == Kind.MODERN_HEARTBEAT:
+            member.library = recognise_modern(member.software, event.client_id)
+        else:
+            member.library = recognise(member.software, event.client_id, protocol_type)
     if event.kind == Kind.JOIN:
         member.join_version = event.api_version
 

@@ -5,14 +5,21 @@ An inference, and it says so: each piece of evidence has a kind and a bound on i
 advanced offsets proves consumption a little earlier. A FETCH that some libraries send only when what they fetched
 before has been taken proves that it was. Telemetry that the client pushes says it outright. Everything else proves
 nothing.
+
+The last poll is held as an interval: it came at `polled_at` or up to `poll_error_ms` before. What may be a poll and may
+be none (a commit that the application asked for, a FETCH that others may have sent) moves its end and not its begin.
 """
 
 from __future__ import annotations
 
+from math import inf
+
 from kardia.events import Event
-from kardia.model.libraries import LIBRARIES
+from kardia.model.libraries import AUTO_COMMIT_EARLY_MS, AUTO_COMMIT_LATE_MS, LIBRARIES
+from kardia.observe.application import polled_since
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, TELEMETRY_ERROR_MS, Group, Member
+from kardia.observe.leaves import LEAVE_DELAY_MS
 
 MAX_CONNECTIONS = 64
 """Connections of a member whose last answer is held, the oldest goes first: a client has one or two to each broker."""
@@ -30,11 +37,11 @@ def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> Non
     if arrived_at > member.fetched_at:
         member.fetched_at = arrived_at
     if "fetch" in LIBRARIES[member.library].polled_by:
-        if arrived_at > member.polled_at:
-            if member.timer_at >= 0 and member.poll_prediction_at < 0 and member.poll_evidence == "fetch":
-                member.polled_at = arrived_at  # the usual case: nothing else changes
-            else:
-                polled(observer, group, member, "fetch", arrived_at, 0.0)
+        usual = member.poll_evidence == "fetch" and member.poll_error_ms == 0.0 and member.polled_at < arrived_at
+        if usual and member.timer_at >= 0 and member.poll_prediction_at < 0 and observer.is_alone(group, member):
+            member.polled_at = arrived_at  # nothing else changes
+        else:
+            polled(observer, group, member, "fetch", arrived_at, 0.0)
         return
     detail = event.detail
     brought = detail is not None and detail.get("bytes", 0) > 0
@@ -48,9 +55,11 @@ def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> Non
 def on_taken(observer: Facts, group: Group, member: Member, connection: str, arrived_at: float, brought: bool) -> None:
     """A FETCH of a library that sends none before the last answer's records have been taken; `brought`: its own answer
     had records."""
+    library = LIBRARIES[member.library]
     if member.brought.pop(connection, False):
-        within_ms = float(LIBRARIES[member.library].taken_within_ms)
-        polled(observer, group, member, "fetch", arrived_at, within_ms)
+        only_one = group.held_in == group.generation and group.held.get(member.member_id) == 1
+        if only_one or not library.taken_by_partition:  # else it may be for those of which nothing waits to be taken
+            polled(observer, group, member, "fetch", arrived_at, float(library.taken_within_ms))
     member.brought[connection] = brought
     if len(member.brought) > MAX_CONNECTIONS:
         del member.brought[next(iter(member.brought))]
@@ -65,14 +74,20 @@ def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> No
         mark = sum(entry[2] for entry in detail.get("offsets", ()) if entry[2] > 0)
     advanced = mark != member.commit_mark
     arrived_at = event.arrived_at_ms
+    by_itself = is_automatic(group, member, arrived_at)
     member.last_commit_at = max(member.last_commit_at, arrived_at)
+    if library.auto_commit_ms >= 0:
+        # Asked for by the application it proves no poll, but it is accepted of a member that has not given up.
+        asked_ms = member.rebalance_ms + LEAVE_DELAY_MS if member.rebalance_ms > 0 else inf
+        polled(observer, group, member, "commit", arrived_at, 0.0 if by_itself else asked_ms)
+        if by_itself:
+            member.committed_at = max(member.committed_at, arrived_at)
+        return
     if "commit" in library.polled_by:
         polled(observer, group, member, "commit", arrived_at, 0.0)
     elif library.consumed_by_commit and advanced:
-        trail = float(library.commit_trail_ms)
-        if member.committed_at >= 0:
-            trail = min(trail, arrived_at - member.committed_at)
-        if member.poll_evidence != "fetch" or arrived_at - trail > member.polled_at:  # else nothing new in it
+        trail = _trail_ms(member, arrived_at)
+        if arrived_at - trail > (member.polled_at if member.poll_evidence == "fetch" else polled_since(member)):
             polled(observer, group, member, "commit", arrived_at, trail)
     if advanced:
         member.commit_mark = mark
@@ -80,9 +95,40 @@ def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> No
         member.data_since_commit_at = NEVER
 
 
+def is_automatic(group: Group, member: Member, arrived_at: float) -> bool:
+    """Whether a commit comes when the client makes one by itself: its interval after the last, or after the assignment,
+    from which it counts anew."""
+    interval = LIBRARIES[member.library].auto_commit_ms
+    gap = arrived_at - max(member.last_commit_at, group.stable_at)
+    return interval >= 0 and interval - AUTO_COMMIT_EARLY_MS <= gap <= interval + AUTO_COMMIT_LATE_MS
+
+
+def _trail_ms(member: Member, arrived_at: float) -> float:
+    """How long before a commit what it commits may have been consumed: since the commit before, and by the default
+    interval, unless records that came earlier than that show that this client takes longer."""
+    trail = float(LIBRARIES[member.library].commit_trail_ms)
+    if member.data_since_commit_at >= 0:
+        trail = max(trail, arrived_at - member.data_since_commit_at)
+    return trail if member.committed_at < 0 else min(trail, arrived_at - member.committed_at)
+
+
 def polled(observer: Facts, group: Group, member: Member, evidence: str, at: float, error_ms: float) -> None:
-    """Note that the application polled at `at` or up to `error_ms` before."""
+    """Note that the application polled at `at` or up to `error_ms` before; infinite: at some time before, if at all.
+
+    What is known already stays: it may narrow the interval, as a FETCH does that is told after a later commit.
+    """
+    shared = "fetch" in LIBRARIES[member.library].polled_by and not observer.is_alone(group, member)
+    if shared and evidence == "fetch":
+        error_ms = inf  # it may be another's
+    elif shared and member.polled_at < 0 <= at < member.fetched_at:  # so it says the same in whatever order they come
+        evidence, at, error_ms = "fetch", member.fetched_at, error_ms + round(member.fetched_at - at, 3)
+    before_ms = at - polled_since(member) if member.polled_at >= 0 else inf
     if at <= member.polled_at:
+        if error_ms < before_ms:
+            member.poll_error_ms = min(member.poll_error_ms, round(member.polled_at - at + error_ms, 3))
+        return
+    error_ms = min(error_ms, round(before_ms, 3))
+    if error_ms == inf:
         return
     surer = error_ms < member.poll_error_ms
     member.polled_at = at

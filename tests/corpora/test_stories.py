@@ -175,7 +175,12 @@ def test_no_poll_is_claimed_while_the_application_stalls(name: str) -> None:
         for row in during:
             claimed = row["last_poll_at_ms"] - row["poll_error_bound_ms"]
             assert claimed <= stall["last_poll_end"] + WITHIN_MS, row
-            if library != "confluent-kafka-python":
+            if (
+                library is None
+            ):  # aiokafka: it goes on fetching partitions that are idle, so its commits are what counts
+                assert row["last_poll_at_ms"] - stall["last_poll_end"] <= 5_000, row
+                assert row["poll_evidence"] == "commit"
+            elif library != "confluent-kafka-python":
                 assert abs(row["last_poll_at_ms"] - stall["last_poll_end"]) <= 1_000, row
                 assert row["poll_evidence"] == "fetch"
 
