@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kardia.events import Event
 from kardia.model.libraries import AUTO_COMMIT_INTERVAL_MS, LIBRARIES
-from kardia.observe.group import Member
+from kardia.observe.group import TELEMETRY_ERROR_MS, Member
 
 POLL_TIMEOUT_REASONS = frozenset({"consumer poll timeout has expired.", "worker poll timeout has expired."})
 """LeaveGroup reasons of Java consumers and of Connect workers whose poll interval ran out."""
@@ -24,6 +24,10 @@ CLOSE_COMMIT_WITHIN_MS = 1_000.0
 
 LEAVE_DELAY_MS = 600.0
 """From the end of the poll interval to the LeaveGroup: up to 0.5 s in librdkafka (a timer of 2 Hz), 0.1 s in Java."""
+
+UNSEEN_MS = 5_500.0
+"""A consumer that is well shows a poll that often at least: a FETCH, or a commit by itself every 5 s. It counts its
+poll interval from the last poll, which may be that much later than the last sign of one."""
 
 
 class Verdict(NamedTuple):
@@ -51,19 +55,25 @@ def why(member: Member, event: Event, asked_id: str, reason: str) -> Verdict:
     if LIBRARIES[member.library].poll_interval and poll_interval_ran_out(member, event.arrived_at_ms):
         return Verdict("poll_timeout", "inferred")
     # 6. A close, unless the poll interval may have run out without a sign: on an idle topic there is none.
-    may_have_run_out = LIBRARIES[member.library].poll_interval and quiet_for(member, event.arrived_at_ms)
+    may_have_run_out = LIBRARIES[member.library].gives_up and quiet_for(member, event.arrived_at_ms)
     return Verdict("left", "unknown" if may_have_run_out else "inferred")
 
 
 def quiet_for(member: Member, left_at: float) -> bool:
-    """Whether nothing shows a poll within the poll interval before a leave."""
-    interval = member.rebalance_ms
-    return interval <= 0 or member.last_poll_at < 0 or left_at - member.last_poll_at >= interval - LEAVE_DELAY_MS
+    """Whether nothing shows for sure that it polled within the poll interval before a leave; where that is not on the
+    wire, right before it."""
+    if member.last_poll_at < 0:
+        return True
+    since = member.last_poll_at - (TELEMETRY_ERROR_MS if member.by_telemetry else member.poll_error_ms)
+    if not LIBRARIES[member.library].poll_interval:
+        return left_at - since > UNSEEN_MS
+    return member.rebalance_ms <= 0 or left_at - since >= member.rebalance_ms - LEAVE_DELAY_MS
 
 
 def poll_interval_ran_out(member: Member, left_at: float) -> bool:
     """Whether the last sign of a poll is as old as the poll interval, and no final commit was made.
 
+    One that is older than that is no sign of it: the member would have left before, so it has polled since, unseen.
     Where commits trail (librdkafka) the last poll may be later than the last commit by the commit interval, and only
     data that came and was not committed tells a stall from an idle topic.
     """
@@ -72,7 +82,9 @@ def poll_interval_ran_out(member: Member, left_at: float) -> bool:
         return False
     library = LIBRARIES[member.library]
     if "fetch" in library.polled_by:
-        return member.last_poll_at >= 0 and left_at - member.last_poll_at >= interval - LEAVE_DELAY_MS
+        silent_ms = left_at - member.last_poll_at
+        ran_out = interval - LEAVE_DELAY_MS <= silent_ms <= interval + LEAVE_DELAY_MS + UNSEEN_MS
+        return member.last_poll_at >= 0 and ran_out
     if member.committed_at < 0 or left_at - member.committed_at <= CLOSE_COMMIT_WITHIN_MS:
         return False
     slack = min(float(AUTO_COMMIT_INTERVAL_MS), 0.6 * interval) + LEAVE_DELAY_MS

@@ -298,6 +298,43 @@ def test_who_rejoins_only_inside_poll_and_does_not_is_stalled(software: str, exp
     assert (early, health(scene, 26_000)["polling"]) == ("unknown", expected)
 
 
+# --- a leave without a reason
+
+
+@pytest.mark.parametrize(
+    ("software", "silent_ms", "expected"),
+    [
+        # at once, at the end of the poll interval of 60 s, and long after: it has polled since, unseen
+        ("apache-kafka-java/3.1.0", 400, ("left", "inferred")),
+        ("apache-kafka-java/3.1.0", 60_040, ("poll_timeout", "inferred")),
+        ("apache-kafka-java/3.1.0", 75_000, ("left", "unknown")),
+        (PYTHON, 60_040, ("poll_timeout", "inferred")),
+        (PYTHON, 75_000, ("left", "unknown")),
+        # librdkafka on an idle topic: nothing shows a poll
+        (RDKAFKA, 400, ("left", "unknown")),
+        # an interval that is not on the wire
+        ("aiokafka/0.14", 75_000, ("left", "unknown")),
+        ("my-own-client/1", 400, ("left", "unknown")),
+        # never of themselves
+        ("sarama/1.40", 75_000, ("left", "inferred")),
+        ("kafkajs/2.2.4", 75_000, ("left", "inferred")),
+        ("kgo/v1.14.0", 75_000, ("left", "inferred")),
+        ("kafka-go/0.4.49", 75_000, ("left", "inferred")),
+    ],
+)
+def test_a_leave_without_a_reason_is_a_close_or_the_end_of_the_poll_interval(
+    software: str, silent_ms: int, expected: tuple[str, str]
+) -> None:
+    scene = Scene(software=software)
+    scene.joined(3_000, 1, {"a": 0.0})
+    scene.synced(3_010, "a", partitions={"a": 3})
+    scene.fetch(10_000, "a")
+    scene.heartbeats(12_000, 10_000 + silent_ms, "a")
+    scene.leave(10_000 + silent_ms, "a")
+    scene.tick(90_000)
+    assert scene.known().ended()["a"][1:] == expected
+
+
 # --- telemetry
 
 
