@@ -120,7 +120,7 @@ OUTCOMES = ("open", "came_true", "averted", "unknown")
 """Of a prediction: open, still running; came_true, the timeout struck; averted, the member was heard in time or left by
 itself; unknown, the evidence went missing."""
 
-POLL_EVIDENCE = ("fetch", "commit", "join", "sync", "telemetry", "none")
+POLL_EVIDENCE = ("fetch", "commit", "join", "sync", "heartbeat", "telemetry", "none")
 
 STRAGGLER_FIELDS = (
     ("member_id", "string"),

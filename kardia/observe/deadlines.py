@@ -9,6 +9,7 @@ from __future__ import annotations
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.leaves import LEAVE_DELAY_MS
 from kardia.observe.settings import ObserverSettings
 
 GRACE_MS = 10.0
@@ -63,8 +64,11 @@ def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
     if not library.poll_interval or member.rebalance_ms <= 0 or member.poll_prediction_at >= 0:
         return NEVER
     polled_at = member.last_poll_at
-    if polled_at < 0:
+    if polled_at < 0 or polls_unseen(member):
         return NEVER
+    since_join = member.poll_evidence in ("join", "sync") and not member.by_telemetry
+    if "fetch" in library.polled_by and since_join and member.fetched_at < polled_at:
+        return NEVER  # nothing came since: it has no partition, or its fetches are not logged
     at = polled_at + settings.prediction_share * member.rebalance_ms
     if "fetch" not in library.polled_by:
         if member.data_since_commit_at < 0:
@@ -72,6 +76,14 @@ def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
         # The next commit is due one interval after the last; only when it fails to come the silence says something.
         at = max(at, polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
     return at
+
+
+def polls_unseen(member: Member) -> bool:
+    """Whether it is a member longer than its poll interval allows without a poll, so that it has polled since the last
+    sign of one: an idle topic, a pause and a prefetched batch show none."""
+    if not LIBRARIES[member.library].poll_interval or member.rebalance_ms <= 0 or member.last_poll_at < 0:
+        return False
+    return member.armed_at > member.last_poll_at + member.rebalance_ms + LEAVE_DELAY_MS
 
 
 def believed_silent(group: Group, member: Member) -> bool:

@@ -206,7 +206,9 @@ class _Batch:
                 for stretch in quiet.fetches:
                     times += stretch.column(ARRIVED)
             times.sort()
-            if _longest(member.last_poll_at, times) >= settings.prediction_share * member.rebalance_ms:
+            unseen = deadlines.polls_unseen(member)  # then nothing is foretold before it is seen to poll again
+            since = member.last_poll_at if not unseen else times[0] if times else NEVER
+            if since >= 0 and _longest(since, times) >= settings.prediction_share * member.rebalance_ms:
                 return False
         return True
 

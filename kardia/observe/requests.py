@@ -10,7 +10,7 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import costs, faults, leaves, lives, loads, moves, pending, polls, rebalance, timeouts
+from kardia.observe import costs, deadlines, faults, leaves, lives, loads, moves, pending, polls, rebalance, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -106,6 +106,8 @@ def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
         member.overdue = False
         if member.session_prediction_at >= 0:
             observer.close_prediction(group, member, "session", "averted", at)
+        if member.poll_prediction_at >= 0 and deadlines.polls_unseen(member):
+            observer.close_prediction(group, member, "poll", "averted", at)
     observer.watch_renewed(group, member)
 
 

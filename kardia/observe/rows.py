@@ -11,7 +11,9 @@ from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe import pending
 from kardia.observe.application import UNKNOWN
+from kardia.observe.deadlines import polls_unseen
 from kardia.observe.group import NEVER, TELEMETRY_ERROR_MS, Ended, Group, Member, Rebalance
+from kardia.observe.leaves import LEAVE_DELAY_MS
 from kardia.observe.waiting import awaited
 from kardia.tables import Row
 
@@ -33,6 +35,16 @@ def _timeout(value: int) -> int | None:
 def poll_interval(member: Member) -> int | None:
     """max.poll.interval.ms of a member whose library announces it as its rebalance timeout, else None."""
     return member.rebalance_ms if LIBRARIES[member.library].poll_interval and member.rebalance_ms > 0 else None
+
+
+def last_poll(member: Member) -> tuple[float, str, float]:
+    """(latest instant of the last poll, what shows it, how much earlier it may have been). Where only its heartbeats
+    show it, because it would have left otherwise, it is not known until when the next one is due."""
+    if polls_unseen(member):
+        return member.armed_at, "heartbeat", member.rebalance_ms + LEAVE_DELAY_MS
+    if member.by_telemetry:
+        return member.last_poll_at, "telemetry", TELEMETRY_ERROR_MS
+    return member.last_poll_at, member.poll_evidence, member.poll_error_ms
 
 
 def software(member: Member) -> tuple[str | None, str | None]:
@@ -177,7 +189,7 @@ def health_row(
     """Row of `health`."""
     interval = poll_interval(member)
     since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
-    polled_at = member.last_poll_at
+    polled_at, evidence, error_ms = last_poll(member)
     polled = polled_at >= 0
     deadline = member.deadline
     return (
@@ -197,9 +209,9 @@ def health_row(
         known(member.armed_at),
         known(deadline),
         known(polled_at),
-        "telemetry" if member.by_telemetry else member.poll_evidence,
-        int(TELEMETRY_ERROR_MS if member.by_telemetry else member.poll_error_ms) if polled else None,
-        instant(polled_at + interval) if polled and interval else None,
+        evidence,
+        int(error_ms) if polled else None,
+        instant(polled_at + interval) if polled and interval and evidence != "heartbeat" else None,
         status,
         reasons,
         len(pending.abandoned(group)),

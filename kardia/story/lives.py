@@ -22,6 +22,7 @@ POLL_SIGNS = {
     "commit": "a commit",
     "join": "a JoinGroup",
     "sync": "a SyncGroup",
+    "heartbeat": "a heartbeat, for it would have left otherwise",
     "telemetry": "its own telemetry",
 }
 

@@ -347,3 +347,28 @@ def test_one_long_poll_on_an_idle_topic_is_no_stall() -> None:
             scene.fetch(at, "a")
         scene.telemetry(28_000, "a", 20.0)
         assert health(scene, 30_000)["polling"] == expected
+
+
+# --- what heartbeats show of who gives up at its poll interval
+
+
+@pytest.mark.parametrize("software", [JAVA, PYTHON, RDKAFKA])
+@pytest.mark.parametrize("partitions", [0, 3])
+def test_who_heartbeats_longer_than_it_may_without_a_poll_has_polled_unseen(software: str, partitions: int) -> None:
+    """A member without partitions, one that has paused, one on an idle topic, one whose fetches are not logged."""
+    scene = Scene(software=software)
+    scene.joined(3_000, 1, {"a": 0.0})
+    scene.synced(3_010, "a", partitions={"a": partitions, "b": 1})
+    scene.commit(4_000, "a", 10)
+    scene.heartbeats(6_000, 100_001, "a")
+    said = health(scene, 100_000)
+    assert evidence(said) == (99_000, "heartbeat", 60_600)
+    assert (said["poll_deadline_at_ms"], said["status"], said["polling"]) == (None, "ok", "unknown")
+
+
+def test_a_prediction_that_its_heartbeats_outlive_did_not_strike() -> None:
+    scene = of_one(TABLE["java"], 100_001)
+    scene.fetch(5_000, "a", data=100)
+    said = health(scene, 100_000)
+    assert (said["status"], evidence(said)) == ("ok", (99_000, "heartbeat", 60_600))
+    assert scene.known().predictions() == [("a", "poll", "averted")]
