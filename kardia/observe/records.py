@@ -23,9 +23,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
     detail = event.detail or {}
     group = moves.group_of(observer, event)
     if detail.get("tombstone"):
-        if group.empty_in >= 0:
-            conclude_empty(observer, group, group.empty_in)
-        rebalance.on_deleted(observer, group, at)
+        on_deleted(observer, group, at)
         return
     generation = int(detail.get("generation", event.generation_id))
     group.protocol_type = str(detail.get("protocol_type") or group.protocol_type)
@@ -107,6 +105,8 @@ def _on_empty_record(observer: Facts, group: Group, event: Event, generation: in
 
 def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     """A moment after the record: the requests and deadlines of the last members have been applied, if there are any."""
+    if group.empty_in != generation:
+        return  # concluded before: the group was deleted meanwhile
     group.empty_in = -1
     observer.evidence = group.deserted_by if group.deserted_at >= 0 else group.empty_by
     if group.generation >= generation:
@@ -125,6 +125,13 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     if group.state != GroupState.EMPTY:
         emptied.becomes_empty(observer, group, at)
     group.generation = generation
+
+
+def on_deleted(observer: Facts, group: Group, at: float) -> None:
+    """The group is gone; what the record of its becoming Empty says of its last members comes first."""
+    if group.empty_in >= 0:
+        conclude_empty(observer, group, group.empty_in)
+    rebalance.on_deleted(observer, group, at)
 
 
 def _confirm_last(observer: Facts, group: Group) -> None:

@@ -10,7 +10,20 @@ from __future__ import annotations
 from kardia.events import Event
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import costs, deadlines, faults, leaves, lives, loads, moves, pending, polls, rebalance, timeouts
+from kardia.observe import (
+    costs,
+    deadlines,
+    faults,
+    leaves,
+    lives,
+    loads,
+    moves,
+    pending,
+    polls,
+    rebalance,
+    records,
+    timeouts,
+)
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member, Rebalance
 from kardia.observe.identity import identify, learn_library, says_library
@@ -317,4 +330,4 @@ def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
 def on_delete_groups(observer: Facts, event: Event, at: float) -> None:
     """DeleteGroups: an empty group that was deleted starts again at generation 0."""
     if event.error_code == NONE and event.group_id:
-        rebalance.on_deleted(observer, moves.group_of(observer, event), at)
+        records.on_deleted(observer, moves.group_of(observer, event), at)

@@ -249,3 +249,19 @@ def test_a_commit_sent_before_a_leave_counts_before_it_although_its_stamp_says_o
     scene.leave(12_100.2, "a")
     scene.tick(12_500)
     assert scene.known().ended()["a"][1] == "left"
+
+
+def test_a_group_deleted_right_after_it_became_empty_lost_its_members_before_that() -> None:
+    """The record of the empty group waits a moment for what comes late; the deletion does not overtake it."""
+    for by_request in (False, True):
+        scene = stable("a", "b")
+        scene.heartbeats(6_000, 9_001, "a", "b")
+        scene.empty_record(19_000, 2)
+        if by_request:
+            scene._event(Kind.DELETE_GROUPS, 19_020)
+        scene.deleted(19_021)
+        scene.tick(20_000)
+        known = scene.known()
+        assert {cause for _, cause, _ in known.ended().values()} == {"session_expired"}
+        assert [row["generation_after"] for row in known.rebalances()] == [1, 2]
+        assert known.states()[-1][1] == "Dead"
