@@ -13,7 +13,7 @@ from typing import Any
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, emptied, faults, lives, moves, rebalance
+from kardia.observe import costs, emptied, faults, gone, lives, moves, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Member
 
@@ -131,7 +131,7 @@ def on_deleted(observer: Facts, group: Group, at: float) -> None:
     """The group is gone; what the record of its becoming Empty says of its last members comes first."""
     if group.empty_in >= 0:
         conclude_empty(observer, group, group.empty_in)
-    rebalance.on_deleted(observer, group, at)
+    gone.on_deleted(observer, group, at)
 
 
 def _confirm_last(observer: Facts, group: Group) -> None:

@@ -14,6 +14,7 @@ from kardia.observe import (
     costs,
     deadlines,
     faults,
+    gone,
     leaves,
     lives,
     loads,
@@ -147,10 +148,10 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     """An answer with an error other than 27: a member that is gone, or a coordinator that moved."""
     error = event.error_code
     if error == ErrorCode.UNKNOWN_MEMBER_ID:
-        rebalance.on_gone(observer, group, event.member_id, at)
+        gone.on_gone(observer, group, event.member_id, at)
         faults.came_back(observer, group, event, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
-        rebalance.on_fenced(observer, group, event.member_id, at)
+        gone.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)
     elif error in COORDINATOR_MOVED:
         moves.moved(observer, group, event, at)
@@ -240,7 +241,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         if error != NONE:
             if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
-                rebalance.on_gone(observer, group, asked_id, at)
+                gone.on_gone(observer, group, asked_id, at)
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if pending.is_over(group, member_id, at) and member_id not in group.members:

@@ -1,0 +1,65 @@
+"""What the coordinator says is not there any more: a member that it does not know, one that was replaced, a group.
+
+Sources: the answers 25 and 82 of `validateGenerationIdAndMember` and its like, `DeleteGroups`, the group's tombstone.
+"""
+
+from __future__ import annotations
+
+from kardia.model.states import GroupState
+from kardia.observe import lives, loads, pending
+from kardia.observe.facts import Facts
+from kardia.observe.group import Group
+from kardia.observe.phases import STAMP_MS, sync_deadline, unsynced
+from kardia.observe.rebalance import end_member, on_told
+
+
+def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """The coordinator answers that it does not know a member."""
+    over = group.ended.get(member_id)
+    if over is not None:
+        lives.confirm(observer, group, over)
+        return
+    pending.is_over(group, member_id, at)
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    deadline = member.deadline
+    if 0 <= deadline <= at + observer.settings.tolerance_ms:
+        unsure = member.renewed_unseen or member.armed_at <= group.unsure_to
+        how_sure = "provisional" if unsure else "exact"
+        end_member(observer, group, member, min(deadline, at), "session_expired", "", how_sure)
+    elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
+        ended_at = min(sync_deadline(group), at)
+        for one in unsynced(group):
+            end_member(observer, group, one, ended_at, "sync_timeout", "", "inferred")
+    else:
+        # Its LeaveGroup may stand right behind: both were handled in one instant.
+        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+
+
+def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """Another process took the instance id. Its JoinGroup waits, else it would have been seen; when it is answered it
+    tells the instant, and corrects this one."""
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        on_told(observer, group, member, at)
+    end_member(observer, group, member, at, "static_replaced", "", "provisional")
+
+
+def on_deleted(observer: Facts, group: Group, at: float) -> None:
+    """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
+    who was taken for a member had gone before."""
+    for member in list(group.members.values()):
+        if 0 <= member.deadline <= at:
+            lives.end(observer, group, member, member.deadline, "session_expired", "", "inferred")
+        else:
+            lives.end(observer, group, member, at, "group_deleted", "", "provisional")
+    if group.state != GroupState.DEAD:
+        observer.move(group, at, GroupState.DEAD, "deleted", "exact")
+    group.generation = 0
+    group.rebalance = None
+    group.pending.clear()
+    group.whole = True
+    loads.note_empty(group)
