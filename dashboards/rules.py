@@ -172,6 +172,18 @@ ALERTS = (
         hold="1m",
         of_group=False,
     ),
+    Alert(
+        "KardiaAbsent",
+        # Without these series every other rule here is silent. They are missing too while nothing has been read.
+        "absent(kardia_feed_age_seconds)",
+        "critical",
+        "Nobody tells how any consumer group is: the series of Kardia are gone.",
+        "Prometheus gets no series of `kardia serve` any more, or it has never read anything. No other alert about "
+        "groups can come from here; what `kardia notify` tells still does.",
+        "absent.md",
+        hold="1m",
+        of_group=False,
+    ),
 )
 
 

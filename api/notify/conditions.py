@@ -2,7 +2,8 @@
 
 Names, severities and labels are those of the Prometheus rules (`dashboards/rules.py`; a test holds them together), so
 Alertmanager takes an alert for one, whoever told it first. `KardiaPredictionsUnreliable` is a score over hours and is
-left to Prometheus, `KardiaTableUnavailable` too: without tables nothing is found and nothing resolved.
+left to Prometheus; so are `KardiaTableUnavailable` (without tables nothing is found and nothing resolved) and
+`KardiaAbsent` (whether `kardia serve` can be scraped is nothing that tables say).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def test_alerts_say_what_is_wrong_and_where_to_read_on() -> None:
         assert alert.severity in ("critical", "warning", "info")
         assert alert.summary.endswith(".")
         assert "{{" not in alert.summary
-        assert "{{" in alert.description
+        assert "{{" in alert.description or alert.name == "KardiaAbsent", "what is absent has no labels"
         runbook = (ROOT / "docs" / "runbooks" / alert.runbook).read_text()
         for chapter in ("**Meaning.**", "**Impact.**", "**Look.**", "**Do.**"):
             assert chapter in runbook, (alert.runbook, chapter)

@@ -22,7 +22,7 @@ from dashboards import rules
 from dashboards.generate import HERE
 from kardia.trace.clients import GROUP
 from tests.golden.log import START_AT_MS
-from tests.support.served import Batch, as_promtool, recorded, story_batches, trace_batches
+from tests.support.served import Batch, Series, as_promtool, recorded, story_batches, trace_batches
 from tests.support.stories import Story
 
 NAMES = frozenset(name for alert in rules.ALERTS for name in re.findall(r"\bkardia_\w+", alert.expr))
@@ -142,6 +142,9 @@ CASES = (
 BLIND = Case("KardiaSourceStalled", KILL, {}, (), (), blind=(36, 70))
 """The collector reads nothing for the last half of the story, and a member is killed meanwhile."""
 
+GONE = Case("KardiaAbsent", KILL, {}, (), ())
+"""The server goes while a member that was killed is still silent, and comes back."""
+
 QUIET = ("KafkaGroupPendingMemberBlocks", "KafkaGroupStaticMemberFenced", "KardiaLogGap", "KardiaSourceStalled")
 """What must not fire in any of the recorded stories: nothing of the kind was done in them."""
 
@@ -157,6 +160,16 @@ def played(case: Case, root: Path) -> tuple[int, int, list[dict[str, str]]]:
     """(first instant, number of steps, series) of the history of a case."""
     begin_ms, series = recorded(batches(case), root / "tables", NAMES)
     return begin_ms, max(map(len, series.values())), as_promtool(series)
+
+
+def interrupted(series: Series, at_s: int, away_s: int) -> list[dict[str, str]]:
+    """Series of a server that cannot be scraped for a while: all of them end at once, as Prometheus marks it, and go on
+    afterwards from where they were."""
+    before, after = ({key: values[part] for key, values in series.items()} for part in (slice(at_s), slice(at_s, None)))
+    return [
+        one | {"values": f"{one['values']} stale _x{away_s - 1} {other['values']}"}
+        for one, other in zip(as_promtool(before), as_promtool(after), strict=True)
+    ]
 
 
 def alerts(name: str, labels: dict[str, str], at_s: int, firing: bool) -> dict[str, object]:
@@ -213,6 +226,18 @@ def test_while_the_collector_stands_still_the_feed_is_accused_and_not_the_member
     check(tmp_path, series, [*expected, stalled])
 
 
+@pytest.mark.needs_promtool
+def test_that_nobody_serves_is_told_after_a_minute_and_by_nothing_else(tmp_path: Path) -> None:
+    _, series = recorded(batches(GONE), tmp_path / "tables", NAMES)
+    gone_s, away_s = 40, 100
+    back_s = gone_s + away_s
+    scraped = interrupted(series, gone_s, away_s)
+    expected = [alerts("KardiaAbsent", {"cluster": ""}, at_s, False) for at_s in (1, gone_s, gone_s + 58, back_s + 6)]
+    expected += [alerts("KardiaAbsent", {"cluster": ""}, at_s, True) for at_s in (gone_s + 66, back_s - 1)]
+    everything = {"expr": "count(ALERTS)", "eval_time": f"{back_s - 1}s", "exp_samples": [{"labels": "{}", "value": 1}]}
+    check(tmp_path, scraped, [*expected, everything])
+
+
 def test_every_alert_about_groups_and_logs_has_a_history() -> None:
-    told = {case.alert for case in (*CASES, BLIND)}
+    told = {case.alert for case in (*CASES, BLIND, GONE)}
     assert {alert.name for alert in rules.ALERTS} - told == {"KardiaFeedStale", "KardiaTableUnavailable"}
