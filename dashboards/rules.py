@@ -26,6 +26,22 @@ FRESH = "unless on (cluster) kardia_feed_stale == 1"
 OF_GROUP = "{{ $labels.group }} in {{ $labels.cluster }}"
 
 
+def either(one: str, many: str) -> str:
+    """A template: what is said of one, and what of another number."""
+    return f"{{{{ if eq $value 1.0 }}}}{one}{{{{ else }}}}{many}{{{{ end }}}}"
+
+
+def counted(noun: str) -> str:
+    """A template: the value with its noun."""
+    return f"{{{{ $value }}}} {noun}{{{{ if ne $value 1.0 }}}}s{{{{ end }}}}"
+
+
+def lasted(of: str = "$value") -> str:
+    """A template: seconds as a duration. Prometheus's own writes 27.57s below a minute: nobody measured it so well."""
+    below, above = f"{{{{ printf `%.0f` {of} }}}} s", f"{{{{ humanizeDuration {of} }}}}"
+    return f"{{{{ if lt {of} 60.0 }}}}{below}{{{{ else }}}}{above}{{{{ end }}}}"
+
+
 class Alert(NamedTuple):
     """One alert; `hold` is how long the condition must last, `linger` how long it stays after the condition is gone."""
 
@@ -47,8 +63,8 @@ ALERTS = (
         f"{EACH} (kardia_group_session_timeout_imminent_members) > 0 {FRESH}",
         "critical",
         "A consumer group member is about to be evicted for silence.",
-        f"{{{{ $value }}}} member(s) of group {OF_GROUP} have been silent for long. "
-        "The coordinator evicts them when their session timeout has passed, and the group rebalances.",
+        f"{counted('member')} of group {OF_GROUP} {either('has', 'have')} been silent for long. "
+        "The coordinator evicts whoever is silent for a session timeout, and the group rebalances.",
         "session-timeout-imminent.md",
         linger="30s",
     ),
@@ -57,8 +73,8 @@ ALERTS = (
         f"{EACH} (kardia_group_poll_timeout_imminent_members) > 0 {FRESH}",
         "warning",
         "A consumer group member has not polled for most of its poll interval.",
-        f"{{{{ $value }}}} member(s) of group {OF_GROUP} send heartbeats, yet no poll. "
-        "When max.poll.interval.ms has passed the client leaves, and the group rebalances.",
+        f"{counted('member')} of group {OF_GROUP} {either('sends', 'send')} heartbeats, yet no poll. "
+        "When max.poll.interval.ms has passed a client leaves, and the group rebalances.",
         "poll-timeout-imminent.md",
         linger="30s",
     ),
@@ -67,8 +83,13 @@ ALERTS = (
         f"{EACH} (kardia_group_zombie_members) > 0 {FRESH}",
         "warning",
         "A consumer group member heartbeats and does no work.",
-        f"{{{{ $value }}}} member(s) of group {OF_GROUP} are alive by their heartbeats, but hold a rebalance up or are "
-        "past their poll deadline. Nobody works on their partitions.",
+        f"{counted('member')} of group {OF_GROUP} "
+        + either("is alive by its heartbeats, but holds", "are alive by their heartbeats, but hold")
+        + " a rebalance up or "
+        + either(
+            "is past its poll deadline. Nobody works on its", "are past their poll deadlines. Nobody works on their"
+        )
+        + " partitions.",
         "zombie-member.md",
         linger="30s",
     ),
@@ -77,7 +98,7 @@ ALERTS = (
         f"{EACH} (kardia_group_rebalance_running_seconds) > 20 {FRESH}",
         "critical",
         "A consumer group rebalances and does not get done.",
-        f"Group {OF_GROUP} has been rebalancing for {{{{ $value | humanizeDuration }}}}. "
+        f"Group {OF_GROUP} has been rebalancing for {lasted()}. "
         "It waits for members that have not rejoined, at most for its rebalance timeout.",
         "rebalance-stuck.md",
     ),
@@ -87,8 +108,8 @@ ALERTS = (
         f'kardia_group_state{{state="PreparingRebalance"}} == 1 {FRESH}',
         "warning",
         "A rebalance waits for a member id that nobody has joined with.",
-        f"The coordinator handed {{{{ $value }}}} member id(s) of group {OF_GROUP} out, and no JoinGroup came back. "
-        "The rebalance waits for them until one session timeout has passed.",
+        f"The coordinator handed out {counted('member id')} of group {OF_GROUP}, and no JoinGroup came back with "
+        f"{either('it', 'them')}. The rebalance waits until one session timeout has passed.",
         "pending-member-blocks.md",
         hold="3s",
     ),
@@ -122,7 +143,7 @@ ALERTS = (
         "max by (cluster, source) (kardia_source_age_seconds) > 15",
         "warning",
         "One of the logs that Kardia reads has stalled.",
-        "{{ $labels.source }} of {{ $labels.cluster }} has been read up to {{ $value | humanizeDuration }} ago only. "
+        f"{{{{ $labels.source }}}} of {{{{ $labels.cluster }}}} has been read up to {lasted()} ago only. "
         "Groups whose coordinator writes it are not seen.",
         "source-stalled.md",
         hold="5s",
@@ -156,7 +177,8 @@ ALERTS = (
         "critical",
         "Kardia has not heard from its sources; group alerts are held back.",
         "Nothing of the last {{ with query (printf `kardia_feed_age_seconds{cluster=%q}` $labels.cluster) }}"
-        "{{ . | first | value | humanizeDuration }}{{ end }} is in the tables of {{ $labels.cluster }}. "
+        f"{{{{ with . | first | value }}}}{lasted('.')}{{{{ end }}}}{{{{ end }}}} is in the tables of "
+        "{{ $labels.cluster }}. "
         "Evictions in this time are not seen yet.",
         "feed-stale.md",
         hold="15s",

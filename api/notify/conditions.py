@@ -15,6 +15,7 @@ from api import deadlines
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
 from api.store import Store
+from kardia.story import words
 
 STUCK_AFTER_MS = 20_000
 STALLED_AFTER_MS = 15_000
@@ -22,6 +23,13 @@ STORM_WITHIN_MS, STORM_REBALANCES = 300_000, 4
 EVICTED_WITHIN_MS, EVICTED_MEMBERS = 600_000, 2
 RECENT_MS = 300_000
 """How long a fenced member or a gap is news."""
+
+NOUNS = {
+    "rebalance": ("rebalance", "rebalances"),
+    "eviction": ("eviction", "evictions"),
+    "fenced": ("static member fenced", "static members fenced"),
+}
+"""What happened once, and more than once."""
 
 MEMBERS_MAX = 20
 """Members named in one finding; the incident report has all of them."""
@@ -154,7 +162,7 @@ def _of_feed(cluster: ClusterView, freshness: Freshness) -> Iterator[Finding]:
     for source, at_ms in cluster.reach.live_sources().items():
         age_ms = freshness.now_ms - at_ms
         if age_ms > STALLED_AFTER_MS:
-            text = f"{source} of {name} has been read up to {age_ms // 1_000} s ago only."
+            text = f"{source} of {name} has been read up to {_span(age_ms)} ago only."
             yield Finding("KardiaSourceStalled", name, "", source, text)
     if _had_gap(cluster, freshness.now_ms):
         yield Finding("KardiaLogGap", name, "", "", f"A part of the logs of {name} could not be read.")
@@ -199,16 +207,19 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
         near = sorted((row.deadline_at_ms, row.member_id) for row in deadlines.endangered(view) if row.kind == kind)
         if near:
             first = _when(near[0][0] - now_ms)
-            text = f"the {kind} timeout of {len(near)} member(s) is near, the first {first}."
+            whose = words.count(len(near), "member")
+            text = f"the {kind} timeout of {whose} is near, {'the first ' if len(near) > 1 else ''}{first}."
             yield found(alert, text, [member_id for _, member_id in near])
     zombies = [row.member_id for row in deadlines.zombies(view)]
     if zombies:
-        yield found("KafkaGroupZombieMember", f"{len(zombies)} member(s) heartbeat and do no work.", zombies)
+        does = "heartbeats and does" if len(zombies) == 1 else "heartbeat and do"
+        yield found("KafkaGroupZombieMember", f"{words.count(len(zombies), 'member')} {does} no work.", zombies)
     since_ms = view.rebalancing_since_ms
     if since_ms is not None and now_ms - since_ms > STUCK_AFTER_MS:
-        yield found("KafkaGroupRebalanceStuck", f"rebalancing for {(now_ms - since_ms) // 1_000} s.")
+        yield found("KafkaGroupRebalanceStuck", f"rebalancing for {_span(now_ms - since_ms)}.")
     if view.pending_members and view.state_name == "PreparingRebalance":
-        yield found("KafkaGroupPendingMemberBlocks", f"{view.pending_members} id(s) handed out and never used.")
+        ids = words.count(view.pending_members, "member id")
+        yield found("KafkaGroupPendingMemberBlocks", f"{ids} handed out and never used.")
     for alert, happened, within_ms, at_least in (
         ("KafkaGroupRebalanceStorm", "rebalance", STORM_WITHIN_MS, STORM_REBALANCES),
         ("KafkaGroupEvictions", "eviction", EVICTED_WITHIN_MS, EVICTED_MEMBERS),
@@ -216,7 +227,12 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
     ):
         count = sum(what == happened and now_ms - at_ms < within_ms for what, at_ms in view.recent)
         if count >= at_least:
-            yield found(alert, f"{happened} {count} time(s) in {within_ms // 60_000} minutes.")
+            yield found(alert, f"{words.count(count, *NOUNS[happened])} in {within_ms // 60_000} minutes.")
+
+
+def _span(duration_ms: int) -> str:
+    """A duration in whole seconds: its end is the present."""
+    return words.span(duration_ms // 1_000 * 1_000)
 
 
 def _when(left_ms: int) -> str:

@@ -39,6 +39,7 @@ def notify(
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
     from api.pauses import Pauses
+    from kardia.story import words
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     err = Console(stderr=True, markup=False, soft_wrap=True)
@@ -67,7 +68,8 @@ def notify(
     except StateError as error:
         err.print(f"kardia notify: {error}")
         raise typer.Exit(2) from None
-    typer.echo(f"kardia notify: {len(settings.alertmanager)} Alertmanager(s), {len(settings.webhook)} webhook(s)")
+    told = words.count(len(settings.alertmanager), "Alertmanager"), words.count(len(settings.webhook), "webhook")
+    typer.echo(f"kardia notify: {', '.join(told)}")
     _run(notifier)
 
 

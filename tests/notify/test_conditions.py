@@ -63,9 +63,9 @@ def test_a_group_is_held_back_until_all_that_were_known_before_a_gap_are_known_a
 @pytest.mark.parametrize(
     ("deadline_at_ms", "when"),
     [
-        (NOW_MS + 2_900, "the first in 2.9 s."),
-        (NOW_MS, "the first in 0.0 s."),
-        (NOW_MS - 2_300, "the first was due 2.3 s ago and has no outcome yet."),
+        (NOW_MS + 2_900, "in 2.9 s."),
+        (NOW_MS, "in 0.0 s."),
+        (NOW_MS - 2_300, "was due 2.3 s ago and has no outcome yet."),
     ],
 )
 @pytest.mark.parametrize(
@@ -88,6 +88,46 @@ def test_a_timeout_that_is_near_says_when_and_who(
     store.refresh()
     [finding] = conditions.find(store).findings
     assert finding.alert == "KafkaGroupSessionTimeoutImminent"
-    assert finding.description == f"Group orders: the session timeout of 1 member(s) is near, {when}"
+    assert finding.description == f"Group orders: the session timeout of 1 member is near, {when}"
     assert finding.members == (who,)
     assert conditions.find(store).held == {}
+
+
+@pytest.mark.parametrize(
+    ("members", "session", "zombies"),
+    [
+        (1, "the session timeout of 1 member is near, in 2.9 s.", "1 member heartbeats and does no work."),
+        (2, "the session timeout of 2 members is near, the first in 2.9 s.", "2 members heartbeat and do no work."),
+    ],
+)
+def test_it_reads_well_for_one_and_for_many(tmp_path: Path, members: int, session: str, zombies: str) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    rows: list[Any] = [transition("orders", 1, "Stable")]
+    for at in range(members):
+        rows += [
+            member("orders", f"m{at}"),
+            health("orders", f"m{at}", status="overdue", poll_deadline_at_ms=NOW_MS - 1),
+        ]
+        rows.append(prediction("orders", f"m{at}", "session", deadline_at_ms=NOW_MS + 2_900 + at))
+    tables.batch(0, *rows, progress(NOW_MS))
+    store = Store(ApiSettings(tables=tables.root), Clock())
+    store.refresh()
+    said = {finding.alert: finding.description for finding in conditions.find(store).findings}
+    assert said["KafkaGroupSessionTimeoutImminent"] == f"Group orders: {session}"
+    assert said["KafkaGroupZombieMember"] == f"Group orders: {zombies}"
+
+
+@pytest.mark.parametrize(("since_ms", "said"), [(27_570, "27 s"), (95_000, "1 min 35 s")])
+def test_a_duration_is_told_in_whole_seconds_and_in_minutes_where_there_are_any(
+    tmp_path: Path, since_ms: int, said: str
+) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    began_ms = NOW_MS - since_ms
+    tables.batch(0, transition("orders", 1, "PreparingRebalance", at_ms=began_ms), progress(NOW_MS))
+    store = Store(ApiSettings(tables=tables.root), Clock())
+    store.refresh()
+    [finding] = conditions.find(store).findings
+    assert finding.alert == "KafkaGroupRebalanceStuck"
+    assert finding.description == f"Group orders: rebalancing for {said}."

@@ -162,7 +162,7 @@ def test_while_the_feed_is_stale_an_alert_neither_ends_nor_is_told_as_if_it_were
         received.wait(lambda bodies: refreshes(bodies) == [True], "a refresh that says that nothing is known")
         assert now_ms() - committed_ms >= 10_000
         until(lambda: described().startswith("Unknown since "), "the same at Alertmanager")
-        assert "What was said last: Group orders: the session timeout of 1 member(s) is near" in described()
+        assert "What was said last: Group orders: the session timeout of 1 member is near" in described()
         in_danger(tables, 2)
         received.wait(lambda bodies: refreshes(bodies) == [True, False], "a refresh that says that it is so again")
         until(lambda: described().startswith("Group orders: "), "the same at Alertmanager")
