@@ -50,7 +50,7 @@ from api.routes import (
 )
 from api.settings import ApiSettings
 from api.store import Store
-from api.tokens import Tokens
+from api.token_file import TokenFile
 from api.validators import Validators
 from kardia import __version__
 
@@ -89,11 +89,18 @@ name. Every object carries its `href`. Instants are given in epoch milliseconds 
 def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable[[], None] = lambda: None) -> FastAPI:
     """The API over the tables of `settings`. `now_ms` is the wall clock, epoch milliseconds; `shown` is called whenever
     something new has been shown."""
-    tokens = None if settings.token_file is None else Tokens.read(settings.token_file)
     store = Store(settings, now_ms)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(TableMetrics(store))
     requests = RequestMetrics(registry)
+
+    def changed(outcome: str) -> None:
+        """Count a change of the token file. Cursors follow it: all servers with this file share their key."""
+        requests.token_file(outcome)
+        if tokens is not None:
+            app.state.desk.cursors = Cursors(tokens.key())
+
+    tokens = None if settings.token_file is None else TokenFile(settings.token_file, changed)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -31,13 +31,17 @@ class Changes:
             self._news.set()
             self._news = asyncio.Event()
 
-    async def follow(self, say: Callable[[int], str]) -> AsyncIterator[dict[str, str]]:
-        """One event at once, then one per batch; those that passed while the follower was slow are left out."""
+    async def follow(self, say: Callable[[int], str | None]) -> AsyncIterator[dict[str, str]]:
+        """One event at once, then one per batch; those that passed while the follower was slow are left out. It ends
+        when there is nothing to `say` to this follower any more."""
         self.followers += 1
         try:
             while True:
                 news, batch_id = self._news, self._batch_id
-                yield {"event": "batch", "id": str(batch_id), "data": say(batch_id)}
+                said = say(batch_id)
+                if said is None:
+                    return
+                yield {"event": "batch", "id": str(batch_id), "data": said}
                 if batch_id == self._batch_id:
                     await news.wait()
         finally:

@@ -10,6 +10,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -33,6 +34,7 @@ from api.errors import (
     problem,
 )
 from api.settings import ApiSettings
+from api.token_file import TokenFile
 
 log = logging.getLogger("kardia.api.guard")
 
@@ -43,6 +45,10 @@ REQUEST_ID = "kardia.request_id"
 """Key of the request id in the ASGI scope."""
 MAY_ASK = "kardia.may_ask"
 """Key of the `api.tokens.Scope` of the caller in the ASGI scope."""
+
+MAY_STILL = "kardia.may_still"
+"""Key in the ASGI scope of a function that says whether the caller may still ask what it might when it asked: the
+answer to a stream that goes on after its token has expired or was revoked."""
 
 LIMIT = "kardia.limit"
 """Key of the setting in the ASGI scope whose bound the request met, if it met one."""
@@ -75,7 +81,7 @@ class Guard:
         self,
         app: ASGIApp,
         settings: ApiSettings,
-        known: tokens.Tokens | None,
+        known: TokenFile | None,
         observe: Observe,
         limited: Callable[[str], None],
         now_ms: Callable[[], int],
@@ -126,6 +132,7 @@ class Guard:
         principal = ""
         try:
             asked[MAY_ASK] = may_ask = self._check(scope)
+            asked[MAY_STILL] = partial(self._may_still, scope, may_ask)
             principal = may_ask.principal
             self._in_work_of[principal] += 1
             if principal and self._in_work_of[principal] > self._settings.requests_of_token_max:
@@ -186,6 +193,11 @@ class Guard:
                 headers={"WWW-Authenticate": 'Bearer realm="kardia"'},
             )
         return may_ask
+
+    def _may_still(self, scope: Scope, might: tokens.Scope) -> bool:
+        if self._tokens is None:
+            return True
+        return self._tokens.accept(dict(scope["headers"]).get(b"authorization"), self._now_ms()) == might
 
 
 def as_api_error(error: Exception, request_id: str) -> ApiError:

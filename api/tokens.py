@@ -4,7 +4,7 @@ File format: one token per line, either the token itself (at least 32 characters
 digits of it; behind it `cluster=NAME` for each cluster that it is for, all clusters if there is none, and
 `expires=INSTANT` (RFC 3339) from when on it is none. A name that is not plain is written as in a URL, `~` and
 base64url. Blank lines and lines that begin with `#` are passed over; say there whose a token is. All lines are valid at
-once, two for rotation.
+once, two for rotation. `api.token_file` follows the file.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from api.errors import LIMITS
+from api.token_file import OUTCOMES
 
 
 class RequestMetrics:
@@ -26,10 +27,22 @@ class RequestMetrics:
         )
         for limit in LIMITS:
             self._limited.labels(limit)
+        self._token_file = Counter(
+            "kardia_token_file_changes",
+            "Changes of the token file: taken, or kept as it was before because the new one cannot be used.",
+            ("outcome",),
+            registry=registry,
+        )
+        for outcome in OUTCOMES:
+            self._token_file.labels(outcome)
 
     def limit(self, limit: str) -> None:
         """Count a request that met a bound."""
         self._limited.labels(limit).inc()
+
+    def token_file(self, outcome: str) -> None:
+        """Count a change of the token file."""
+        self._token_file.labels(outcome).inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one finished request."""

@@ -5,6 +5,7 @@ Not in the OpenAPI document: the answer never ends, and nothing there can descri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from api.asking import router_of
 from api.changes import Changes
 from api.desk import DeskOf
 from api.errors import Overloaded
+from api.guard import MAY_STILL
 from api.names import MayAsk
 
 router = router_of("service")
@@ -29,7 +31,8 @@ SEND_TIMEOUT_S = 20.0
 
 @router.get("/changes", include_in_schema=False)
 async def changes(request: Request, at: DeskOf, scope: MayAsk) -> Response:
-    """Freshness, now and after each batch. Beyond `followers_max` it is refused, and asking every second does too."""
+    """Freshness, now and after each batch. Beyond `followers_max` it is refused, and asking every second does too. It
+    ends when the caller's token is none any more."""
     found: Changes = request.app.state.changes
     if found.is_full:
         raise Overloaded(
@@ -38,7 +41,11 @@ async def changes(request: Request, at: DeskOf, scope: MayAsk) -> Response:
             limit="followers_max",
         )
 
-    def say(_: int) -> str:
+    may_still: Callable[[], bool] = request.scope[MAY_STILL]
+
+    def say(_: int) -> str | None:
+        if not may_still():
+            return None
         news: dict[str, Any] = at.store.freshness(among=scope).as_answer()
         return orjson.dumps(news).decode()
 

@@ -70,6 +70,106 @@ def test_an_expiry_that_cannot_be_read_is_refused_and_not_ignored(tmp_path: Path
         assert TOKEN not in str(caught.value)
 
 
+CHANGES = re.compile(r'^kardia_token_file_changes_total{outcome="(\w+)"} (\S+)$', re.M)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_a_token_is_revoked_and_given_by_its_file_without_a_restart(tables: Tables, tmp_path: Path) -> None:
+    story(tables)
+    path, next_path = tmp_path / "tokens", tmp_path / "next"
+    path.write_text(f"{TOKEN}\n")
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), Clock()) as url:
+        api = Api(url)
+
+        def statuses(asked: str = GROUP) -> list[int]:
+            return [api.client.get(asked, headers=bearer(token)).status_code for token in (TOKEN, WRONG)]
+
+        api.wait_for_batch(0)
+        assert statuses() == [200, 401]
+        path.write_text(f"{TOKEN}\n{WRONG}\n")
+        assert statuses() == [200, 200]
+        next_path.write_text(f"{WRONG} cluster=none\n")
+        next_path.replace(path)
+        assert statuses() == [401, 404], "the scope is the file's, too"
+        path.write_text(f"{WRONG}\n")
+        assert statuses() == [401, 200]
+        assert dict(CHANGES.findall(api.client.get("/metrics", headers=bearer(WRONG)).text))["taken"] == "3.0"
+        api.client.close()
+
+
+def test_a_token_file_that_cannot_be_used_leaves_the_tokens_before_it_and_is_counted(
+    tables: Tables, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    story(tables)
+    path = tmp_path / "tokens"
+    path.write_text(f"{TOKEN}\n")
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), Clock()) as url:
+        api = Api(url, headers=bearer(TOKEN))
+        api.wait_for_batch(0)
+        for content in (f"{WRONG}\nshort-secret\n", "", f"{WRONG} cluster=\n", None):
+            if content is None:
+                path.unlink()
+            else:
+                path.write_text(content)
+            assert [api.client.get(GROUP).status_code for _ in range(3)] == [200] * 3, content
+            assert api.client.get(GROUP, headers=bearer(WRONG)).status_code == 401, content
+        text = api.client.get("/metrics").text
+        assert dict(CHANGES.findall(text)) == {"taken": "0.0", "kept": "4.0"}
+        path.write_text(f"{WRONG}\n")
+        assert api.client.get(GROUP).status_code == 401
+        api.client.close()
+    told = [record.getMessage() for record in caplog.records if record.name == "kardia.api.token_file"]
+    assert [one.split(":")[0].split(" ")[0] for one in told] == ["token_file.kept"] * 4 + ["token_file.taken"]
+    assert not any(secret in one for one in told for secret in (TOKEN, WRONG, "short-secret"))
+
+
+@pytest.mark.parametrize("why", ["revoked", "expired", "narrowed"])
+def test_a_stream_ends_when_its_token_is_revoked(tables: Tables, tmp_path: Path, why: str) -> None:
+    story(tables)
+    path, clock = tmp_path / "tokens", Clock()
+    path.write_text(f"{TOKEN} expires={NOW_MS + 1}\n{WRONG}\n")
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), clock) as url:
+        api = Api(url, headers=bearer(TOKEN))
+        api.wait_for_batch(0)
+        with api.client.stream("GET", "/api/v1/changes") as stream:
+            lines = stream.iter_lines()
+            assert any(line.startswith("data:") for line in lines)
+            if why == "expired":
+                clock.now_ms += 1
+            else:
+                path.write_text(f"{WRONG}\n" + (f"{TOKEN} cluster=other\n" if why == "narrowed" else ""))
+            tables.batch(1, progress(NOW_MS + 1))
+            # It ends by itself; nothing but comments comes before that.
+            assert not [line for line in lines if line.startswith("data:")]
+        api.client.close()
+
+
+def test_cursors_of_before_are_refused_once_the_file_has_changed_and_the_question_can_be_asked_anew(
+    tables: Tables, tmp_path: Path
+) -> None:
+    tables.create()
+    tables.batch(0, *(transition(f"g{at}", 1, "Stable") for at in range(3)), progress(NOW_MS))
+    path, asked = tmp_path / "tokens", "/api/v1/clusters/demo/groups"
+    path.write_text(f"{TOKEN}\n")
+    settings = ApiSettings(tables=tables.root, refresh_ms=20, token_file=path)
+    with running(settings, Clock()) as url:
+        api = Api(url, headers=bearer(TOKEN))
+        api.wait_for_batch(0)
+        old = api.get(asked, limit=1)["next_cursor"]
+        path.write_text(f"{TOKEN}\n{WRONG}\n")
+        assert api.problem(asked, limit=1, cursor=old) == (400, "bad_cursor")
+        new = api.get(asked, limit=1)["next_cursor"]
+        with running(settings, Clock()) as other_url:  # a server that was started with the new file
+            other = Api(other_url, headers=bearer(TOKEN))
+            other.wait_for_batch(0)
+            assert len(other.get(asked, limit=1, cursor=new)["groups"]) == 1
+            other.client.close()
+        api.client.close()
+
+
 def test_one_token_cannot_take_all_places(tables: Tables, tmp_path: Path) -> None:
     story(tables)
     path = tmp_path / "tokens"
