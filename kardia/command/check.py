@@ -6,11 +6,21 @@ or members whose status is unknown. Unknown is never 0; what is below for sure i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kardia.command.asking import AnyGroupArgument, ApiOption, ClusterOption, TablesOption, TokenOption, asking
+from kardia.command.asking import (
+    AnyGroupArgument,
+    ApiOption,
+    ClusterOption,
+    TablesOption,
+    TextOutput,
+    TokenOption,
+    asking,
+    print_as,
+)
 from kardia.command.options import GroupEitherWay
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ def check(
         float | None,
         typer.Option(min=0.0, max=1.0, help="Part of the poll interval that must be left; not looked at if absent."),
     ] = None,
+    output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
     tables: TablesOption = None,
     api: ApiOption = None,
     cluster: ClusterOption = None,
@@ -48,14 +59,13 @@ def check(
         for row in rows:
             if row["members"]["unknown"]:
                 _known_only(row, questions)
-    if freshness["stale"]:
-        from kardia.story import words
-
-        reached_ms = freshness["complete_as_of_ms"]
-        reached = "nothing has been read" if reached_ms is None else f"they reach up to {words.instant(reached_ms)}"
-        typer.echo(f"UNKNOWN: the tables are behind ({reached}), so nobody can tell what is left.")
-        raise typer.Exit(NO_ANSWER)
-    raise typer.Exit(_told(rows, more, session_margin, poll_margin))
+    found = _judged(freshness, rows, more, session_margin, poll_margin)
+    if output is TextOutput.TEXT:
+        for line in _lines(found):
+            typer.echo(line)
+    else:
+        print_as(output, found)
+    raise typer.Exit(found["exit_status"])
 
 
 def _known_only(row: dict[str, Any], questions: Questions) -> None:
@@ -66,33 +76,69 @@ def _known_only(row: dict[str, Any], questions: Questions) -> None:
         row[f"{noun}_headroom_min_ratio"] = min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
-def _told(rows: list[dict[str, Any]], more: bool, session_margin: float, poll_margin: float | None) -> int:
-    """Print the verdict; return the exit status."""
-    from kardia.story import words
-
-    below = [(row, why) for row in rows if (why := _below(row, session_margin, poll_margin))]
-    for row, why in below[:SHOWN_MAX]:
-        typer.echo(f"BELOW {words.name(row['group_id'])}: {why}")
-    if len(below) > SHOWN_MAX:
-        typer.echo(f"BELOW {len(below) - SHOWN_MAX} more groups")
-    if below:
-        return BELOW
+def _judged(
+    freshness: dict[str, Any], rows: list[dict[str, Any]], more: bool, session_margin: float, poll_margin: float | None
+) -> dict[str, Any]:
+    """The verdict and what it rests on, as `-o json` gives it. Of old tables nothing is judged."""
+    stale = freshness["stale"]
+    below = [] if stale else [one for row in rows if (one := _below(row, session_margin, poll_margin)) is not None]
     unknown = sum(row["members"]["unknown"] for row in rows)
-    if unknown or more:
-        what = f"of {words.count(unknown, 'member')} the status is unknown" if unknown else "there are too many groups"
-        typer.echo(f"UNKNOWN: {what}.")
-        return NO_ANSWER
-    typer.echo(f"OK: {words.count(len(rows), 'group')}, nobody is below the margin.")
-    return 0
+    if below:
+        verdict, status = "below", BELOW
+    elif stale or unknown or more:
+        verdict, status = "unknown", NO_ANSWER
+    else:
+        verdict, status = "ok", 0
+    return {
+        "verdict": verdict,
+        "exit_status": status,
+        "stale": stale,
+        "complete_as_of_ms": freshness["complete_as_of_ms"],
+        "session_margin": session_margin,
+        "poll_margin": poll_margin,
+        "groups": len(rows),
+        "more_groups": more,
+        "unknown_members": unknown,
+        "below": below,
+    }
 
 
-def _below(row: dict[str, Any], session_margin: float, poll_margin: float | None) -> str:
-    """Why a group is below the margin, empty if it is not; a deadline that has passed leaves nothing."""
-    why = []
-    if row["members"]["overdue"]:
-        why.append(f"{row['members']['overdue']} overdue")
+def _below(row: dict[str, Any], session_margin: float, poll_margin: float | None) -> dict[str, Any] | None:
+    """A group that is below the margin, and why; a deadline that has passed leaves nothing. None if it is not."""
+    overdue = row["members"]["overdue"]
+    why = [f"{overdue} overdue"] if overdue else []
+    ratios = {}
     for noun, margin in (("session", session_margin), ("poll", poll_margin)):
-        ratio = row[f"{noun}_headroom_min_ratio"]
+        ratios[noun] = ratio = row[f"{noun}_headroom_min_ratio"]
         if margin is not None and ratio is not None and ratio < margin:
             why.append(f"{noun} margin {ratio:g}, expected at least {margin:g}")
-    return ", ".join(why)
+    if not why:
+        return None
+    return {
+        "cluster_id": row["cluster_id"],
+        "group_id": row["group_id"],
+        "why": ", ".join(why),
+        "overdue_members": overdue,
+        "session_headroom_min_ratio": ratios["session"],
+        "poll_headroom_min_ratio": ratios["poll"],
+    }
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    """The verdict for people."""
+    from kardia.story import words
+
+    below, unknown = found["below"], found["unknown_members"]
+    for one in below[:SHOWN_MAX]:
+        yield f"BELOW {words.name(one['group_id'])}: {one['why']}"
+    if len(below) > SHOWN_MAX:
+        yield f"BELOW {len(below) - SHOWN_MAX} more groups"
+    if found["verdict"] == "ok":
+        yield f"OK: {words.count(found['groups'], 'group')}, nobody is below the margin."
+    elif found["stale"]:
+        reached_ms = found["complete_as_of_ms"]
+        reached = "nothing has been read" if reached_ms is None else f"they reach up to {words.instant(reached_ms)}"
+        yield f"UNKNOWN: the tables are behind ({reached}), so nobody can tell what is left."
+    elif found["verdict"] == "unknown":
+        what = f"of {words.count(unknown, 'member')} the status is unknown" if unknown else "there are too many groups"
+        yield f"UNKNOWN: {what}."

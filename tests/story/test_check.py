@@ -66,6 +66,49 @@ def test_tables_that_are_behind_give_no_answer(live: Any) -> None:
     assert (said.code, said.out.startswith("UNKNOWN: the tables are behind")) == (3, True)
 
 
+def test_for_a_program_it_says_what_it_rests_on(live: Any) -> None:
+    said = live({"left_ms": 100}, {"status": "unknown", "left_ms": -5_000}, words=("-o", "json"))
+    found = said.json()
+    assert found.pop("complete_as_of_ms") > wall_ms()
+    assert (said.code, found) == (
+        1,
+        {
+            "verdict": "below",
+            "exit_status": 1,
+            "stale": False,
+            "session_margin": 0.3,
+            "poll_margin": None,
+            "groups": 1,
+            "more_groups": False,
+            "unknown_members": 1,
+            "below": [
+                {
+                    "cluster_id": "demo",
+                    "group_id": "g",
+                    "why": "session margin 0.01, expected at least 0.3",
+                    "overdue_members": 0,
+                    "session_headroom_min_ratio": 0.01,
+                    "poll_headroom_min_ratio": found["below"][0]["poll_headroom_min_ratio"],
+                }
+            ],
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "behind_ms", "verdict", "status"),
+    [({}, 0, "ok", 0), ({"left_ms": 1}, 60_000, "unknown", 3), ({"status": "unknown"}, 0, "unknown", 3)],
+    ids=["well", "behind", "unknown"],
+)
+def test_for_a_program_the_verdict_is_that_of_the_exit_status(
+    live: Any, given: dict[str, Any], behind_ms: int, verdict: str, status: int
+) -> None:
+    said = live(given, behind_ms=behind_ms, words=("-o", "json"))
+    found = said.json()
+    assert (said.code, found["exit_status"], found["verdict"]) == (status, status, verdict)
+    assert (found["stale"], found["below"]) == (behind_ms > 0, [])
+
+
 def test_no_tables_give_no_answer_and_a_bad_question_is_one(tmp_path: Path) -> None:
     assert kardia("check", "--api", "http://127.0.0.1:9").code == 3
     assert kardia("check", "--tables", tmp_path / "none").code == 2
