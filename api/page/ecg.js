@@ -26,8 +26,11 @@ const KEY = [
 ];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Made once; `questions` asks for what it shows, `update` takes the answer. `onNeed` asks for another turn. */
-export function ecg(onNeed) {
+/**
+ * Made once; `questions` asks for what it shows, `update` takes the answer. `onNeed` asks for another turn, `onStand` is
+ * told where the slider was put (null: live). It begins at `firstMs`, or live if that is null.
+ */
+export function ecg(onNeed, onStand, firstMs) {
   const back = draw("svg", { class: "back", "aria-hidden": "true" });
   const whys = make("div", "whys");
   const lanes = make("ul", "lanes");
@@ -48,8 +51,11 @@ export function ecg(onNeed) {
   const time = transport(() => {
     paint();
     clearTimeout(asking);
-    asking = setTimeout(onNeed, 120);
-  });
+    asking = setTimeout(() => {
+      onStand(time.isLive() ? null : Math.floor(time.atMs()));
+      onNeed();
+    }, 120);
+  }, firstMs);
   const switches = WINDOWS.map(([label, ms]) => {
     const element = make("button", "quiet", label);
     element.type = "button";

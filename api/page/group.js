@@ -14,13 +14,13 @@ import { cause, clockTime, course, day, duration, plain, stateClass } from "./wo
 const ROWS = 50;
 const BAND_ROWS = 500;
 
-/** The view of the group at an API path. */
-export function group(path) {
+/** The view of the group at an API path, standing at an instant if one is given, with the report of a stretch open. */
+export function group(path, { atMs, fromMs, toMs }) {
   const title = make("h1");
   const facts = make("p", "facts");
   const open = make("p", "soft open");
   const states = band();
-  const heart = ecg(() => view.onNeed());
+  const heart = ecg(() => view.onNeed(), (standsAtMs) => view.onStand(standsAtMs), atMs);
   let oldestMs = null;
   let links = null;
   const ticket = report(() => {
@@ -37,6 +37,7 @@ export function group(path) {
   const parts = { title, facts, open, heart, states, present, members, nobody, rebalances, evictions, history };
   const view = {
     onNeed: () => {},
+    onStand: () => {},
     root: [
       make("div", "about", make("div", "", title, facts, open), ticket.open),
       ticket.root,
@@ -54,7 +55,10 @@ export function group(path) {
     questions: async (ask) => {
       const first = await ask(path);
       links = first.group.links;
-      ticket.open.disabled = false;
+      if (ticket.open.disabled) {
+        ticket.open.disabled = false;
+        if (fromMs !== null && toMs !== null) ticket.show(links.incident, fromMs, toMs);
+      }
       learn(first.freshness);
       if (oldestMs === null) {
         const oldest = await ask(`${links.history}?order=oldest&limit=1`);

@@ -1,5 +1,6 @@
 // The page: which view, a question after each batch, and what is said when there is no answer. No data lives here.
 
+import { at as standingAt, read } from "./address.js";
 import { ask, Refusal, setToken } from "./ask.js";
 import { learn } from "./countdown.js";
 import { id, make, say } from "./dom.js";
@@ -25,10 +26,14 @@ const following = followNews(() => {
 });
 document.addEventListener("visibilitychange", () => wake());
 
-/** `#/clusters/demo/groups/orders` is the API path without its prefix. */
 function route() {
-  const path = location.hash.slice(1);
-  view = /^\/clusters\/[^/?]+\/groups\/[^/?]+(\?.*)?$/.test(path) ? group(`/api/v1${path}`) : fleet();
+  const { path, ...times } = read(location.hash);
+  view = /^\/clusters\/[^/?]+\/groups\/[^/?]+(\?.*)?$/.test(path) ? group(`/api/v1${path}`, times) : fleet();
+  const mine = view;
+  view.onStand = (atMs) => {
+    // Replaced, not added: the way back leads to the page before, not through every place where the slider stood.
+    if (view === mine) history.replaceState(null, "", standingAt(location.hash, atMs));
+  };
   view.onNeed = () => {
     news = true;
     wake();

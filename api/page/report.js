@@ -3,7 +3,7 @@
 import { askText } from "./ask.js";
 import { make, say } from "./dom.js";
 
-/** A button and the card that it opens. `about()` gives the report's path and the stretch of time. */
+/** A button and the card that it opens. `about()` gives the report's path and the stretch of time; `show` opens another. */
 export function report(about) {
   const open = button("Incident report");
   const copy = button("Copy");
@@ -19,8 +19,7 @@ export function report(about) {
     root.hidden = true;
     open.focus();
   };
-  open.addEventListener("click", async () => {
-    const { path, fromMs, toMs } = about();
+  const show = async (path, fromMs, toMs) => {
     root.hidden = false;
     say(said, "");
     say(text, "…");
@@ -30,6 +29,10 @@ export function report(about) {
     } catch (error) {
       say(text, error.message);
     }
+  };
+  open.addEventListener("click", () => {
+    const { path, fromMs, toMs } = about();
+    show(path, fromMs, toMs);
   });
   copy.addEventListener("click", async () => {
     try {
@@ -45,7 +48,7 @@ export function report(about) {
   root.addEventListener("keydown", (event) => {
     if (event.key === "Escape") put();
   });
-  return { open, root };
+  return { open, root, show };
 }
 
 function button(label) {

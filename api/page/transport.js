@@ -7,9 +7,10 @@ import { clockTime, day } from "./words.js";
 const STEP_MS = 1_000;
 const LEAP_MS = 15_000;
 
-/** `onMove` is told when the instant was chosen. `atMs()` is the instant shown; it runs while live. */
-export function transport(onMove) {
-  let chosenMs = null;
+/** `onMove` is told when the instant was chosen; `firstMs` is where it begins, null: live. `atMs()` is the instant shown;
+ * it runs while live. */
+export function transport(onMove, firstMs) {
+  let chosenMs = firstMs;
   let oldestMs = null;
   let endMs = null;
   let instants = [];
@@ -62,6 +63,9 @@ export function transport(onMove) {
     reach: (fromMs, toMs, events) => {
       oldestMs = fromMs;
       endMs = toMs;
+      // An address may name an instant before anything was known, or one that has not been read yet.
+      if (chosenMs !== null && chosenMs >= newest()) chosenMs = null;
+      else if (chosenMs !== null && oldestMs !== null) chosenMs = Math.max(oldestMs, chosenMs);
       if (events) instants = [...new Set(events)].sort((one, other) => one - other);
       tell();
     },

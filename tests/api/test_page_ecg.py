@@ -118,6 +118,47 @@ class TestElectrocardiogram:
         page.wait_for_selector(".live[aria-pressed=true]")
         page.wait_for_function(ENDED_ARE + "2")
 
+    def test_where_the_slider_stands_is_in_the_address_and_leads_back_to_there(self, page: Page, api: Api) -> None:  # noqa: F811
+        drawn(page, api)
+        entries = page.evaluate("history.length")
+        assert "at=" not in page.url
+        page.locator("input.time").focus()
+        page.keyboard.press("PageDown")
+        page.keyboard.press("PageDown")
+        page.wait_for_function("() => location.hash.includes('?at=2')")
+        address, shown = page.url, page.locator(".instant").text_content()
+        assert page.evaluate("history.length") == entries, "the way back leads to the page before"
+        page.goto("about:blank")
+        page.goto(address)
+        page.wait_for_selector(".live[aria-pressed=false]")
+        has_text(page, ".instant", str(shown))
+        page.wait_for_function(ENDED_ARE + "1")
+        assert page.url == address, "looking at it does not change it"
+        page.locator(".live").click()
+        page.wait_for_function("() => !location.hash.includes('at=')")
+
+    def test_an_address_is_taken_as_alerts_give_it_with_its_report_open(self, page: Page, api: Api) -> None:  # noqa: F811
+        fresh_ms = api.get("/readyz")["freshness"]["complete_as_of_ms"]
+        place, at_ms = "/#/clusters/~/groups/~?cluster=demo&group=g04", fresh_ms - 30_000
+        page.goto(f"{api.url}{place}&at={at_ms}&from={at_ms - 600_000}&to={at_ms + 3_000_000}")
+        has_text(page, ".report pre", "# Incident of a Kafka consumer group")
+        page.wait_for_function(ENDED_ARE + "1")
+        page.locator("input.time").focus()
+        page.keyboard.press("PageDown")
+        page.wait_for_function("() => !location.hash.includes('from=')")
+        assert page.url.startswith(f"{api.url}{place}&at=2"), "what the API is asked stays word for word"
+
+    @pytest.mark.parametrize("at", ["tomorrow", "2026-11-20T21:52:03", "", "99999999999999", "9" * 30])
+    def test_an_address_with_an_instant_that_is_none_or_is_still_to_come_is_live(
+        self,
+        page: Page,  # noqa: F811
+        api: Api,
+        at: str,
+    ) -> None:
+        page.goto(f"{api.url}{GROUP}?at={at}")
+        page.wait_for_selector(".lane .trace", state="attached")
+        page.wait_for_selector(".live[aria-pressed=true]")
+
     def test_whoever_was_evicted_before_the_window_has_no_lane_in_it(self, page: Page, api: Api) -> None:  # noqa: F811
         drawn(page, api)
         fresh = api.get("/readyz")["freshness"]["complete_as_of_ms"]
