@@ -46,6 +46,7 @@ from api.routes import (
     pulse,
     rebalances,
     rejected,
+    runbooks,
     service,
 )
 from api.settings import ApiSettings
@@ -130,7 +131,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
         return FileResponse(PAGE / "index.html")
 
     app.mount(OPEN_PREFIX.rstrip("/"), StaticFiles(directory=PAGE), name="page")
-    for routes in ROUTES:
+    for routes in (*ROUTES, runbooks):
         app.include_router(routes.router)
     for kind in (ApiError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)

@@ -1,7 +1,8 @@
 """What every request passes first: bounds, host, token; and what every answer leaves with: headers, id, a count.
 
 Pure ASGI, no decision about tables. Routes that carry no data (`/livez`, `/healthz`, `/readyz`, the page and its
-files) are open; everything else needs a token where there is one. The route template goes into metrics, never the URL.
+files, runbooks) are open; everything else needs a token where there is one. The route template goes into metrics, never
+the URL.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ log = logging.getLogger("kardia.api.guard")
 
 OPEN_PATHS = frozenset(("/", "/livez", "/healthz", "/readyz"))
 OPEN_PREFIX = "/page/"
+RUNBOOKS_PREFIX = "/runbooks/"
 METHODS = ("GET", "HEAD")
 REQUEST_ID = "kardia.request_id"
 """Key of the request id in the ASGI scope."""
@@ -108,7 +110,7 @@ class Guard:
             return
         request_id = secrets.token_hex(8)
         began, status, started, streamed = perf_counter(), 500, False, False
-        is_page = scope["path"] == "/" or scope["path"].startswith(OPEN_PREFIX)
+        is_page = scope["path"] == "/" or scope["path"].startswith((OPEN_PREFIX, RUNBOOKS_PREFIX))
         holds_no_data = is_page or scope["path"] == "/openapi.json"
         method = scope["method"] if scope["method"] in METHODS else "other"
         # A HEAD is answered as a GET whose body the server leaves out.
@@ -233,7 +235,7 @@ def route_of(scope: Scope) -> str:
 
 
 def _is_open(path: str) -> bool:
-    return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
+    return path in OPEN_PATHS or path.startswith((OPEN_PREFIX, RUNBOOKS_PREFIX))
 
 
 def _host_name(host: bytes) -> str:

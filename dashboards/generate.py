@@ -15,15 +15,16 @@ HERE = Path(__file__).parent
 HEADER = "# Written by `python -m dashboards.generate` from dashboards/rules.py; change that, not this.\n"
 
 
-def files(runbooks: str = rules.RUNBOOKS, kardia: str = "") -> dict[Path, str]:
+def files(runbooks: str = "", kardia: str = "") -> dict[Path, str]:
     """Path below this folder, and content, of everything that is generated."""
+    runbooks, kardia = runbooks.rstrip("/"), kardia.rstrip("/")
     found: dict[Path, str] = {}
     dashboards = []
     for build in (fleet.build, group.build, member.build, rebalances.build, truth.build):
         content = JSONEncoder(sort_keys=True, indent=2).encode(build().build()) + "\n"
         dashboards.append(json.loads(content))
         # Panels name runbooks as they lie in the repository; `--runbooks` is where readers of Grafana find them.
-        content = content.replace(f"{rules.RUNBOOKS}/", f"{runbooks}/")
+        content = content.replace(f"{rules.RUNBOOKS}/", f"{rules.runbooks_at(runbooks, kardia)}/")
         found[Path("json") / f"{dashboards[-1]['uid']}.json"] = content
     built = rules.build(runbooks, kardia)
     for name, document in (("kardia.rules.yml", built), ("kardia.prometheusrule.yml", rules.for_operator(built))):
@@ -37,8 +38,8 @@ def main() -> None:
     """Write all files."""
     parser = argparse.ArgumentParser(description="Write Grafana dashboards and Prometheus rules.")
     parser.add_argument("--into", type=Path, default=HERE, help="folder to write into (this one)")
-    parser.add_argument("--runbooks", default=rules.RUNBOOKS, help="address in front of the names of the runbooks")
-    parser.add_argument("--kardia", default="", help="address of `kardia serve`, in front of links to incident reports")
+    parser.add_argument("--runbooks", default="", help="address of another copy of the runbooks than that of --kardia")
+    parser.add_argument("--kardia", default="", help="address of `kardia serve`, in front of links")
     given = parser.parse_args()
     for path, content in files(given.runbooks, given.kardia).items():
         target: Path = given.into / path

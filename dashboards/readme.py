@@ -26,8 +26,8 @@ Elsewhere than in compose:
    allowed host, as `compose/grafana/datasources/kardia.yaml` does; where the API wants a token, as bearer token.
 3. Import the files of `json/`, load the rule file, or apply `prometheus/kardia.prometheusrule.yml` where the
    Prometheus Operator runs, with the labels that its Prometheus selects rules by. `python -m
-   dashboards.generate --into DIR --runbooks URL --kardia URL` puts the address of your copy of the runbooks in front of
-   their names, and that of `kardia serve` into alerts.
+   dashboards.generate --into DIR --kardia URL` puts the address of `kardia serve` in front of the links of alerts: to
+   the page of a group, its incident report, and the runbooks; `--runbooks URL` names another copy of those.
 4. Set the variable *kardia serve* to its address as browsers reach it: links to the page and to incident reports go
    there.
 
@@ -50,11 +50,11 @@ ALERT_HEAD = """## Alerts (`prometheus/kardia.rules.yml`)
 """
 
 TAIL = """
-Each alert about a group links its runbook, its incident report at `kardia serve` (`--kardia` puts the address in
-front) and its dashboard. `tests/dashboards/test_rules.py` plays the rules over the series that recorded stories and
-golden traces gave while they were replayed; `promtool test rules kardia.rules.test.yml` tests bounds and names that
-need quoting. A scrape is too slow for the last seconds of a short session: where seconds matter, run `kardia notify`
-beside it.
+Each alert about a group links its runbook, its page at `kardia serve` at the instant when it was told, the same with
+the incident report open (`--kardia` puts the address in front) and its dashboard. `tests/dashboards/test_rules.py`
+plays the rules over the series that recorded stories and golden traces gave while they were replayed; `promtool test
+rules kardia.rules.test.yml` tests bounds and names that need quoting. A scrape is too slow for the last seconds of a
+short session: where seconds matter, run `kardia notify` beside it.
 """
 
 

@@ -11,13 +11,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 RUNBOOKS = "docs/runbooks"
-"""Where runbooks stand, in the repository; put the address of your copy in front (`--runbooks`)."""
+"""Where runbooks stand, in the repository. `kardia serve` has them at `/runbooks` and is linked to where its address is
+known (`--kardia`); `--runbooks` names another copy."""
 
 DASHBOARD = "/d/kardia-group?var-cluster={{ $labels.cluster | urlquery }}&var-group={{ $labels.group | urlquery }}"
-INCIDENT = (
-    "/api/v1/clusters/~/groups/~/incident?cluster={{ $labels.cluster | urlquery }}&group={{ $labels.group | urlquery }}"
-)
-"""Incident report of the group at `kardia serve`; put its address in front (`--kardia`)."""
+_IDS = "cluster={{ $labels.cluster | urlquery }}&group={{ $labels.group | urlquery }}"
+
+
+def _at(shift: str = "") -> str:
+    """A template: epoch milliseconds of the evaluation, when the alert is told; a rule cannot say since when it is."""
+    return f"{{{{ with query `time(){shift}` }}}}{{{{ . | first | value | printf `%.0f` }}}}000{{{{ end }}}}"
+
+
+PAGE = f"/#/clusters/~/groups/~?{_IDS}&at={_at()}"
+"""The page of the group at `kardia serve`, at that instant; put its address in front (`--kardia`)."""
+
+INCIDENT = f"{PAGE}&from={_at(' - 600')}&to={_at(' + 3000')}"
+"""The same with its incident report open: ten minutes before and fifty after. A link into the API would be JSON, and
+would need a token that no link carries."""
 
 EACH = "max by (cluster, group)"
 """Several replicas of `kardia serve` say the same of a group; one alert comes of it."""
@@ -209,8 +220,14 @@ ALERTS = (
 )
 
 
-def build(runbooks: str = RUNBOOKS, kardia: str = "") -> dict[str, Any]:
+def runbooks_at(runbooks: str, kardia: str) -> str:
+    """Address in front of the names of the runbooks."""
+    return runbooks or (f"{kardia}/runbooks" if kardia else RUNBOOKS)
+
+
+def build(runbooks: str = "", kardia: str = "") -> dict[str, Any]:
     """The rule file; `runbooks` and `kardia` are the addresses in front of the links."""
+    runbooks = runbooks_at(runbooks, kardia)
     rules = [_rule(alert, runbooks, kardia) for alert in ALERTS]
     return {"groups": [{"name": "kardia", "interval": "5s", "rules": rules}]}
 
@@ -229,7 +246,7 @@ def _rule(alert: Alert, runbooks: str, kardia: str) -> dict[str, Any]:
         "runbook_url": f"{runbooks}/{alert.runbook}",
     }
     if alert.of_group:
-        annotations |= {"incident_url": kardia + INCIDENT, "dashboard_url": DASHBOARD}
+        annotations |= {"page_url": kardia + PAGE, "incident_url": kardia + INCIDENT, "dashboard_url": DASHBOARD}
     rule: dict[str, Any] = {"alert": alert.name, "expr": alert.expr}
     if alert.hold != "0s":
         rule["for"] = alert.hold

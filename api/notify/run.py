@@ -50,7 +50,7 @@ class Notifier:
         self._file = StateFile(settings.state)
         memory = self._file.load()
         self._lifecycle = Lifecycle({alert.finding.key: alert for alert in memory.alerts})
-        links = Links(settings.kardia_url.rstrip("/"), settings.runbooks_url.rstrip("/"))
+        links = Links.to(settings.kardia_url, settings.runbooks_url)
         targets = [
             *((f"alertmanager-{at}", url, to_alertmanager) for at, url in enumerate(settings.alertmanager, 1)),
             *((f"webhook-{at}", url, to_webhook) for at, url in enumerate(settings.webhook, 1)),

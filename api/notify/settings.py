@@ -18,8 +18,10 @@ class NotifySettings(BaseSettings):
     alertmanager: tuple[HttpUrl, ...] = Field(default=(), description="addresses of Alertmanagers, all are told")
     webhook: tuple[HttpUrl, ...] = Field(default=(), description="addresses that get CloudEvents")
     cluster: str | None = Field(default=None, description="tell of this cluster only")
-    kardia_url: str = Field(default="", description="address of `kardia serve`, in front of links to incident reports")
-    runbooks_url: str = Field(default="docs/runbooks", description="address in front of the names of the runbooks")
+    kardia_url: str = Field(default="", description="address of `kardia serve`, in front of links")
+    runbooks_url: str = Field(
+        default="", description="address in front of the names of the runbooks; empty: those that `kardia_url` serves"
+    )
     metrics_port: int | None = Field(default=None, ge=0, le=65_535, description="port of loopback for counters")
 
     refresh_ms: int = Field(default=100, ge=10, le=1_000, description="pause between two looks at the tables")

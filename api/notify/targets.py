@@ -17,7 +17,8 @@ from api.notify.lifecycle import EXPIRES_MS, Notice
 
 BEFORE_MS, AFTER_MS = 600_000, 3_000_000
 """What an incident link is about: ten minutes that lead to the alert, and what came of it, an hour together. A link
-without times would be about the last hour that was read when somebody opens it, the next morning."""
+without times would be about the last hour that was read when somebody opens it, the next morning. It leads to the page,
+which asks for a token where one is needed: a browser that follows a link to the API has none."""
 
 
 class Links(NamedTuple):
@@ -25,6 +26,13 @@ class Links(NamedTuple):
 
     kardia: str
     runbooks: str
+
+    @classmethod
+    def to(cls, kardia: str, runbooks: str = "") -> Links:
+        """Runbooks are those that `kardia serve` has, unless there are others; without either they lie in the
+        repository."""
+        kardia, runbooks = kardia.rstrip("/"), runbooks.rstrip("/")
+        return cls(kardia, runbooks or (f"{kardia}/runbooks" if kardia else "docs/runbooks"))
 
 
 class Request(NamedTuple):
@@ -60,8 +68,9 @@ def texts(notice: Notice, links: Links) -> dict[str, str]:
     }
     if finding.group:
         place = f"cluster={quote(finding.cluster, safe='')}&group={quote(finding.group, safe='')}"
+        page = f"{links.kardia}/#/clusters/~/groups/~?{place}&at={notice.since_ms}"
         times = f"from={max(0, notice.since_ms - BEFORE_MS)}&to={notice.since_ms + AFTER_MS}"
-        found["incident_url"] = f"{links.kardia}/api/v1/clusters/~/groups/~/incident?{place}&{times}"
+        found |= {"page_url": page, "incident_url": f"{page}&{times}"}
     return found
 
 

@@ -21,10 +21,10 @@ def notify(
         list[str] | None, typer.Option(help="Address that gets CloudEvents as JSON; may be repeated.")
     ] = None,
     cluster: Annotated[str | None, typer.Option(help="Tell of this cluster only.")] = None,
-    kardia_url: Annotated[
-        str | None, typer.Option(help="Address of `kardia serve`, in front of links to incident reports.")
+    kardia_url: Annotated[str | None, typer.Option(help="Address of `kardia serve`, in front of links.")] = None,
+    runbooks_url: Annotated[
+        str | None, typer.Option(help="Address in front of the names of the runbooks; those of --kardia-url if absent.")
     ] = None,
-    runbooks_url: Annotated[str | None, typer.Option(help="Address in front of the names of the runbooks.")] = None,
     metrics_port: Annotated[
         int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
     ] = None,

@@ -23,6 +23,7 @@ import pytest
 
 from demo import process, server_log
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER
+from tests.support.links import report_asked
 
 pytestmark = [
     pytest.mark.slow,
@@ -85,7 +86,8 @@ def test_somebody_is_told_that_a_consumer_was_killed(running: subprocess.Popen[b
     assert told["committed_at_ms"] <= told["received_at_ms"]
 
     # Its link leads somewhere, and Prometheus has what it needs to tell the same.
-    incident = httpx.get(told["incident_url"], trust_env=False, timeout=60)
+    address, parameters = report_asked(told["incident_url"])
+    incident = httpx.get(address, params=parameters, trust_env=False, timeout=60)
     assert incident.status_code == 200
     assert "checkout-1" in incident.text
     prometheus = re.search(r"Prometheus: (http://\S+)/", text)

@@ -17,9 +17,16 @@ from tests.api.conftest import Api, Clock, running
 from tests.api.test_hostile_ids import IDS
 from tests.api.written import NOW_MS, Tables, member, progress, transition
 from tests.notify.test_lifecycle import found
+from tests.support.links import report_asked
 
 ROOT = Path(__file__).parents[2]
 HOUR_MS = 3_600_000
+
+
+def asked(api: Api, incident_url: str) -> Any:
+    """The report that an incident link opens."""
+    address, parameters = report_asked(incident_url)
+    return api.get(address, **parameters)
 
 
 @pytest.mark.parametrize("later_ms", [0, 20 * HOUR_MS], ids=["at once", "the next morning"])
@@ -37,7 +44,7 @@ def test_an_incident_link_leads_to_the_report_of_its_group_and_hour(tables: Tabl
         for text in groups:
             finding = Finding("KafkaGroupSessionTimeoutImminent", "demo", text, "", "text")
             [notice] = Lifecycle().step(NOW_MS, found(finding))
-            report: dict[str, Any] = api.get(texts(notice, Links(url, "docs/runbooks"))["incident_url"])
+            report: dict[str, Any] = asked(api, texts(notice, Links.to(url))["incident_url"])
             assert report["group"]["group_id"] == text
             assert [sentence["at_ms"] for sentence in report["timeline"]].count(NOW_MS), text
         api.client.close()
@@ -54,3 +61,20 @@ def test_every_runbook_that_an_alert_links_to_exists_and_says_what_a_runbook_mus
         for part in ("**Meaning.**", "**Impact.**", "**Look.**", "**Do.**"):
             assert part in text, (name, part)
     assert linked == {path.name for path in (ROOT / "docs" / "runbooks").glob("*.md")}, "no page without an alert"
+
+
+def test_a_runbook_link_opens_a_page_where_kardia_serve_is_known(tables: Tables) -> None:
+    finding = Finding("KafkaGroupEvictions", "demo", "g", "", "text")
+    [notice] = Lifecycle().step(NOW_MS, found(finding))
+    with running(ApiSettings(tables=tables.root, refresh_ms=20), Clock()) as url:
+        api = Api(url)
+        built = rules.build(kardia=url)["groups"][0]["rules"]
+        linked = {rule["annotations"]["runbook_url"] for rule in built} | {texts(notice, Links.to(url))["runbook_url"]}
+        assert len(linked) >= 12
+        for one in linked:
+            reply = api.client.get(one)
+            assert (reply.status_code, reply.headers["content-type"]) == (200, "text/html; charset=utf-8"), one
+        api.client.close()
+    assert Links.to("", "https://example.org/books/").runbooks == "https://example.org/books"
+    assert Links.to("http://kardia/").runbooks == "http://kardia/runbooks"
+    assert Links.to("").runbooks == "docs/runbooks"

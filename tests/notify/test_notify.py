@@ -87,11 +87,10 @@ def test_a_webhook_hears_of_danger_as_a_cloud_event(tables: Tables, notify: Noti
     assert event["data"]["members"] == ["app at 10.0.0.9"]
     texts = event["data"]["annotations"]
     since_ms = event["data"]["since_at_ms"]
-    assert texts["incident_url"] == (
-        "http://kardia.example/api/v1/clusters/~/groups/~/incident?cluster=demo&group=orders"
-        f"&from={since_ms - 600_000}&to={since_ms + 3_000_000}"
-    )
-    assert texts["runbook_url"] == "docs/runbooks/session-timeout-imminent.md"
+    page = f"http://kardia.example/#/clusters/~/groups/~?cluster=demo&group=orders&at={since_ms}"
+    assert texts["page_url"] == page
+    assert texts["incident_url"] == f"{page}&from={since_ms - 600_000}&to={since_ms + 3_000_000}"
+    assert texts["runbook_url"] == "http://kardia.example/runbooks/session-timeout-imminent.md"
 
 
 def test_a_target_that_fails_is_told_later_with_the_same_id(tables: Tables, notify: Notify, received: Received) -> None:
