@@ -1,6 +1,7 @@
 """Prometheus rules: what somebody should be told before it happens, and when Kardia itself cannot be trusted.
 
-Alerts about groups are held back while the feed is stale: then silence is ours and not the members'. A member counts as
+Alerts about groups are held back while the feed is stale: then silence is ours and not the members'. What fires goes on
+firing until there is evidence again. A member counts as
 imminent while a prediction of its timeout is open; when that is so is the observer's rule, not one of Prometheus. A
 scrape is too slow for the last seconds of a short session: `kardia notify` tells of the same conditions, under the same
 names and labels, straight from the tables, so that Alertmanager takes both for one.
@@ -33,7 +34,17 @@ would need a token that no link carries."""
 EACH = "max by (cluster, group)"
 """Several replicas of `kardia serve` say the same of a group; one alert comes of it."""
 
-FRESH = "unless on (cluster) kardia_feed_stale == 1"
+STALE = "on (cluster) kardia_feed_stale == 1"
+
+
+def while_fresh(alert: str, condition: str) -> str:
+    """A condition of groups that is believed while the feed is fresh. While it is stale nothing begins, nothing ends:
+    what was firing goes on, with the value 0, which no such condition has. `ALERTS` is marked as over when an alert is,
+    so it ends with the first evaluation of a fresh feed that finds nothing, and none comes back."""
+    firing = f'max by (cluster, group) (ALERTS{{alertname="{alert}",alertstate="firing"}})'
+    return f"{condition} unless {STALE} or 0 * {firing} and {STALE}"
+
+
 OF_GROUP = "{{ $labels.group }} in {{ $labels.cluster }}"
 
 
@@ -67,11 +78,19 @@ class Alert(NamedTuple):
     of_group: bool = True
     """Whether it is about one group, and so has its dashboard and its incident report."""
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it goes on while the feed is stale."""
+        return STALE in self.expr
+
 
 ALERTS = (
     Alert(
         "KafkaGroupSessionTimeoutImminent",
-        f"{EACH} (kardia_group_session_timeout_imminent_members) > 0 {FRESH}",
+        while_fresh(
+            "KafkaGroupSessionTimeoutImminent",
+            f"{EACH} (kardia_group_session_timeout_imminent_members) > 0",
+        ),
         "critical",
         "A consumer group member is about to be evicted for silence.",
         f"{counted('member')} of group {OF_GROUP} {either('has', 'have')} been silent for long. "
@@ -81,7 +100,10 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupPollTimeoutImminent",
-        f"{EACH} (kardia_group_poll_timeout_imminent_members) > 0 {FRESH}",
+        while_fresh(
+            "KafkaGroupPollTimeoutImminent",
+            f"{EACH} (kardia_group_poll_timeout_imminent_members) > 0",
+        ),
         "warning",
         "A consumer group member has not polled for most of its poll interval.",
         f"{counted('member')} of group {OF_GROUP} {either('sends', 'send')} heartbeats, yet no poll. "
@@ -91,7 +113,10 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupZombieMember",
-        f"{EACH} (kardia_group_zombie_members) > 0 {FRESH}",
+        while_fresh(
+            "KafkaGroupZombieMember",
+            f"{EACH} (kardia_group_zombie_members) > 0",
+        ),
         "warning",
         "A consumer group member heartbeats and does no work.",
         f"{counted('member')} of group {OF_GROUP} "
@@ -106,7 +131,10 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupRebalanceStuck",
-        f"{EACH} (kardia_group_rebalance_running_seconds) > 20 {FRESH}",
+        while_fresh(
+            "KafkaGroupRebalanceStuck",
+            f"{EACH} (kardia_group_rebalance_running_seconds) > 20",
+        ),
         "critical",
         "A consumer group rebalances and does not get done.",
         f"Group {OF_GROUP} has been rebalancing for {lasted()}. "
@@ -115,8 +143,11 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupPendingMemberBlocks",
-        f"{EACH} (kardia_group_pending_members) > 0 and on (cluster, group) "
-        f'kardia_group_state{{state="PreparingRebalance"}} == 1 {FRESH}',
+        while_fresh(
+            "KafkaGroupPendingMemberBlocks",
+            f"{EACH} (kardia_group_pending_members) > 0 and on (cluster, group) "
+            f'kardia_group_state{{state="PreparingRebalance"}} == 1',
+        ),
         "warning",
         "A rebalance waits for a member id that nobody has joined with.",
         f"The coordinator handed out {counted('member id')} of group {OF_GROUP}, and no JoinGroup came back with "
@@ -126,7 +157,10 @@ ALERTS = (
     ),
     Alert(
         "KafkaGroupRebalanceStorm",
-        f"{EACH} (sum without (trigger) (increase(kardia_rebalances_total[5m]))) >= 4 {FRESH}",
+        while_fresh(
+            "KafkaGroupRebalanceStorm",
+            f"{EACH} (sum without (trigger) (increase(kardia_rebalances_total[5m]))) >= 4",
+        ),
         "warning",
         "A consumer group rebalances again and again.",
         f"Group {OF_GROUP} has rebalanced about {{{{ $value | printf `%.0f` }}}} times in five minutes.",
@@ -225,6 +259,15 @@ def runbooks_at(runbooks: str, kardia: str) -> str:
     return runbooks or (f"{kardia}/runbooks" if kardia else RUNBOOKS)
 
 
+def either_held(description: str) -> str:
+    """A template: what is so, or that it was and nobody knows. How many it was about is not known any more either."""
+    unknown = (
+        f"Unknown of group {OF_GROUP}: this alert was firing when the feed became stale, so it may be over, or have "
+        "come true. KardiaFeedStale says since when nothing is seen."
+    )
+    return f"{{{{ if eq $value 0.0 }}}}{unknown}{{{{ else }}}}{description}{{{{ end }}}}"
+
+
 def build(runbooks: str = "", kardia: str = "") -> dict[str, Any]:
     """The rule file; `runbooks` and `kardia` are the addresses in front of the links."""
     runbooks = runbooks_at(runbooks, kardia)
@@ -242,7 +285,7 @@ def for_operator(built: dict[str, Any]) -> dict[str, Any]:
 def _rule(alert: Alert, runbooks: str, kardia: str) -> dict[str, Any]:
     annotations = {
         "summary": alert.summary,
-        "description": alert.description,
+        "description": either_held(alert.description) if alert.is_held else alert.description,
         "runbook_url": f"{runbooks}/{alert.runbook}",
     }
     if alert.of_group:

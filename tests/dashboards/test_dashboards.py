@@ -72,6 +72,8 @@ def test_every_series_that_a_panel_or_a_rule_names_is_scraped_with_its_labels(
 ) -> None:
     assert len(queries()) > 30
     for where, expr in queries():
+        # What fires is Prometheus's own series.
+        expr = re.sub(r"\bALERTS{[^}]*}", "ALERTS", expr)
         names = re.findall(r"\bkardia_\w+", expr)
         assert names, (where, expr)
         for name in names:

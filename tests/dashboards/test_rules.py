@@ -145,6 +145,9 @@ BLIND = Case("KardiaSourceStalled", KILL, {}, (), (), blind=(36, 70))
 GONE = Case("KardiaAbsent", KILL, {}, (), ())
 """The server goes while a member that was killed is still silent, and comes back."""
 
+HELD = Case("KafkaGroupSessionTimeoutImminent", KILL, G01, (), (), blind=(39, 70))
+"""The collector stops when a timeout is near and told."""
+
 QUIET = ("KafkaGroupPendingMemberBlocks", "KafkaGroupStaticMemberFenced", "KardiaLogGap", "KardiaSourceStalled")
 """What must not fire in any of the recorded stories: nothing of the kind was done in them."""
 
@@ -224,6 +227,21 @@ def test_while_the_collector_stands_still_the_feed_is_accused_and_not_the_member
     stalled = alerts("KardiaSourceStalled", {}, at_s, True)
     stalled["exp_samples"] = [{"labels": "{}", "value": len(sources)}]
     check(tmp_path, series, [*expected, stalled])
+
+
+@pytest.mark.needs_promtool
+def test_what_fires_when_the_feed_becomes_stale_goes_on_until_it_is_fresh_and_no_longer(tmp_path: Path) -> None:
+    _, blind = recorded(batches(HELD), tmp_path / "blind", NAMES)
+    _, seen = recorded(batches(HELD._replace(blind=None)), tmp_path / "seen", NAMES)
+    # It stays as it is for a minute, longer than the alert lingers; then all is read, and the danger is over.
+    series = {key: [*values, *[values[-1]] * 60, *[seen[key][-1]] * 60] for key, values in blind.items()}
+    steps = max(map(len, blind.values()))
+    stale = blind["kardia_feed_stale", (("cluster", "test"),)]
+    assert stale[-1] == 1, "it was stale at the end"
+    fresh_s = steps + 60
+    expected = [alerts(HELD.alert, HELD.labels, at_s, True) for at_s in (39 + 5, stale.index(1) + 5, fresh_s - 1)]
+    expected.append(alerts(HELD.alert, HELD.labels, fresh_s + 40, False))
+    check(tmp_path, as_promtool(series), expected)
 
 
 @pytest.mark.needs_promtool
