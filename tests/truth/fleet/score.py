@@ -131,12 +131,18 @@ def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
     return at_ms <= until_ms
 
 
+def _shown_until(truth: Truth, cause: str, until_ms: float) -> float:
+    """What came by then can be known by the end. That the time for SyncGroup was over is shown by an answer, or by none
+    to whoever may have joined unseen before, who would have been let in a rebalance timeout later."""
+    return until_ms - truth.longest_rebalance_timeout_ms() if cause == "sync_timeout" else until_ms
+
+
 def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence) -> None:
     said = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["joined_at_ms"])}
     lives = {life.member_id: life for life in truth.lives}
     for life in lives.values():
         row = said.get(life.member_id)
-        if life.ended_at_ms >= 0 and _settled(truth, life.ended_at_ms, until_ms):
+        if life.ended_at_ms >= 0 and _settled(truth, life.ended_at_ms, _shown_until(truth, life.cause, until_ms)):
             _one_end(result, truth, life, row, evidence)
         if row is not None and life.ended_at_ms < 0 and row["ended_at_ms"] is not None:
             _one_that_is_there(result, truth, life, row, evidence)
@@ -159,6 +165,14 @@ def _one_that_is_there(result: Score, truth: Truth, life: Life, row: dict[str, A
     else:
         text = f"{life.member_id} said to have ended by {row['end_cause']}, {row['certainty']}; it is a member"
         result.problem("invented end", truth.group_id, row["ended_at_ms"], text)
+
+
+def _of_one_instant(truth: Truth, life: Life, row: dict[str, Any], error_ms: int) -> bool:
+    """Whether another timer fired when this one did: which came first is lost in the stamps, and with it what became of
+    those who wait for the second."""
+    others = (one for one in truth.lives if one is not life and one.cause in TIMED)
+    tied = any(abs(one.ended_at_ms - row["ended_at_ms"]) <= TIMER_MS for one in others)
+    return abs(error_ms) <= TIMER_MS + 1 or tied
 
 
 def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None, evidence: Evidence) -> None:
@@ -186,7 +200,7 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
     if said != life.cause:
         name = "wrong cause" if timed or said in TIMED else "wrong cause of a leave"
         text = f"{life.member_id}: {life.cause}, said {said} ({row['certainty']}), {error_ms:+d} ms"
-        if row["certainty"] not in JUDGED and abs(error_ms) <= TIMER_MS + 1:
+        if row["certainty"] not in JUDGED and _of_one_instant(truth, life, row, error_ms):
             result.count("causes of one instant, said provisionally")
         elif name == "wrong cause" or row["certainty"] == "exact":
             result.problem(name, truth.group_id, life.ended_at_ms, text)
@@ -212,7 +226,7 @@ def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_m
             result.problem("rebalance twice", truth.group_id, one.started_at_ms, text)
         if one.trigger == "sync_timeout" and not one.member_id:
             continue  # of an id left behind by a replaced static member: nobody is removed, nothing shows it
-        if 0 <= one.joined_at_ms <= until_ms:
+        if 0 <= one.joined_at_ms <= _shown_until(truth, one.trigger, until_ms):
             dark = evidence.damage.dark(one.started_at_ms, one.joined_at_ms) or evidence.hides(one)
             if not found and (dark or one.joined_at_ms <= evidence.damage.begins_at_ms):
                 result.count("rebalances in the dark")

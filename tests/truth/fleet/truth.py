@@ -216,6 +216,11 @@ class Truth:
             return None
         return next((member for member in view.members if member.member_id == member_id), None)
 
+    def longest_rebalance_timeout_ms(self) -> int:
+        """The highest rebalance timeout that any member ever had: so long may somebody wait in a JoinGroup, unseen."""
+        views = (view for view in self._views if view is not None)
+        return max((member.rebalance_timeout_ms for view in views for member in view.members), default=0)
+
     def states_between(self, from_ms: float, to_ms: float) -> set[str]:
         """States the group was in during a stretch of time."""
         first, last = bisect_right(self._at, from_ms), bisect_right(self._at, to_ms)
