@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from api import models
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, Serve, running
