@@ -350,8 +350,12 @@ def _commit_fault(evidence: Evidence, commit: Commit, names: Mapping[str, str]) 
     """What the tables have wrong about an accepted commit; instants may be off by what an instant may be off."""
     at_ms = round(commit.at_ms)
     within_ms = _within_ms(evidence, commit.group_id)
-    around = (at_ms, at_ms - within_ms, at_ms + within_ms)
-    states = [_state(evidence, commit.group_id, instant) for instant in around]
+    states = [_state(evidence, commit.group_id, at_ms), _state(evidence, commit.group_id, at_ms - within_ms)]
+    states += [
+        str(row["to_state"])  # a rebalance of one member is over within milliseconds
+        for row in evidence.transitions
+        if row["entity"] == "group" and row["group_id"] == commit.group_id and abs(row["at_ms"] - at_ms) <= within_ms
+    ]
     name = names.get(commit.member_id, commit.member_id)
     if "PreparingRebalance" not in states:
         return f"{name}: group in {states[0]}"
