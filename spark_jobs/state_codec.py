@@ -14,7 +14,7 @@ import msgspec
 from spark_jobs.errors import StateError
 
 VERSION = 3
-"""Version of the bytes written now; 1 lacks what the observer has since learned to remember of a rebalance."""
+"""Version of the bytes written now; those before lack what the observer has since learned to remember."""
 
 
 class LaneState(NamedTuple):

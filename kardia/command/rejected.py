@@ -15,8 +15,7 @@ from kardia.command.asking import (
     TokenOption,
     ToOption,
     asking,
-    print_json,
-    print_yaml,
+    print_as,
     range_options,
     stdout,
 )
@@ -42,4 +41,4 @@ def rejected(
         if output is TableOutput.TABLE:
             stdout().print(shown.rejected(rows, more))
         else:
-            {TableOutput.JSON: print_json, TableOutput.YAML: print_yaml}[output]({"rejected": rows, "more": more})
+            print_as(output, {"rejected": rows, "more": more})

@@ -74,7 +74,7 @@ def replay(
             overwrite=overwrite,
             workers=workers,
             master=master,
-            health_every_s=health_every,
+            health_every=health_every,
         )
     except (JobError, IngestError) as error:
         typer.secho(f"kardia replay: {error}", err=True, fg=typer.colors.RED)

@@ -23,6 +23,14 @@ HEALTH_EVERY_S = 5.0
 """As often as the live job writes who is in good health (`ObserverSettings.health_sample_ms`)."""
 
 
+def health_every_s(asked: float | None, logs: Sequence[Path]) -> float:
+    """Seconds between two rows of health of a member that is well, 0 for its last one only: as asked, or else by the
+    size of the logs together."""
+    if asked is not None:
+        return asked
+    return HEALTH_EVERY_S if sum(log.stat().st_size for log in logs if log.exists()) <= SMALL_BYTES else 0.0
+
+
 def run_replay(
     *,
     request_logs: Sequence[Path],
@@ -37,9 +45,9 @@ def run_replay(
     overwrite: bool,
     workers: int,
     master: str,
-    health_every_s: float | None,
+    health_every: float | None,
 ) -> None:
-    """Replay, with a bar while it runs and a table at the end. `health_every_s`: as the option of that name."""
+    """Replay, with a bar while it runs and a table at the end. `health_every` in seconds: see `health_every_s`."""
     if not (request_logs or server_logs or offsets):
         raise InputFileError(
             "there is nothing to replay",
@@ -48,10 +56,8 @@ def run_replay(
             "name the files; `kardia replay --help` lists the options",
         )
     console = Console(stderr=True)
-    if health_every_s is None:
-        small = sum(path.stat().st_size for path in (*request_logs, *server_logs) if path.exists()) <= SMALL_BYTES
-        health_every_s = HEALTH_EVERY_S if small else 0.0
-    within_ms = 1_000 * health_every_s
+    every_s = health_every_s(health_every, (*request_logs, *server_logs))
+    within_ms = 1_000 * every_s
     factory = ObserverFactory(ObserverSettings(cluster, kafka_version, sample_within_ms=within_ms))
     inputs = Inputs(request_logs, server_logs, offsets, zone)
     started = time.monotonic()
@@ -75,7 +81,7 @@ def run_replay(
         else:
             summary = replay(inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told)
         bar.update(task, completed=bar.tasks[0].total or 1)
-    _show(Console(), summary, tables, time.monotonic() - started, health_every_s)
+    _show(Console(), summary, tables, time.monotonic() - started, every_s)
     if summary.lines and not summary.events:
         raise InputFileError(
             f"none of the {summary.lines:,} lines says anything about a consumer group",
@@ -98,7 +104,7 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _show(console: Console, summary: Summary, tables: Path, seconds: float, health_every_s: float) -> None:
+def _show(console: Console, summary: Summary, tables: Path, seconds: float, every_s: float) -> None:
     shown = Table(title=f"Replayed into {tables}", show_header=False, title_justify="left")
     shown.add_column(style="bold")
     shown.add_column(justify="right")
@@ -117,6 +123,6 @@ def _show(console: Console, summary: Summary, tables: Path, seconds: float, heal
     ]
     for name, count, remark in rows:
         shown.add_row(name, f"{count:,}", remark)
-    kept = f"every {health_every_s:g} s" if health_every_s else "the last only; --health-every 5 keeps a history of it"
+    kept = f"every {every_s:g} s" if every_s else "the last only; --health-every 5 keeps a history of it"
     shown.add_row("health", "", f"{kept}, beside what was in danger")
     console.print(shown)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kardia.command import replaying
 from kardia.command.options import spread
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES
@@ -45,6 +46,26 @@ def command(tables: Path, *more: str) -> subprocess.CompletedProcess[str]:
         timeout=120,
         check=False,
     )
+
+
+def test_small_logs_keep_a_history_of_health_and_others_the_last_of_it(tmp_path: Path) -> None:
+    """Without it there are no deadlines at an instant in the past; the facts are the same either way."""
+    kept, last = tmp_path / "kept", tmp_path / "last"
+    assert "every 5 s" in command(kept).stdout
+    assert "the last only" in command(last, "--health-every", "0").stdout
+    assert len({row["at_ms"] for row in rows(kept, "health")}) > 2 * len({row["at_ms"] for row in rows(last, "health")})
+    for name in FACTS:
+        assert told_rows(kept, name) == told_rows(last, name), name
+
+
+def test_what_is_small_is_the_sum_of_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [tmp_path / "one", tmp_path / "two"]
+    for log in logs:
+        log.write_bytes(b"x" * 600)
+    monkeypatch.setattr(replaying, "SMALL_BYTES", 1_000)
+    assert replaying.health_every_s(None, logs[:1]) == replaying.HEALTH_EVERY_S
+    assert replaying.health_every_s(None, logs) == 0.0
+    assert replaying.health_every_s(1.5, logs) == 1.5
 
 
 def test_a_story_becomes_tables_and_a_summary(tmp_path: Path) -> None:
