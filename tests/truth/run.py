@@ -30,6 +30,9 @@ from tests.truth.report import Result, markdown, plain
 ENOUGH = 3
 """Disagreements that are shrunk and told; after as many the run of a release ends."""
 
+SAY_EVERY_S = 60.0
+"""How often a run says on standard error how far it is."""
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -42,11 +45,16 @@ def play(version: str, seed: int, operations: int) -> Result:
     shrinker = Player(version)
     told: list[str] = []
     number = 0
+    say_at = started + SAY_EVERY_S
     while player.operations < operations and len(told) < ENOUGH:
         found = player.draw(seed, number)
         number += 1
         if found is not None:
             told.append(text(shrinker.shrink(found), version))
+        if time.monotonic() >= say_at:
+            say_at += SAY_EVERY_S
+            far = f"{player.operations:,} of {operations:,} operations, {len(told)} disagreements"
+            print(f"{version}: {far}", file=sys.stderr, flush=True)
     seconds = time.monotonic() - started
     return Result(version, seed, player.operations, number, seconds, tuple(told), coverage.counts)
 
