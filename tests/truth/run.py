@@ -54,7 +54,7 @@ def play(version: str, seed: int, operations: int) -> Result:
         if time.monotonic() >= say_at:
             say_at += SAY_EVERY_S
             far = f"{player.operations:,} of {operations:,} operations, {len(told)} disagreements"
-            print(f"{version}: {far}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{version}: {far}\n")
     seconds = time.monotonic() - started
     return Result(version, seed, player.operations, number, seconds, tuple(told), coverage.counts)
 
