@@ -1,11 +1,13 @@
-"""Arrow columns as Python values, quickly: a second of a large fleet is half a million of them.
+"""Arrow columns as Python values, quickly and piece by piece: a second of a large fleet is half a million of them.
 
-Text that repeats (names of clusters, groups, clients, states) becomes one object per piece instead of one per row; that
-is most of the memory of a row that is kept.
+Making values keeps all other threads from running, so what is made without a break is bounded by the caller. Text that
+repeats (names of clusters, groups, clients, states) becomes one object per column instead of one per row; that is most
+of the memory of a row that is kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,27 +16,45 @@ import pyarrow.compute as pc
 _REPEATS = 2
 """Rows per distinct text from which a dictionary pays."""
 
+Piece = Callable[[int, int], list[Any]]
+"""Values of a column from a row on, so many of them; null is None."""
+
+
+def rows(columns: list[pa.ChunkedArray | None], count: int, at_once: int) -> Iterator[tuple[Any, ...]]:
+    """`count` rows of columns, made `at_once` at a time; a column that is not there is None in each."""
+    pieces = [_missing if column is None else _piece(column) for column in columns]
+    for begin in range(0, count, at_once):
+        some = min(at_once, count - begin)
+        yield from zip(*[piece(begin, some) for piece in pieces], strict=True)
+
 
 def values(column: pa.ChunkedArray) -> list[Any]:
-    """Values of a column of a piece; null is None."""
+    """All values of a column."""
+    return _piece(column)(0, len(column))
+
+
+def _missing(_: int, count: int) -> list[None]:
+    return [None] * count
+
+
+def _piece(column: pa.ChunkedArray) -> Piece:
     if column.null_count == len(column):
-        return [None] * len(column)
+        return _missing
     if pa.types.is_string(column.type):
         return _texts(column)
     if pa.types.is_list(column.type):
-        return _lists(column)
-    found: list[Any] = column.to_pylist()
-    return found
+        return lambda begin, count: _lists(column.slice(begin, count))
+    return lambda begin, count: column.slice(begin, count).to_pylist()
 
 
-def _texts(column: pa.ChunkedArray) -> list[str | None]:
+def _texts(column: pa.ChunkedArray) -> Piece:
     encoded = column.combine_chunks().dictionary_encode()
+    if len(encoded.dictionary) * _REPEATS > len(column):
+        return lambda begin, count: column.slice(begin, count).to_pylist()
     texts: list[str | None] = encoded.dictionary.to_pylist()
-    if len(texts) * _REPEATS > len(column):
-        found: list[str | None] = column.to_pylist()
-        return found
     texts.append(None)
-    return [texts[at] for at in encoded.indices.fill_null(len(texts) - 1).to_pylist()]
+    places = encoded.indices.fill_null(len(texts) - 1)
+    return lambda begin, count: [texts[at] for at in places.slice(begin, count).to_pylist()]
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

@@ -7,10 +7,12 @@ from outside, so none of them is `exact`.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from api import answers
+from api import answers, roster
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
 from api.instants import to_rfc3339
@@ -49,27 +51,34 @@ def deadlines_of(view: GroupView) -> list[Next]:
 def next_evictions(cluster: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:
     """The deadlines of a cluster that come first."""
     # As many groups as deadlines are wanted hold them all: those whose own first deadline comes first.
-    nearest = cluster.remembered("nearest", _nearest)[:limit]
-    found = sorted(one for _, _, view in nearest for one in view.remembered("deadlines", deadlines_of)[:limit])
+    nearest = [cluster.groups[group_id] for _, group_id in cluster.overview(_nearest)[:limit]]
+    found = sorted(one for view in nearest for one in view.remembered("deadlines", deadlines_of)[:limit])
     return {
         "next_evictions": [_eviction(cluster, one, freshness) for one in found[:limit]],
-        "unknown_members": cluster.remembered("unknown", _unknown),
+        "unknown_members": cluster.overview(_unknown),
     }
 
 
-def _nearest(cluster: ClusterView) -> list[tuple[int, str, GroupView]]:
-    """Groups by the deadline that comes first."""
-    found = [
-        (first_ms, view.group_id, view)
-        for view in cluster.groups.values()
-        if (first_ms := view.first_deadline_ms()) is not None
-    ]
-    found.sort(key=itemgetter(0, 1))
+def _nearest(cluster: ClusterView) -> Generator[None, None, list[tuple[int, str]]]:
+    """(first deadline, id) of groups in their order."""
+    entries, found = roster.by_name(cluster), []
+    for begin in range(0, len(entries), roster.CHUNK):
+        for _, group_id, _ in entries[begin : begin + roster.CHUNK]:
+            first_ms = cluster.groups[group_id].first_deadline_ms()
+            if first_ms is not None:
+                found.append((first_ms, group_id))
+        yield
+    found.sort(key=itemgetter(0))  # a sort by numbers takes a third of one by tuples, and keeps the order of names
     return found
 
 
-def _unknown(cluster: ClusterView) -> int:
-    return sum(view.statuses()["unknown"] for view in cluster.groups.values())
+def _unknown(cluster: ClusterView) -> Generator[None, None, int]:
+    """Members whose status is unknown."""
+    views, found = iter(cluster.groups.values()), 0
+    while some := list(islice(views, roster.CHUNK)):
+        found += sum(view.statuses()["unknown"] for view in some)
+        yield
+    return found
 
 
 def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str, Any]:

@@ -23,6 +23,8 @@ class Desk:
     def __init__(self, store: Store, cursors: Cursors) -> None:
         self.store = store
         self.cursors = cursors
+        self.scraping = asyncio.Lock()
+        """Held by the scrape that is being answered."""
         limits = store.settings
         # A pool of our own: a thread that is given up still holds its place, where anyio's limiter would hand it on.
         self._pool = ThreadPoolExecutor(limits.reads_at_once_max, "kardia-read")

@@ -24,6 +24,12 @@ class Distribution:
         self.sum_ms = 0
         self._counts = [0] * (len(bounds_ms) + 1)
 
+    def heir(self) -> Distribution:
+        """The same, for more durations to be counted in."""
+        heir = Distribution(self.bounds_ms)
+        heir._counts, heir.sum_ms = self._counts.copy(), self.sum_ms
+        return heir
+
     def add(self, duration_ms: int) -> None:
         """Count a duration; one below zero, where two instants are known to some ms only, counts as zero."""
         self._counts[bisect_left(self.bounds_ms, max(0, duration_ms))] += 1

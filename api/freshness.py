@@ -8,6 +8,7 @@ that any of them said up to then is in the tables. It never goes back while the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, NamedTuple
 
 from api.instants import to_rfc3339
@@ -54,6 +55,12 @@ class Reach:
         self.last_gap_at_ms: int | None = None
         """Up to when the source had been read that met the latest gap."""
         self.ledger: dict[str, int] = dict.fromkeys(LEDGER, 0)
+
+    def heir(self) -> Reach:
+        """The same, for more rows to be folded into."""
+        heir = copy(self)
+        heir._complete_to_ms, heir.ledger = self._complete_to_ms.copy(), self.ledger.copy()
+        return heir
 
     def fold(self, rows: Iterable[Any]) -> None:
         """Take rows of `progress` in; each row is given once."""

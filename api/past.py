@@ -5,7 +5,7 @@ Without it everything that is known today counts, so the past is told as it was.
 by then count, so it is told as Kardia would have told it then. What ended after the instant is shown as it was: not yet
 ended.
 
-Reads files through `api.archive`; knows no HTTP. The rules about what a row does to a view stay in `api.current`.
+Reads files through `api.archive`; knows no HTTP. The rules about what a row does to a view stay in `api.folding`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from api import archive
 from api.current import Current, GroupView
 from api.cursor import Place
+from api.folding import after
 from api.freshness import Freshness
 from api.instants import to_rfc3339
 from api.reader import TableReader
@@ -74,9 +75,7 @@ def group_at(
             break
     # One member id may have had several lives; a row from before this one began is about another.
     found["health"] = [row for row in sampled if row.at_ms >= joined_at_ms.get(row.member_id, NEVER_MS)]
-    view = Current(settings)
-    view.fold(found, then.batch_id)
-    cluster = view.clusters.get(cluster_id)
+    cluster = after(Current(settings), found, then.batch_id).clusters.get(cluster_id)
     group = cluster.groups.get(group_id) if cluster is not None else None
     return GroupView(cluster_id, group_id, shard) if group is None else group
 

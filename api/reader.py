@@ -12,7 +12,6 @@ import logging
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from api.columns import values
+from api import columns
 from api.errors import TablesMissing, TableUnreadable
 from api.files import Bound, Files
 from kardia.tables import BATCH, TABLES
@@ -33,7 +32,8 @@ log = logging.getLogger("kardia.api.reader")
 Found = TypeVar("Found")
 
 AT_ONCE = 250
-"""Rows made without a break for other threads."""
+"""Rows whose columns are made without a break for other threads. All of a second of a large fleet at once would keep
+them from running for tens of ms."""
 
 VANISHED_RETRIES = 3
 """A vacuum takes files away once per pass; meeting three passes in one read means that retention is far too short."""
@@ -111,18 +111,14 @@ class TableReader:
     def rows(self, piece: pa.Table) -> Iterator[Any]:
         """Rows of a piece as `ROW_TYPES`; a column that is hidden, or that an older table lacks, is None."""
         there = set(piece.column_names)
-        columns = [values(piece.column(name)) if name in there else [None] * piece.num_rows for name in self._columns]
-        return map(self._make, zip(*columns, strict=True))
+        found = [piece.column(name) if name in there else None for name in self._columns]
+        return map(self._make, columns.rows(found, piece.num_rows, AT_ONCE))
 
     def file_rows(self, name: str) -> list[Any]:
         """All rows of one data file. FileNotFoundError if it is gone, TableUnreadable if it is no Parquet."""
         try:
             with pq.ParquetFile(self._path / name) as file:
-                rows, found = self.rows(file.read(self._known(file.schema_arrow.names))), []
-                # A second of a large fleet at once would keep all other threads from running for tens of ms.
-                while some := list(islice(rows, AT_ONCE)):
-                    found += some
-                return found
+                return list(self.rows(file.read(self._known(file.schema_arrow.names))))
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:

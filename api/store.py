@@ -3,9 +3,8 @@
 One pass, in this order: (1) `progress` is followed to its last commit; its highest batch is the one to trust. (2) The
 other tables that have moved are followed, once a second all of them; as `progress` is written last, each of them holds
 the trusted batch whole. (3) Of what they brought, rows of batches above the last folded and not above the trusted one
-are taken; the rest waits in its follower, and what was taken too, until it is shown. (4) Samples
-of members' health, nearly all rows, are folded into copies of their groups, with requests in between. (5) The others
-are folded, and the copies shown, between two requests.
+are taken; the rest waits in its follower, and what was taken too, until it is shown. (4) They are folded into an heir
+of the view, with requests in between. (5) The heir takes the place of the view, between two requests.
 
 A compaction says that it adds no rows, and a follower that must begin anew passes over batches that were folded:
 nothing is counted twice, whatever files come and go. A table that was made anew under the old name starts a new view.
@@ -16,12 +15,13 @@ Never writes a table. The clock is an argument.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from api.current import ClusterView, Current, GroupView, Sampled
+from api.current import ClusterView, Current, GroupView
 from api.errors import ApiError, NotFound, TablesMissing, TablesNotRead, TableUnreadable, no_cluster
+from api.folding import Fold, after, by_group
 from api.follower import Follower
 from api.freshness import Freshness
 from api.personal import hidden
@@ -47,14 +47,16 @@ FULL_LOOK_MS = 1_000
 class Change(NamedTuple):
     """What one look at the tables found: new rows for the view, or a view that takes its place."""
 
-    rows: Mapping[str, list[Any]]
+    rows: dict[str, list[Any]]
+    samples: dict[tuple[str, str], list[Any]]
+    """Rows of health by (cluster, group); nearly all there are."""
     trusted: int
     view: Current | None
     troubles: dict[str, ApiError]
     folded: dict[str, int]
     identities: dict[str, str]
-    samples: Mapping[tuple[str, str], list[Any]]
-    """Health rows by (cluster, group) where the batch says nothing else; the others are in `rows`."""
+    is_news: bool
+    """Whether the view will not be what it was."""
 
 
 class Store:
@@ -79,6 +81,8 @@ class Store:
         self._folded: dict[str, int] = {}
         self._identities: dict[str, str] = {}
         self._troubles: dict[str, ApiError] = {name: TablesNotRead([name]) for name in FOLLOWED}
+        self._is_torn = False
+        """Since a fold began; still so if it failed."""
 
     def _reader(self, name: str) -> TableReader:
         return TableReader(self.settings.tables, name, hidden(name, hide_personal=self.settings.hide_personal))
@@ -98,16 +102,16 @@ class Store:
         folded, trusted, overdue = dict(self._folded), self.current.batch_id, self._is_overdue()
         troubles = self._follow(folded, lambda follower: overdue or follower.has_moved())
         identities = self._found(troubles)
-        whole = any(self._identities.get(name, identity) != identity for name, identity in identities.items())
-        if whole:
-            log.warning("store.view.restarted: a table was made anew under its old name")
+        anew = any(self._identities.get(name, identity) != identity for name, identity in identities.items())
+        if whole := anew or self._is_torn:
+            log.warning("store.view.restarted why=%s", "a table was made anew" if anew else "a fold was not finished")
             folded, trusted = {}, -1
             for follower in self._followers.values():
                 follower.restart()
             troubles = self._follow(folded, lambda _follower: True)
             identities = self._found(troubles)
         if "progress" in troubles:
-            return Change({}, self.current.batch_id, None, troubles, dict(self._folded), dict(self._identities), {})
+            return Change({}, {}, -1, None, troubles, dict(self._folded), dict(self._identities), is_news=False)
         rows = {"progress": self._followers["progress"].rows(folded.get("progress", -1), END)}
         trusted = max((row.batch_id for row in rows["progress"]), default=trusted)
         folded["progress"] = trusted
@@ -119,14 +123,10 @@ class Store:
         view = None
         if whole or self.current.batch_id < 0:
             # The first fold may be large; it is done here, off the event loop, on a view that nobody sees yet.
-            view = Current(self.settings)
-            view.fold(shown, trusted)
-            shown = {}
-        samples = self.current.only_sampled(shown)
-        if samples:
-            others = [row for row in shown["health"] if (row.cluster_id, row.group_id) not in samples]
-            shown = {**shown, "health": others}
-        return Change(shown, trusted, view, troubles, folded, self._identities | identities, samples)
+            view, shown = after(Current(self.settings), shown, trusted), {}
+        is_news = view is not None or any(shown.values())
+        samples = by_group(shown.pop("health", ()))
+        return Change(shown, samples, trusted, view, troubles, folded, self._identities | identities, is_news)
 
     def _follow(self, folded: Mapping[str, int], wanted: Callable[[Follower], bool]) -> dict[str, ApiError]:
         """Follow the tables that are wanted, `progress` first; what is wrong with which."""
@@ -151,28 +151,35 @@ class Store:
         newest_ms = max((row.complete_to_ms for row in self._followers["progress"].waiting), default=0)
         return int(newest_ms) - self.settings.health_lookback_ms
 
-    def fold_aside(self, change: Change) -> Iterator[Sampled]:
-        """Step 4, group by group: requests may be answered in between, from the batch before."""
-        return self.current.fold_aside(change.samples)
+    def take_in(self, change: Change) -> Iterator[None]:
+        """Steps 4 and 5, in pieces. What step 5 replaces is freed in pieces as well: all at once takes as long as ten
+        answers."""
+        view, replaced = change.view or self.current, []
+        if change.view is None and change.is_news:
+            self._is_torn = True
+            fold = Fold(self.current, change.rows, change.samples, change.trusted)
+            yield from fold.pieces()
+            view, replaced = fold.view, fold.replaced
+        self._show(change, view)
+        while replaced:
+            del replaced[-1]
+            yield
 
-    def apply(self, change: Change, sampled: Iterable[Sampled]) -> None:
-        """Step 5, with all that step 4 gave. Runs between two requests, so that no answer sees half of a batch."""
-        self.revision += change.view is not None or any(change.rows.values())
-        if change.view is not None:
-            self.current = change.view
-        elif any(change.rows.values()):
-            self.current.fold(change.rows, change.trusted, sampled)
+    def _show(self, change: Change, view: Current) -> None:
+        self.revision += change.is_news
+        self._is_torn &= view is self.current
+        self.current = view
         self._folded = change.folded
         self._identities = change.identities
         self._troubles = change.troubles
         self.looked_at_ms = self.now_ms()
 
     def refresh(self) -> None:
-        """Look and apply at once, for callers without an event loop."""
-        change = self.look()
-        self.apply(change, list(self.fold_aside(change)))
+        """Look and take in at once, for callers without an event loop."""
+        for _ in self.take_in(self.look()):
+            pass
 
-    def _shown(self, rows: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
+    def _shown(self, rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
         only = self.settings.cluster
         if only is None:
             return rows

@@ -44,6 +44,10 @@ START_S = 120.0
 MIX = {"group": 40, "members": 25, "member": 20, "list": 10, "next-evictions": 5}
 """Kinds of questions about the present, in percent."""
 
+SCRAPE_EVERY = int(15 * RATE)
+"""Questions between two scrapes: Prometheus asks every 15 s in its examples. A scrape is long, and no answer of the
+mix; what counts is whether the answers wait for it."""
+
 Asked = list[tuple[str, str]]
 
 
@@ -51,7 +55,9 @@ def present(crowd: Crowd, number: int, rng: random.Random) -> Asked:
     """Questions about what is so now, as panels, scripts and people ask them."""
     kinds = rng.choices(list(MIX), list(MIX.values()), k=number)
     found: Asked = []
-    for kind in kinds:
+    for place, kind in enumerate(kinds):
+        if place % SCRAPE_EVERY == SCRAPE_EVERY // 2:
+            found.append(("scrape", "/metrics"))
         group = rng.choice(crowd.groups)
         path = f"{API}/groups/{group}"
         if kind == "members":
@@ -134,6 +140,7 @@ def api_stage(directory: Path, scale: float) -> list[Result]:
                 asyncio.run(load(url, present(crowd, asked(RATE * WARM_SECONDS), rng), RATE))
                 memory, cpu_s = memory_mb(pid), cpu_seconds(pid)
                 now = asyncio.run(load(url, present(crowd, asked(RATE * SECONDS), rng), RATE))
+                scrapes_ms = now.times_ms.pop("scrape", [])
                 used_s, grown = cpu_seconds(pid) - cpu_s, memory_mb(pid)
                 count = asked(PAST_RATE * PAST_SECONDS)
                 then = asyncio.run(load(url, past(laid, count, rng), PAST_RATE))
@@ -151,6 +158,7 @@ def api_stage(directory: Path, scale: float) -> list[Result]:
             Result("api", f"{kind}, p99", quantile(times_ms, 99), "ms", more={"p50": round(quantile(times_ms, 50), 1)})
             for kind, times_ms in sorted(now.times_ms.items())
         ),
+        *(Result("api", "a scrape, the longest", max(scrapes_ms), "ms") for _ in scrapes_ms[:1]),
         *_rows("api", "at an instant of the day before", then, base, PAST_P99_MS, {}),
         *_rows("api", "at a moment ago", lately, base, PAST_P99_MS, {}),
         *_rows("api", "a day of history", history, base, PAST_P99_MS, {}),

@@ -58,7 +58,7 @@ async def groups(
     freshness = store.freshness(view)
     question = ["groups", cluster_id, sort, search, state]
     after = cursors.read(question, cursor).after if cursor is not None else None
-    page, more = roster.page(roster.SORTS[sort](view), after, limit, search, state)
+    page, more = roster.page(view, sort, after, limit, search, state)
     return answer(
         freshness,
         groups=[rendered.group(group, freshness) for _, group in page],

@@ -1,9 +1,11 @@
-"""What makes a large fleet quick must change no answer: samples folded aside, rendered lists, indexes, members from
-memory, planned parameters. Each is held against the plain way."""
+"""What makes a large fleet quick must change no answer: views made beside the shown one, rendered lists, indexes,
+members from memory, planned parameters. Each is held against the plain way."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Generator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from starlette.responses import Response
 from api import answers, dangers, rendered, roster
 from api.app import ROUTES
 from api.columns import values
-from api.current import ClusterView, Current
+from api.current import OVERVIEWS_FOR, ClusterView, Current
+from api.folding import Fold, after, by_group
 from api.freshness import Freshness
 from api.plans import PlannedRoute, _plan
 from api.reader import ROW_TYPES
@@ -73,9 +76,10 @@ def _world(rng: random.Random) -> list[dict[str, list[Any]]]:
     return batches
 
 
-def _told(cluster: ClusterView) -> Any:
+def _told(view: Current) -> Any:
     """Everything that answers tell of the present of a cluster."""
-    return (
+    cluster = view.clusters.get(CLUSTER)
+    return cluster and (
         {name: answers.group(view, FRESH) for name, view in cluster.groups.items()},
         {
             (name, row.member_id): answers.member(view, row, FRESH)
@@ -83,27 +87,45 @@ def _told(cluster: ClusterView) -> Any:
             for row in view.lives.values()
         },
         dangers.next_evictions(cluster, FRESH, 1_000),
+        roster.worst_first(cluster),
+        (cluster.rebalances, cluster.evictions, cluster.predictions, cluster.rebalance_ms.buckets()),
+        cluster.reach.ledger,
     )
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_samples_folded_aside_give_the_same_view_and_show_nothing_before(seed: int, tmp_path: Path) -> None:
-    settings = ApiSettings(tables=tmp_path)
-    plain, quick = Current(settings), Current(settings)
-    aside = 0
+def test_a_view_shares_groups_with_the_one_before_and_changes_nothing_of_it(seed: int, tmp_path: Path) -> None:
+    shown = alone = Current(ApiSettings(tables=tmp_path))
     for batch_id, rows in enumerate(_world(random.Random(seed))):
-        plain.fold({name: list(found) for name, found in rows.items()}, batch_id)
-        samples = quick.only_sampled(rows)
-        others = {name: list(found) for name, found in rows.items()}
-        others["health"] = [row for row in rows.get("health", ()) if (row.cluster_id, row.group_id) not in samples]
-        before = _told(quick.clusters[CLUSTER]) if quick.clusters else None
-        sampled = list(quick.fold_aside(samples))
-        aside += len(sampled)
-        if before is not None:
-            assert _told(quick.clusters[CLUSTER]) == before
-        quick.fold(others, batch_id, sampled)
-        assert _told(quick.clusters[CLUSTER]) == _told(plain.clusters[CLUSTER])
-    assert aside
+        alone = after(deepcopy(alone), rows, batch_id)
+        before = deepcopy(_told(shown))
+        fold = Fold(shown, rows, by_group(rows.get("health", ())), batch_id)
+        for _ in fold.pieces():
+            assert _told(shown) == before
+        assert _told(shown) == before
+        shown = fold.view
+        assert _told(shown) == _told(alone)
+
+
+def test_what_was_asked_of_a_view_is_counted_ahead_for_the_next_ones(tmp_path: Path) -> None:
+    counted = []
+
+    def groups(cluster: ClusterView) -> Generator[None, None, int]:
+        yield
+        counted.append(len(cluster.groups))
+        return counted[-1]
+
+    view = after(Current(ApiSettings(tables=tmp_path)), _rows(0, member("a", "m"), progress(NOW_MS)), 0)
+    assert counted == []
+    assert view.clusters[CLUSTER].overview(groups) == view.clusters[CLUSTER].overview(groups) == 1
+    assert counted == [1]
+    view = after(view, _rows(1, member("b", "m"), progress(NOW_MS)), 1)
+    assert counted == [1, 2], "counted while nobody asks"
+    assert view.clusters[CLUSTER].overview(groups) == 2
+    assert counted == [1, 2]
+    for batch_id in range(2, 2 * OVERVIEWS_FOR):
+        view = after(view, _rows(batch_id, progress(NOW_MS)), batch_id)
+    assert len(counted) == 1 + OVERVIEWS_FOR, "nobody has asked for long"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -111,7 +133,7 @@ def test_samples_folded_aside_give_the_same_view_and_show_nothing_before(seed: i
 def test_a_rendered_group_is_the_group(seed: int, freshness: Freshness, tmp_path: Path) -> None:
     current = Current(ApiSettings(tables=tmp_path))
     for batch_id, rows in enumerate(_world(random.Random(seed))):
-        current.fold(rows, batch_id)
+        current = after(current, rows, batch_id)
         for view in current.clusters[CLUSTER].groups.values():
             for _ in range(2):  # made, and remembered
                 assert orjson.loads(orjson.dumps(rendered.group(view, freshness))) == answers.group(view, freshness)
@@ -121,16 +143,15 @@ def test_a_rendered_group_is_the_group(seed: int, freshness: Freshness, tmp_path
 def test_pages_of_both_orders_hold_each_matching_group_once_and_in_order(seed: int, tmp_path: Path) -> None:
     current = Current(ApiSettings(tables=tmp_path))
     for batch_id, rows in enumerate(_world(random.Random(seed))):
-        current.fold(rows, batch_id)
+        current = after(current, rows, batch_id)
         cluster = current.clusters[CLUSTER]
-        for sort in roster.SORTS.values():
+        for sort in roster.SORTS:
             for search, state in ((None, None), ("E", None), (None, "stable"), ("nobody", None)):
-                after, found, more = None, [], True
+                last, found, more = None, [], True
                 while more:
-                    page, more = roster.page(sort(cluster), after, 2, search, state)
+                    page, more = roster.page(cluster, sort, last, 2, search, state)
                     found += page
-                    after = orjson.loads(orjson.dumps(page[-1][0])) if page else None
-                    after = None if after is None else tuple(after)
+                    last = tuple(orjson.loads(orjson.dumps(page[-1][0]))) if page else None
                 wanted = {
                     name
                     for name, view in cluster.groups.items()
@@ -145,7 +166,7 @@ def test_pages_of_both_orders_hold_each_matching_group_once_and_in_order(seed: i
 def test_the_nearest_deadlines_are_those_of_all_groups(tmp_path: Path) -> None:
     current = Current(ApiSettings(tables=tmp_path))
     for batch_id, rows in enumerate(_world(random.Random(3))):
-        current.fold(rows, batch_id)
+        current = after(current, rows, batch_id)
     cluster = current.clusters[CLUSTER]
     everything = sorted(one for view in cluster.groups.values() for one in dangers.deadlines_of(view))
     assert len(everything) > 5

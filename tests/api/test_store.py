@@ -224,14 +224,35 @@ def test_predictions_are_open_until_their_outcome_and_scored_once(tables: Tables
     store = store_of(tables)
     tables.batch(0, member("g", "a"), prediction("g", "a", "session"), progress(NOW_MS))
     store.refresh()
-    group = store.current.clusters["demo"].groups["g"]
-    assert set(group.predictions) == {("a", "session")}
+    assert set(store.current.clusters["demo"].groups["g"].predictions) == {("a", "session")}
     done = prediction("g", "a", "session", outcome="averted", outcome_at_ms=NOW_MS, known_at_ms=NOW_MS + 1)
     for batch in (1, 2):
         tables.batch(batch, done, progress(NOW_MS))
         store.refresh()
-    assert not group.predictions
+    assert not store.current.clusters["demo"].groups["g"].predictions
     assert store.current.clusters["demo"].predictions == {("session", "averted"): 1}
+
+
+def test_a_fold_that_fails_shows_nothing_and_the_next_look_counts_nothing_twice(
+    tables: Tables,
+) -> None:
+    tables.create()
+    store = store_of(tables)
+    tables.batch(0, member("g", "a"), progress(NOW_MS))
+    store.refresh()
+    shown = store.current
+    tables.batch(1, *(eviction(NOW_MS, name) for name in ("a", "b")), progress(NOW_MS))
+    taking = store.take_in(store.look())
+    next(taking)
+    next(taking)
+    del taking  # as an exception in the middle would leave it
+    assert store.current is shown
+    assert described(store)[0] == 0
+    store.refresh()
+    late = store_of(tables)
+    late.refresh()
+    assert described(store) == described(late)
+    assert dict(store.current.clusters["demo"].evictions) == {"session_expired": 2}
 
 
 def test_a_member_that_comes_back_lives_again_and_an_old_end_does_not_end_it(tables: Tables) -> None:
