@@ -1,8 +1,8 @@
 """The application: settings and a clock in, an ASGI application out.
 
 Only composes: store, desk, metrics, routes, page, guard. One background task looks at the tables; it is the only
-writer of the current view, and it folds between two requests. An exception in a look is logged and the next look comes
-all the same: rather old than absent, and the age is in every answer.
+writer of the current view: it makes the next one and shows it between two requests. An exception in a look is logged
+and the next look comes all the same: rather old than absent, and the age is in every answer.
 """
 
 from __future__ import annotations

@@ -57,6 +57,11 @@ HEADROOM_OF: dict[str, Callable[[Any], float | None]] = {"session": session_head
 """Kind of a timeout that every health row tells of -> its headroom."""
 
 
+def least_headroom(view: GroupView) -> float | None:
+    """The least headroom of any timeout of any member."""
+    return least(of(health) for health in view.health.values() for of in HEADROOM_OF.values())
+
+
 def zombies(view: GroupView) -> list[Any]:
     """Health rows of members whose heartbeats go on while they do no work: the group prepares a rebalance, and half of
     its rebalance timeout has passed without their JoinGroup; or their poll deadline is behind them and they are still

@@ -6,12 +6,12 @@ Pure. A place in an order is a tuple that fits into a cursor.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from api import answers
+from api import answers, deadlines
 from api.archive import short
 from api.current import ClusterView, GroupView
 
@@ -21,7 +21,7 @@ NAME_CHARS = 200
 Entry = tuple[tuple[Any, ...], str, str]
 """Place in an order, id of the group, and what a search looks into."""
 
-CHUNK = 100
+CHUNK = 50
 """Groups that are ranked without a break."""
 
 
@@ -39,18 +39,42 @@ def worst_first(cluster: ClusterView) -> list[Entry]:
     return cluster.overview(_worst_first)
 
 
+def least_margin_first(cluster: ClusterView) -> list[Entry]:
+    """Groups by the least part that is left of a session timeout or poll interval of any member, as they were sampled;
+    last those of which none is known; among equals by name."""
+    return cluster.overview(_least_margin_first)
+
+
 def _worst_first(cluster: ClusterView) -> Generator[None, None, list[Entry]]:
+    return (yield from _ranked(cluster, _badness))
+
+
+def _least_margin_first(cluster: ClusterView) -> Generator[None, None, list[Entry]]:
+    return (yield from _ranked(cluster, _margin))
+
+
+def _badness(view: GroupView) -> int:
+    return -answers.BADNESS.get(answers.worst(view.statuses()) or "ended", 0)
+
+
+def _margin(view: GroupView) -> int:
+    """Ten-thousandths, as fine as headroom is told."""
+    margin = view.remembered("least_headroom", deadlines.least_headroom)
+    return 10_001 if margin is None else round(margin * 10_000)
+
+
+def _ranked(cluster: ClusterView, rank_of: Callable[[GroupView], int]) -> Generator[None, None, list[Entry]]:
     ranked: dict[int, list[Entry]] = {}
     entries = by_name(cluster)
     for begin in range(0, len(entries), CHUNK):
         for place, group_id, folded_id in entries[begin : begin + CHUNK]:
-            rank = -answers.BADNESS.get(answers.worst(cluster.groups[group_id].statuses()) or "ended", 0)
+            rank = rank_of(cluster.groups[group_id])
             ranked.setdefault(rank, []).append(((rank, *place), group_id, folded_id))
         yield
     return [entry for rank in sorted(ranked) for entry in ranked[rank]]
 
 
-SORTS = {"name": by_name, "worst": worst_first}
+SORTS = {"name": by_name, "worst": worst_first, "margin": least_margin_first}
 
 
 def page(

@@ -21,7 +21,7 @@ class TableMetrics(Collector):
         self._member_series_dropped: dict[str, int] = {}
 
     def collect(self) -> Iterator[Metric]:
-        """All families; called by each scrape, between two folds."""
+        """All families; called by each scrape, in a thread: a view that is shown does not change."""
         views = [view for _, view in sorted(self._store.current.clusters.items())]
         shown = {view.cluster_id: self._shown(view) for view in views}
         yield from service.families(self._store, views)

@@ -38,15 +38,15 @@ async def groups(
     sort: Annotated[
         str,
         WithJsonSchema({"type": "string", "enum": list(roster.SORTS)}),
-        Query(description="name, or worst status first"),
+        Query(description="by name, the worst status first, or the least margin of a timeout first"),
     ] = "name",
     search: Annotated[
         str | None, TEXT, Query(description="only groups whose id contains this, whatever its case")
     ] = None,
     state: Annotated[str | None, TEXT, Query(description="only groups in this state, e.g. Stable")] = None,
 ) -> Response:
-    """Groups, by name or the worst first. Pages follow the live list: by name each group is met once; the worst first,
-    one that changes places meanwhile may be met again, or not be met."""
+    """Groups by name, the worst status first, or the least margin first. Pages follow the live list: by name each group
+    is met once; else one that changes places meanwhile may be met again, or not be met."""
     store = at.store
     store.require(*NEEDS)
     if sort not in roster.SORTS:

@@ -1,7 +1,11 @@
-"""`kardia groups`: all groups of a cluster, the worst first. Takes the options that hands know from Kafka's tool."""
+"""`kardia groups`: all groups of a cluster, the worst first unless told otherwise.
+
+Takes the options that hands know from Kafka's tool.
+"""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -21,6 +25,15 @@ from kardia.command.options import StateEitherWay
 
 COMMAND = StateEitherWay
 
+
+class Sort(StrEnum):
+    """Orders of the list."""
+
+    WORST = "worst"
+    MARGIN = "margin"
+    NAME = "name"
+
+
 _HABIT = "As in kafka-consumer-groups.sh"
 
 
@@ -30,6 +43,9 @@ def groups(
         str | None,
         typer.Option("--in-state", help="Only groups in this state, e.g. Stable; --state Stable is the same."),
     ] = None,
+    sort: Annotated[
+        Sort, typer.Option(help="Worst status first, least margin of a timeout first, or by name.")
+    ] = Sort.WORST,
     limit: Annotated[int, typer.Option(min=1, max=50_000, help="At most that many groups.")] = 100,
     output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
     names: Annotated[bool, typer.Option("--list", rich_help_panel=_HABIT, help="Only the names.")] = False,
@@ -58,7 +74,7 @@ def groups(
             return
         if describe or members or state_only:
             raise QuestionError("--describe, --members and --state are about one group; name it with --group.", 2)
-        rows, more = questions.groups(search, named_state(state), limit)
+        rows, more = questions.groups(search, named_state(state), limit, sort.value)
         if output is TableOutput.JSON:
             print_json([row["group_id"] for row in rows] if names else rows)
         elif output is TableOutput.YAML:

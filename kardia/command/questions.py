@@ -47,9 +47,11 @@ class Questions:
             )
         return found
 
-    def groups(self, search: str | None, state: str | None, rows_max: int) -> tuple[list[dict[str, Any]], bool]:
-        """Groups, the worst first, and whether there are more."""
-        params: Params = {"sort": "worst"}
+    def groups(
+        self, search: str | None, state: str | None, rows_max: int, sort: str = "worst"
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Groups, the worst first or in another order of the API, and whether there are more."""
+        params: Params = {"sort": sort}
         if search is not None:
             params["search"] = search
         if state is not None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from api.cursor import CURSOR_CHARS_MAX, Cursors, Place
 from api.errors import BadCursor
+from api.roster import SORTS
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, Serve, running
 from tests.api.written import NOW_MS, Tables, health, member, progress, rebalance, rejected, transition
@@ -89,7 +90,7 @@ def test_groups_with_the_longest_ids_are_paged(tables: Tables, serve: Serve) -> 
     tables.batch(0, *(transition(name, 1, "Stable") for name in names), progress(NOW_MS))
     api = serve()
     api.wait_for_batch(0)
-    for sort in ("name", "worst"):
+    for sort in SORTS:
         found, cursor = [], None
         while True:
             going_on: dict[str, Any] = {"cursor": cursor} if cursor else {}

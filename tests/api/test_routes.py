@@ -194,7 +194,7 @@ def test_groups_are_searched_filtered_and_the_worst_comes_first(tables: Tables, 
         2,
         transition("audit", 1, "Stable"),
         member("audit", "a"),
-        health("audit", "a"),
+        health("audit", "a", last_heard_at_ms=NOW_MS - 9_500, session_deadline_at_ms=NOW_MS + 500),
         transition("empty", 1, "Empty"),
         progress(NOW_MS - 300),
     )
@@ -206,6 +206,7 @@ def test_groups_are_searched_filtered_and_the_worst_comes_first(tables: Tables, 
 
     assert names() == ["audit", "empty", "orders"]
     assert names(sort="worst") == ["orders", "audit", "empty"]
+    assert names(sort="margin") == ["audit", "orders", "empty"]
     assert names(state="Stable") == ["audit"]
     assert names(search="RD") == ["orders"]
     first = api.get(path, sort="worst", limit=2)

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from api.roster import SORTS
 from kardia.command.answers import HttpAnswers, TableAnswers
+from kardia.command.groups import Sort
 from kardia.command.questions import Questions
 from kardia.story.facts import KINDS
 from kardia.tables import CERTAINTIES, TABLES
@@ -195,6 +197,13 @@ def test_the_options_of_kafkas_own_tool_show_the_same(tables: Path) -> None:
         assert same(habit.out) == same(kardia("group", "g04", *options, *where).out)
     assert "c04-b" in kardia("groups", "--describe", "--group", "g04", "--members", *where).out
     assert kardia("groups", "--list", *where).out.split() == ["g04", "g04s"]
+
+
+@pytest.mark.parametrize("sort", list(Sort))
+def test_every_order_of_the_command_is_one_of_the_api(sort: Sort, tables: Path) -> None:
+    where = ("--tables", tables, "--cluster", "c04")
+    assert kardia("groups", "--list", "--sort", sort, *where).out.split() == ["g04", "g04s"]
+    assert set(Sort) == set(SORTS)
 
 
 def test_yaml_and_json_say_the_same(tables: Path) -> None:

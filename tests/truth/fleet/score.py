@@ -168,9 +168,9 @@ def _one_that_is_there(result: Score, truth: Truth, life: Life, row: dict[str, A
 
 
 def _of_one_instant(truth: Truth, life: Life, row: dict[str, Any], error_ms: int) -> bool:
-    """Whether another timer fired when this one did: which came first is lost in the stamps, and with it what became of
-    those who wait for the second."""
-    others = (one for one in truth.lives if one is not life and one.cause in TIMED)
+    """Whether a timer of another kind fired when this end is said to have been: which came first is lost in the stamps,
+    and with it what became of those who wait for the second."""
+    others = (one for one in truth.lives if one is not life and one.cause in TIMED and one.cause != row["end_cause"])
     tied = any(abs(one.ended_at_ms - row["ended_at_ms"]) <= TIMER_MS for one in others)
     return abs(error_ms) <= TIMER_MS + 1 or tied
 
