@@ -240,7 +240,7 @@ class ClusterView:
         """(group, member id) of lives that are over, or that another one of the same id began beside."""
         self._overviews: dict[Overview[Any], Any] = {}
         self._asked: dict[Overview[Any], int] = {}
-        """Overview -> batches for which it is still counted ahead."""
+        """Overview -> batches for which it is still counted ahead. Handed from view to view."""
 
     def heir(self) -> ClusterView:
         """The same cluster, for a next batch to be folded into; shares its groups until they change."""
@@ -251,7 +251,6 @@ class ClusterView:
         heir.rebalance_ms, heir.eviction_known_after_ms = self.rebalance_ms.heir(), self.eviction_known_after_ms.heir()
         heir.lead_ms = {kind: lead.heir() for kind, lead in self.lead_ms.items()}
         heir._overviews = {}
-        heir._asked = {count: batches - 1 for count, batches in self._asked.items() if batches > 1}
         return heir
 
     def overview(self, count: Overview[Found]) -> Found:
@@ -266,8 +265,10 @@ class ClusterView:
     def count_ahead(self) -> Iterator[None]:
         """Count what was asked of the views before this one, in pieces: over all groups of a large cluster each takes
         tens of ms, and whoever asked first would hold all others up."""
-        for count in list(self._asked):
-            yield from self._counted(count)
+        for count, batches in list(self._asked.items()):
+            if batches:
+                self._asked[count] -= 1
+                yield from self._counted(count)
 
     def _counted(self, count: Overview[Any]) -> Iterator[None]:
         self._overviews[count] = yield from count(self)
