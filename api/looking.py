@@ -8,16 +8,18 @@ from time import perf_counter
 from api.store import Store
 
 SLICE_S = 0.001
-"""Longest time that folding keeps requests waiting; and then they have as much for themselves, so that no queue of them
-grows meanwhile."""
+"""Longest time that folding keeps requests waiting."""
+
+REST_S = 0.001
+"""What they have for themselves then, so that no queue of them grows meanwhile."""
 
 
-async def catch_up(store: Store) -> bool:
+async def catch_up(store: Store, rest_s: float = REST_S) -> bool:
     """Look at the tables, fold what is new, show it; whether there was anything."""
     change = await asyncio.to_thread(store.look)
     rest_at_s = perf_counter() + SLICE_S
     for _ in store.take_in(change):
         if perf_counter() >= rest_at_s:
-            await asyncio.sleep(SLICE_S)
+            await asyncio.sleep(rest_s)
             rest_at_s = perf_counter() + SLICE_S
     return change.is_news

@@ -101,7 +101,8 @@ class Notifier:
 
     async def _turn(self) -> None:
         try:
-            if self._store.is_behind() and await catch_up(self._store):
+            # Nobody asks here: what waits for its turn is the sending of alerts, and these come with what is shown.
+            if self._store.is_behind() and await catch_up(self._store, rest_s=0):
                 self._shown()
         except Exception:
             log.exception("store.look.failed")
