@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from api.settings import ApiSettings
+from api.token_file import RETRY_MS, TokenFile
 from api.tokens import TokenFileError, Tokens
 from tests.api.conftest import WAIT_S, Api, Clock, Serve, running
 from tests.api.recorded import every_answer, write
@@ -124,6 +125,30 @@ def test_a_token_file_that_cannot_be_used_leaves_the_tokens_before_it_and_is_cou
     told = [record.getMessage() for record in caplog.records if record.name == "kardia.api.token_file"]
     assert [one.split(":")[0].split(" ")[0] for one in told] == ["token_file.kept"] * 4 + ["token_file.taken"]
     assert not any(secret in one for one in told for secret in (TOKEN, WRONG, "short-secret"))
+
+
+def test_a_token_file_that_the_disk_would_not_give_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, outcomes = tmp_path / "tokens", list[str]()
+    path.write_text(f"{TOKEN}\n")
+    tokens = TokenFile(path, outcomes.append)
+
+    def accepts(now_ms: int) -> bool:
+        return tokens.accept(f"Bearer {TOKEN}".encode(), now_ms) is not None
+
+    path.write_text(f"{WRONG}\n")
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "read_text", _fails)
+        assert [accepts(at_ms) for at_ms in (0, 1, RETRY_MS, RETRY_MS + 1)] == [True] * 4
+    assert outcomes == ["kept"]
+    assert accepts(2 * RETRY_MS - 1)
+    assert not accepts(2 * RETRY_MS)
+    assert outcomes == ["kept", "taken"]
+
+
+def _fails(*_: object, **__: object) -> str:
+    raise OSError(5, "Input/output error")
 
 
 @pytest.mark.parametrize("why", ["revoked", "expired", "narrowed"])
