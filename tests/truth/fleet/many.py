@@ -7,6 +7,7 @@ seed).
 from __future__ import annotations
 
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +21,10 @@ BEGIN, END = "<!-- begin: the fleet -->", "<!-- end: the fleet -->"
 
 SHOWN = 200
 """Problems that are printed; all are counted."""
+
+
+SAY_EVERY = 20
+"""Runs between two words on standard error: about a minute."""
 
 
 def many(
@@ -44,8 +49,10 @@ def many(
     }
     with ProcessPoolExecutor(processes) as pool:
         futures = [pool.submit(judged, version, one, groups, scenario) for version, one, scenario in work]
-        for future in futures:
+        for done, future in enumerate(futures, 1):
             report = future.result()
+            if done % SAY_EVERY == 0:
+                sys.stderr.write(f"{done * groups:,} of {runs * groups:,} groups\n")
             whole = sums[report.version, report.scenario.name]
             whole.groups += report.groups
             whole.score.add(report.score, f"{report.version} seed {report.seed} {report.scenario.name}")
