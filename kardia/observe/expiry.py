@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, emptied, loads, pending, phases, rebalance, timeouts
+from kardia.observe import deadlines, emptied, loads, pending, phases, rebalance, timeouts, watches
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 
@@ -79,8 +79,8 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
             rebalance.end_member(observer, group, member, at, why, "", how_sure)
     else:
         member.overdue = True
-        phases.watch_overdue(observer, group, member)
-        phases.watch_deserted(observer, group, deadline)
+        watches.watch_overdue(observer, group, member)
+        watches.watch_deserted(observer, group, deadline)
 
 
 def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
@@ -89,7 +89,7 @@ def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) 
     if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
         emptied.becomes_empty(observer, group, now)
     else:
-        phases.watch_deserted(observer, group, now)
+        watches.watch_deserted(observer, group, now)
 
 
 def on_gap(observer: Facts, event: Event, at: float) -> None:

@@ -22,13 +22,13 @@ from kardia.observe import (
     expiry,
     joins,
     moves,
-    phases,
     quiet,
     rebalance,
     records,
     requests,
     rows,
     timeouts,
+    watches,
 )
 from kardia.observe.facts import OFFSETS_BROKER, Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
@@ -198,7 +198,7 @@ class Observer(Intake):
                 self._handle_deferred(group)  # they came before this generation, and may have made it
                 self.known, self.evidence = known, evidence
             return False
-        if not phases.in_burst(self, group, at):
+        if not watches.in_burst(self, group, at):
             return False
         group.deferred.append(event)
         return True

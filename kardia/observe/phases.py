@@ -1,33 +1,16 @@
-"""The phases of a rebalance as timers see them: who has not synced, until when the broker waits, when to look again.
+"""The phases of a rebalance as timers see them: who has not synced, and until when the broker waits for whom.
 
-Arithmetic and scheduling only; what is concluded when a timer is due is in `timeouts`. Sources: `prepareRebalance`,
+Arithmetic only; when to look again is in `watches`, what is concluded then in `timeouts`. Sources: `prepareRebalance`,
 `schedulePendingSync` (both: the highest rebalance timeout of the members, fixed when the phase begins).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.model.states import GroupState
-from kardia.observe.deadlines import GRACE_MS
-from kardia.observe.group import NEVER, Group, Member, Rebalance
-
-if TYPE_CHECKING:
-    from kardia.observe.facts import Facts
+from kardia.observe.group import NEVER, Group, Member
 
 STAMP_MS = 2.0
 """Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
-
-
-def in_burst(observer: Facts, group: Group, at: float) -> bool:
-    """Whether the answers of a join burst may still be coming in."""
-    current = group.rebalance
-    return (
-        current is not None
-        and not current.settled
-        and current.joined_at >= 0
-        and at < current.joined_at + observer.settings.burst_ms  # at that instant its timer has fired already
-    )
 
 
 def unsynced(group: Group) -> list[Member]:
@@ -81,17 +64,6 @@ def is_deserted(group: Group) -> bool:
     return all(member.overdue and member.deadline >= 0 for member in group.members.values())
 
 
-def watch_deserted(observer: Facts, group: Group, at: float) -> None:
-    """Look again a moment after the last member ended or was due: if anybody waits in a JoinGroup, it is answered now,
-    because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
-    if is_deserted(group):
-        ended = (over.ended_at for over in group.ended.values())
-        latest = (group.latest_deadline(member) for member in group.members.values())
-        group.deserted_at = max([at, *latest, *ended])
-        group.deserted_by = observer.evidence_text()
-        observer.schedule(group, group.deserted_at + observer.settings.settle_ms, "deserted", str(group.generation))
-
-
 def join_deadline(group: Group) -> float:
     """When the coordinator drops dynamic members that have not rejoined; NEVER outside of a join phase."""
     current = group.rebalance
@@ -100,28 +72,6 @@ def join_deadline(group: Group) -> float:
     return current.started_at + longest_ms(group)
 
 
-def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
-    """Look again when a JoinGroup in which an overdue member of a Stable group may wait would have been answered."""
-    if group.state == GroupState.STABLE and longest_ms(group) > 0:
-        due = member.deadline + longest_unseen_ms(group) + GRACE_MS
-        observer.schedule(group, due, "overdue", member.member_id)
-
-
 def longest_unseen_ms(group: Group) -> int:
     """The same if ids that were handed out, or clients that were members before, wait in a JoinGroup unseen."""
     return max(longest_ms(group), group.asked_ms, *(over.member.rebalance_ms for over in group.ended.values()), -1)
-
-
-def watch_sync_timer(observer: Facts, group: Group) -> None:
-    """Look again when the time for SyncGroup was over, where a single member may let it pass, and when a JoinGroup in
-    which somebody may have waited unseen, since before that, would have been answered."""
-    at = sync_deadline(group)
-    if at >= 0 and len(group.members) == 1:
-        observer.schedule(group, at + longest_unseen_ms(group) + GRACE_MS, "unsynced", str(group.generation))
-
-
-def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
-    """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
-    if current.started_at >= 0 and longest_ms(group) > 0:
-        due = current.started_at + longest_unseen_ms(group) + GRACE_MS
-        observer.schedule(group, due, "drop", str(current.generation_before))

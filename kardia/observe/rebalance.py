@@ -15,15 +15,8 @@ from kardia.observe.costs import partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.ledger import emit, follows_from, remember
-from kardia.observe.phases import (
-    STAMP_MS,
-    longest_ms,
-    sync_deadline,
-    unsynced,
-    watch_deserted,
-    watch_join_timer,
-    watch_sync_timer,
-)
+from kardia.observe.phases import STAMP_MS, longest_ms, sync_deadline, unsynced
+from kardia.observe.watches import watch_deserted, watch_join_timer, watch_sync_timer
 
 LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
 """Causes of an end by LeaveGroup."""

@@ -12,8 +12,9 @@ from kardia.observe.deadlines import GRACE_MS, sureness
 from kardia.observe.emptied import becomes_empty
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Member
-from kardia.observe.phases import STAMP_MS, unsynced, watch_join_timer
+from kardia.observe.phases import STAMP_MS, unsynced
 from kardia.observe.rebalance import end_member
+from kardia.observe.watches import watch_join_timer
 
 
 def conclude_silent(observer: Facts, group: Group, at: float) -> None:
@@ -46,7 +47,7 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         return
     at = current.started_at + phases.longest_ms(group)
     if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
-        phases.watch_join_timer(observer, group, current)
+        watch_join_timer(observer, group, current)
         return
     if current.joined_at >= 0 or observer.silent_at(group.broker, at) or group.gap_at >= current.started_at:
         return
