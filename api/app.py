@@ -78,6 +78,9 @@ ROUTES = (
 )
 """Nouns in the order of the description."""
 
+FAILED_S = 1.0
+"""Pause after a look that failed for a reason nobody thought of: the next one begins the view anew, which costs."""
+
 PAGE = Path(__file__).parent / "page"
 
 DESCRIPTION = """The liveness of Kafka consumer groups, reconstructed from the traffic itself.
@@ -154,4 +157,5 @@ async def keep_looking(store: Store, changes: Changes, shown: Callable[[], None]
                 changes.announce(store.current.batch_id)
         except Exception:
             log.exception("store.look.failed")
+            await asyncio.sleep(FAILED_S)
         await asyncio.sleep(store.settings.refresh_ms / 1000)
