@@ -21,7 +21,7 @@ from kardia.tables import CERTAINTIES, OUTCOMES, PREDICTION_KINDS, STATUSES, TRI
 PRESENT_STATUSES = tuple(status for status in STATUSES if status != "ended")
 
 THRESHOLDS = (0.5, 0.25, 0.1)
-"""Parts of a timeout below which members are counted; a member at a quarter counts for a half as well."""
+"""Parts of a timeout below which members are counted, the largest first; a member at a tenth counts for a half, too."""
 
 STRIKES = {"session": "session_expired", "poll": "poll_timeout", "rebalance": "rebalance_timeout"}
 """Kind of a prediction -> the end cause that it foretells."""
@@ -40,7 +40,7 @@ def below(view: GroupView) -> Counter[tuple[str, float]]:
     for health in view.health.values():
         for kind, headroom in HEADROOM_OF.items():
             left = headroom(health)
-            if left is not None:
+            if left is not None and left < THRESHOLDS[0]:  # few are
                 found.update((kind, threshold) for threshold in THRESHOLDS if left < threshold)
     return found
 
