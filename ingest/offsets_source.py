@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from ingest.errors import SettingsError
 from ingest.metrics import Metrics
+from ingest.offsets_ends import UNKNOWN, Ends
 from ingest.offsets_records import record_event
 from kardia.events import Event
 
@@ -25,7 +26,7 @@ BATCH = 2_000
 
 MARGIN_MS = 1_000.0
 """A record is here at the latest so long after its append while the connection is well: fetches return within
-`fetch.wait.max.ms` (500 ms below). Complete-to stays so far behind the clock."""
+`fetch.wait.max.ms` (500 ms below). Complete-to stays so far behind what the ends of the partitions say."""
 
 TROUBLE_MS = 10_000.0
 """After an error of the connection nothing is said to be complete for so long."""
@@ -44,6 +45,7 @@ CONSUMER: dict[str, Any] = {
     "fetch.wait.max.ms": 500,
     "fetch.min.bytes": 64 * 1024,
     "queued.max.messages.kbytes": 16 * 1024,
+    "fetch.queue.backoff.ms": 100,  # what a full queue adds to the age of what is known of the ends
 }
 
 
@@ -61,8 +63,9 @@ class OffsetsSource:
         self._bootstrap = bootstrap
         self._metrics = metrics
         self._next: dict[int, int] = dict(saved)
-        self._at_end: set[int] = set()
-        self._assigned: set[int] = set()
+        self._ends: Ends | None = None
+        """None while the topic is not there."""
+        self._partitions = 0
         self._looked_ms = 0.0
         self._trouble_until_ms = 0.0
         self._wall_ms = 0.0
@@ -75,17 +78,19 @@ class OffsetsSource:
     def poll(self, wall_ms: float) -> list[Event]:
         """Events that have come since the last call."""
         self._wall_ms = wall_ms
-        if not self._assigned:
+        if self._ends is None:
             self._assign(wall_ms)
             return []
         events: list[Event] = []
-        for message in self._consumer.consume(BATCH, 0.0 if self.bootstrapped else 0.05):
+        grown: set[int] = set()
+        messages = self._consumer.consume(BATCH, 0.0 if self.bootstrapped else 0.05)
+        for message in messages:
             error = message.error()
             partition, offset = message.partition(), message.offset()
             if partition is None or offset is None:
                 self._troubled()
             elif error is None:
-                self._at_end.discard(partition)
+                grown.add(partition)
                 self._next[partition] = offset + 1
                 event = record_event(partition, offset, message.timestamp()[1], message.key(), message.value())
                 if event is None:
@@ -93,15 +98,24 @@ class OffsetsSource:
                 else:
                     events.append(event)
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._at_end.add(partition)
+                grown.discard(partition)
+                self._ends.reached(partition, wall_ms)
                 self._next.setdefault(partition, offset)
             else:
                 self._troubled()
-        if self._at_end >= self._assigned:
-            self.bootstrapped = True
-            if wall_ms >= self._trouble_until_ms:
-                self._complete_to_ms = max(self._complete_to_ms, wall_ms - MARGIN_MS)
+        is_all = len(messages) < BATCH  # else more of what was fetched waits to be taken, and fetching may pause
+        for partition in grown:
+            high = self._high(partition) if is_all else UNKNOWN
+            self._ends.read(partition, self._next[partition], high, wall_ms)
+        self.bootstrapped = self.bootstrapped or self._ends.all_were_reached
+        if is_all and self.bootstrapped and wall_ms >= self._trouble_until_ms:
+            self._complete_to_ms = max(self._complete_to_ms, self._ends.read_to_ms(wall_ms) - MARGIN_MS)
         return events
+
+    def _high(self, partition: int) -> int:
+        """High watermark as the latest fetch said it; asks no broker."""
+        found = self._consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), cached=True)
+        return UNKNOWN if found is None else int(found[1])
 
     def _assign(self, wall_ms: float) -> None:
         """Take all partitions. On a fresh cluster the topic appears with the first group: look again every second."""
@@ -120,9 +134,9 @@ class OffsetsSource:
             # No group has ever been there, so there is nothing to be known from before.
             self.bootstrapped = True
             return
-        self._assigned = set(found.partitions)
+        self._ends, self._partitions = Ends(found.partitions), len(found.partitions)
         first = -2  # OFFSET_BEGINNING
-        self._consumer.assign([TopicPartition(TOPIC, one, self._next.get(one, first)) for one in self._assigned])
+        self._consumer.assign([TopicPartition(TOPIC, one, self._next.get(one, first)) for one in found.partitions])
 
     def _troubled(self, _: object = None) -> None:
         self._trouble_until_ms = self._wall_ms + TROUBLE_MS
@@ -135,7 +149,7 @@ class OffsetsSource:
     @property
     def partitions(self) -> int:
         """Partitions of the topic, 0 while it is not there."""
-        return len(self._assigned)
+        return self._partitions
 
     @property
     def position(self) -> int:
