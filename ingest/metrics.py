@@ -24,6 +24,10 @@ class Metrics:
         self.slept = self._counter("slept", "times the process was not run for longer than ten seconds")
         self.save_failures = self._counter("save_failures", "times the positions could not be saved")
         self.unknown_records = self._counter("unknown_offsets_records", "records of a kind that is not known")
+        self.offsets_errors = self._counter(
+            "offsets_errors",
+            "errors while reading the offsets topic; after each, ten seconds of it are not said to be complete",
+        )
         self.lag_bytes = Gauge(
             "kardia_collector_lag_bytes",
             "bytes in the log that have not been read",

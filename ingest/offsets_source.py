@@ -139,6 +139,7 @@ class OffsetsSource:
         self._consumer.assign([TopicPartition(TOPIC, one, self._next.get(one, first)) for one in found.partitions])
 
     def _troubled(self, _: object = None) -> None:
+        self._metrics.offsets_errors.inc()
         self._trouble_until_ms = self._wall_ms + TROUBLE_MS
 
     @property
