@@ -21,6 +21,7 @@ from demo.legs import Reading
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message, Receiver
 from demo.supervisor import Role
 from demo.tables import Tables
+from demo.teller import clock
 from demo.told import Begun, Danger, Received, Span
 from demo.up_config import NotifySection
 from demo.watching import Programs, Watchers
@@ -115,7 +116,7 @@ class Alarm:
         return delays
 
     def faults(self, found: Sequence[Danger]) -> list[str]:
-        """Sentences on what was not told, and on what was told and is not so."""
+        """Sentences on what was not told, on what was told and is not so, and on times when nothing could be told."""
         received = told.received(self.receiver.messages)
         return [
             *(
@@ -125,6 +126,11 @@ class Alarm:
             *(
                 f"{one.alert} of group {one.group_id} was received, and no such timeout was near"
                 for one in told.invented(found, received)
+            ),
+            *(
+                f"the tables stood still for {(to_ms - from_ms) / 1_000:.1f} s from {clock(from_ms)} on, and what "
+                "had to be told then was held back; the alerts about sources say which log was not read"
+                for from_ms, to_ms in told.stood_still(self._fresh)
             ),
         ]
 

@@ -28,6 +28,8 @@ OPEN_FOR_MS = 2_000
 """The notifier promises to tell within a second after the commit. What was over sooner than twice that, on a machine
 that is busy, need not have been told."""
 
+STOOD_STILL_MS = 15_000
+"""Longest time at a stretch that the feed of a run may be stale: a machine that is too busy needs no longer."""
 
 Span = tuple[int, int]
 """From an instant to an instant."""
@@ -181,6 +183,15 @@ def fresh_spans(rows: Iterable[Record], committed_at_ms: Mapping[int, int], unti
         else:
             spans.append((from_ms, to_ms))
     return [span for span in spans if span[0] < span[1]]
+
+
+def stood_still(fresh: Sequence[Span]) -> list[Span]:
+    """When the feed had been stale for so long that a machine that is busy does not explain it."""
+    return [
+        (stale_from_ms, fresh_from_ms)
+        for (_, stale_from_ms), (fresh_from_ms, _) in pairwise(fresh)
+        if fresh_from_ms - stale_from_ms > STOOD_STILL_MS
+    ]
 
 
 def missing(found: Sequence[Danger], told: Sequence[Received], fresh: Sequence[Span]) -> list[Danger]:

@@ -9,6 +9,7 @@ import pytest
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message
 from demo.told import (
     STALE_AFTER_MS,
+    STOOD_STILL_MS,
     Begun,
     Danger,
     Received,
@@ -20,6 +21,7 @@ from demo.told import (
     invented,
     missing,
     received,
+    stood_still,
 )
 
 SESSION, POLL = "KafkaGroupSessionTimeoutImminent", "KafkaGroupPollTimeoutImminent"
@@ -170,6 +172,13 @@ def test_the_feed_is_fresh_for_a_while_after_each_commit() -> None:
     found = fresh_spans(rows, commits, 45_000)
     assert found == [(10_000, 10_500 + STALE_AFTER_MS), (42_000, 45_000)]
     assert fresh_spans([], {}, 45_000) == []
+
+
+def test_a_feed_that_stood_still_is_a_fault_and_a_moment_of_it_is_none() -> None:
+    moment, long = (0, 5_000), (5_000 + STOOD_STILL_MS, 60_000)
+    assert stood_still([moment, long]) == []
+    assert stood_still([moment, (long[0] + 1, 60_000)]) == [(5_000, long[0] + 1)]
+    assert stood_still([moment]) == []
 
 
 def test_what_was_told_of_no_danger_is_invented() -> None:
