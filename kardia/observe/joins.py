@@ -193,11 +193,21 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
     return "", True
 
 
+def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:
+    """Who holds an instance id that a member is given; the member itself if nobody else does. Its SyncGroup, which it
+    sent when it had the answer, may have been put before it: stamps are cut to 1 ms."""
+    holder = group.members.get(group.instances.get(instance_id, ""))
+    if holder is None or holder.member_id != member_id:
+        return holder
+    others = (one for one in group.members.values() if one.instance_id == instance_id and one.member_id != member_id)
+    return next(others, holder)
+
+
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
     """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
     detail = event.detail or {}
     handled_at = event.handled_at_ms
-    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    old = _holder(group, event.group_instance_id, member_id)
     member = group.members.get(member_id)
     if member is None:
         member = Member(member_id, handled_at, armed_at=handled_at, generation_first=event.generation_id)

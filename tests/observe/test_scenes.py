@@ -230,6 +230,22 @@ def test_a_static_member_that_returns_in_time_causes_no_rebalance_and_keeps_its_
     assert [row["trigger"] for row in known.rebalances()] == ["member_joined"]
 
 
+def test_a_static_member_is_replaced_even_if_the_next_request_of_the_new_one_seems_to_come_first() -> None:
+    """Stamps are cut to 1 ms: the SyncGroup that follows the answer to the JoinGroup may be put before it."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), instances={"a": "i", "b": "j"}, session_ms=10_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 30_000, "a")
+    scene.synced(8_999, "b2")
+    scene.events[-1] = scene.events[-1]._replace(group_instance_id="j", detail={"assignments": []})
+    scene.replaced(9_000, "b2", "j")
+    scene.heartbeats(12_000, 30_000, "b2")
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended() == {"b": (9_000, "static_replaced", "exact")}
+    assert [row["trigger"] for row in known.rebalances()] == ["member_joined"]
+
+
 def test_whoever_joins_first_is_the_cause_and_not_who_was_answered_first() -> None:
     scene = stable("a", "b")
     scene.heartbeats(6_000, 7_000, "a", "b")
