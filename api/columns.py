@@ -28,11 +28,6 @@ def rows(columns: list[pa.ChunkedArray | None], count: int, at_once: int) -> Ite
         yield from zip(*[piece(begin, some) for piece in pieces], strict=True)
 
 
-def values(column: pa.ChunkedArray) -> list[Any]:
-    """All values of a column."""
-    return _piece(column)(0, len(column))
-
-
 def _missing(_: int, count: int) -> list[None]:
     return [None] * count
 

@@ -8,7 +8,6 @@ from outside, so none of them is `exact`.
 from __future__ import annotations
 
 from collections.abc import Generator
-from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -61,23 +60,24 @@ def next_evictions(cluster: ClusterView, freshness: Freshness, limit: int) -> di
 
 def _nearest(cluster: ClusterView) -> Generator[None, None, list[tuple[int, str]]]:
     """(first deadline, id) of groups in their order."""
-    entries, found = roster.by_name(cluster), []
-    for begin in range(0, len(entries), roster.CHUNK):
-        for _, group_id, _ in entries[begin : begin + roster.CHUNK]:
-            first_ms = cluster.groups[group_id].first_deadline_ms()
-            if first_ms is not None:
-                found.append((first_ms, group_id))
-        yield
+    found = []
+    for number, (_, group_id, _) in enumerate(roster.by_name(cluster)):
+        first_ms = cluster.groups[group_id].first_deadline_ms()
+        if first_ms is not None:
+            found.append((first_ms, group_id))
+        if number % roster.CHUNK == 0:
+            yield
     found.sort(key=itemgetter(0))  # a sort by numbers takes a third of one by tuples, and keeps the order of names
     return found
 
 
 def _unknown(cluster: ClusterView) -> Generator[None, None, int]:
     """Members whose status is unknown."""
-    views, found = iter(cluster.groups.values()), 0
-    while some := list(islice(views, roster.CHUNK)):
-        found += sum(view.statuses()["unknown"] for view in some)
-        yield
+    found = 0
+    for number, view in enumerate(cluster.groups.values()):
+        found += view.statuses()["unknown"]
+        if number % roster.CHUNK == 0:
+            yield
     return found
 
 

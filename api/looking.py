@@ -8,7 +8,7 @@ from time import perf_counter
 from api.store import Store
 
 SLICE_S = 0.001
-"""Longest time that folding keeps requests waiting."""
+"""After how long folding lets requests in: at its next piece."""
 
 REST_S = 0.001
 """What they have for themselves then, so that no queue of them grows meanwhile."""

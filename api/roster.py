@@ -65,12 +65,11 @@ def _margin(view: GroupView) -> int:
 
 def _ranked(cluster: ClusterView, rank_of: Callable[[GroupView], int]) -> Generator[None, None, list[Entry]]:
     ranked: dict[int, list[Entry]] = {}
-    entries = by_name(cluster)
-    for begin in range(0, len(entries), CHUNK):
-        for place, group_id, folded_id in entries[begin : begin + CHUNK]:
-            rank = rank_of(cluster.groups[group_id])
-            ranked.setdefault(rank, []).append(((rank, *place), group_id, folded_id))
-        yield
+    for number, (place, group_id, folded_id) in enumerate(by_name(cluster)):
+        rank = rank_of(cluster.groups[group_id])
+        ranked.setdefault(rank, []).append(((rank, *place), group_id, folded_id))
+        if number % CHUNK == 0:
+            yield
     return [entry for rank in sorted(ranked) for entry in ranked[rank]]
 
 

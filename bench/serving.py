@@ -158,7 +158,7 @@ def api_stage(directory: Path, scale: float) -> list[Result]:
             Result("api", f"{kind}, p99", quantile(times_ms, 99), "ms", more={"p50": round(quantile(times_ms, 50), 1)})
             for kind, times_ms in sorted(now.times_ms.items())
         ),
-        *(Result("api", "a scrape, the longest", max(scrapes_ms), "ms") for _ in scrapes_ms[:1]),
+        *([Result("api", "a scrape, the longest", max(scrapes_ms), "ms")] if scrapes_ms else []),
         *_rows("api", "at an instant of the day before", then, base, PAST_P99_MS, {}),
         *_rows("api", "at a moment ago", lately, base, PAST_P99_MS, {}),
         *_rows("api", "a day of history", history, base, PAST_P99_MS, {}),

@@ -54,7 +54,7 @@ class Ends:
     @property
     def all_were_reached(self) -> bool:
         """Whether every partition has been read to an end of it once."""
-        return all(found.at_end or found.read_to_ms > 0 for found in self._partitions.values())
+        return all(found.read_to_ms > 0 for found in self._partitions.values())
 
     def read_to_ms(self, now_ms: float) -> float:
         """Instant up to which all partitions have been read; 0 while one was not read to its end."""

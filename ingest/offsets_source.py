@@ -65,7 +65,6 @@ class OffsetsSource:
         self._next: dict[int, int] = dict(saved)
         self._ends: Ends | None = None
         """None while the topic is not there."""
-        self._partitions = 0
         self._looked_ms = 0.0
         self._trouble_until_ms = 0.0
         self._wall_ms = 0.0
@@ -134,7 +133,7 @@ class OffsetsSource:
             # No group has ever been there, so there is nothing to be known from before.
             self.bootstrapped = True
             return
-        self._ends, self._partitions = Ends(found.partitions), len(found.partitions)
+        self._ends = Ends(found.partitions)
         first = -2  # OFFSET_BEGINNING
         self._consumer.assign([TopicPartition(TOPIC, one, self._next.get(one, first)) for one in found.partitions])
 
@@ -146,11 +145,6 @@ class OffsetsSource:
     def complete_to_ms(self) -> float:
         """Instant up to which all records have been read, 0 while that is not known."""
         return self._complete_to_ms
-
-    @property
-    def partitions(self) -> int:
-        """Partitions of the topic, 0 while it is not there."""
-        return self._partitions
 
     @property
     def position(self) -> int:

@@ -16,9 +16,8 @@ from fastapi import Query
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from api import answers, dangers, rendered, roster
+from api import answers, columns, dangers, rendered, roster
 from api.app import ROUTES
-from api.columns import values
 from api.current import OVERVIEWS_FOR, ClusterView, Current
 from api.folding import Fold, after, by_group
 from api.freshness import Freshness
@@ -223,10 +222,11 @@ def test_what_was_seen_is_never_forgotten() -> None:
         pa.array([], pa.list_(pa.string())),
     ],
 )
-def test_values_of_a_column_are_those_that_arrow_gives(column: pa.Array) -> None:
-    assert values(pa.chunked_array([column])) == column.to_pylist()
-    both = pa.chunked_array([column, column])
-    assert values(both) == both.to_pylist()
+def test_rows_hold_the_values_that_arrow_gives_however_many_are_made_at_once(column: pa.Array) -> None:
+    for found in (pa.chunked_array([column]), pa.chunked_array([column, column])):
+        for at_once in (1, 2, 100):
+            made = list(columns.rows([found, None], len(found), at_once))
+            assert made == [(value, None) for value in found.to_pylist()]
 
 
 def test_nearly_all_routes_are_planned_and_more_than_text_is_left_to_fastapi() -> None:
