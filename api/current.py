@@ -17,6 +17,7 @@ from api.freshness import Reach
 from api.seen import Seen
 from api.settings import ApiSettings
 from api.standing import IS_CLOSED, Standing
+from kardia.certainty import Certainty
 from kardia.tables import PREDICTION_KINDS, TABLES
 
 Found = TypeVar("Found")
@@ -48,7 +49,7 @@ class StateNow(NamedTuple):
     name: str
     since_at_ms: int
     cause: str
-    certainty: str
+    certainty: Certainty
 
 
 Overview = Callable[["ClusterView"], Generator[None, None, Found]]

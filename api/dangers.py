@@ -15,6 +15,7 @@ from api import answers, roster
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
 from api.instants import to_rfc3339
+from kardia.certainty import weaker
 
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
@@ -83,7 +84,7 @@ def _unknown(cluster: ClusterView) -> Generator[None, None, int]:
 
 def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str, Any]:
     row = one.health
-    sure = row.certainty if one.kind == "session" else min(row.certainty, "inferred", key=_SURE.index)
+    sure = row.certainty if one.kind == "session" else weaker(row.certainty, "inferred")
     return {
         "href": answers.member_href(cluster.cluster_id, one.group_id, one.member_id),
         "group_id": one.group_id,
@@ -100,9 +101,6 @@ def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str
         "health_at": to_rfc3339(row.at_ms),
         "predicted": (one.member_id, one.kind) in cluster.groups[one.group_id].predictions,
     }
-
-
-_SURE = ("unknown", "provisional", "inferred", "exact")
 
 
 def open_rebalances(cluster: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:

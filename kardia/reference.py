@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kardia.certainty import CERTAINTIES
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind
 from kardia.model.behaviour import INVISIBLE, SWITCHES, Switch
 from kardia.model.happenings import HAPPENINGS
@@ -18,7 +19,6 @@ from kardia.model.states import MOVES, ErrorCode, GroupState
 from kardia.model.timers import TIMERS
 from kardia.tables import (
     BATCH,
-    CERTAINTIES,
     END_CAUSES,
     FAULT_SIGNS,
     FAULTS,

@@ -39,10 +39,6 @@ class Table(NamedTuple):
         return tuple(column.name for column in self.columns)
 
 
-CERTAINTIES = ("exact", "inferred", "provisional", "unknown")
-"""exact: the broker's own words or its own timer; inferred: follows from what was seen; provisional: may be corrected
-when a waiting answer completes; unknown: the evidence is missing."""
-
 END_CAUSES = (
     "session_expired",
     "left",

@@ -16,7 +16,8 @@ from prometheus_client.metrics_core import Metric
 from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
 from api.deadlines import HEADROOM_OF, endangered
 from api.distribution import Distribution
-from kardia.tables import CERTAINTIES, OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
+from kardia.certainty import CERTAINTIES
+from kardia.tables import OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
 
 PRESENT_STATUSES = tuple(status for status in STATUSES if status != "ended")
 

@@ -6,14 +6,13 @@ of a stamp neither is sure.
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty, stands
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
 from kardia.observe.phases import STAMP_MS
 
-_UNSURE = ("provisional", "unknown")
 
-
-def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> tuple[float, str, str]:
+def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> tuple[float, str, Certainty]:
     """(at, cause, certainty) of a member that is missing when the join phase ends."""
     joined_at, tolerance = current.joined_at, observer.settings.tolerance_ms
     armed = member.armed_before_join
@@ -46,7 +45,9 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     return joined_at, "unknown", "unknown"
 
 
-def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[tuple[Member, float, str, str]]) -> None:
+def choose(
+    observer: Facts, group: Group, current: Rebalance, dropped: list[tuple[Member, float, str, Certainty]]
+) -> None:
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     candidates = [] if current.cause is None else [current.cause]
     candidates += [
@@ -71,14 +72,14 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[tupl
 
 
 def _is_contested(
-    group: Group, current: Rebalance, chosen: Cause, dropped: list[tuple[Member, float, str, str]]
+    group: Group, current: Rebalance, chosen: Cause, dropped: list[tuple[Member, float, str, Certainty]]
 ) -> bool:
     """Whether a member of which it is not sure when it ended may have gone before what was chosen."""
-    unsure = [member.member_id for member, _, _, certainty in dropped if certainty in _UNSURE]
+    unsure = [member.member_id for member, _, _, certainty in dropped if not stands(certainty)]
     unsure += [
         over.member.member_id
         for over in group.ended.values()
-        if over.certainty in _UNSURE and chosen.at <= over.ended_at <= current.joined_at
+        if not stands(over.certainty) and chosen.at <= over.ended_at <= current.joined_at
     ]
     return any(member_id != chosen.member_id for member_id in unsure)
 
@@ -105,7 +106,7 @@ def _by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) 
         return Cause(told_at, "unknown", certainty="unknown")
     told_before = 0 <= told_at < chosen.at - STAMP_MS
     near = [one for one in candidates if one.trigger != chosen.trigger and one.at - chosen.at <= STAMP_MS]
-    if (near or told_before) and chosen.certainty in ("exact", "inferred"):
+    if (near or told_before) and stands(chosen.certainty):
         chosen.certainty = "provisional"  # which of them came first is lost in the stamps
     return chosen
 
@@ -121,5 +122,5 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
     else:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
-    certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
+    certainty: Certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
     return Cause(join.handled_at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty)

@@ -6,6 +6,7 @@ is missing by the member's own habit, and surely, when half of the timeout has p
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe.group import NEVER, Group, Member
@@ -103,7 +104,7 @@ def surely_silent(group: Group, member: Member) -> bool:
     return len(group.members) == 1 or group.steady_at >= member.armed_at + usual_ms
 
 
-def sureness(group: Group, member: Member) -> str:
+def sureness(group: Group, member: Member) -> Certainty:
     """How sure it is that a session ended at its deadline where silence is all that shows it. After a move sessions run
     from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
     unseen, which does not end by its session then."""

@@ -6,6 +6,7 @@ or from the generation that is missing when somebody joins again. Sources: `onCo
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty, weaker
 from kardia.model.states import GroupState
 from kardia.observe import causes, lives, loads, pending
 from kardia.observe.costs import forget_assignment
@@ -14,8 +15,6 @@ from kardia.observe.group import NEVER, Cause, Group, Rebalance
 from kardia.observe.ledger import emit, follows_from
 from kardia.observe.phases import STAMP_MS, how_ended
 from kardia.observe.rebalance import CAUSE_TO_TRIGGER, begin, end_member
-
-_SURE = ("exact", "inferred", "provisional", "unknown")
 
 
 def becomes_empty(observer: Facts, group: Group, at: float) -> None:
@@ -46,7 +45,7 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     if any(over.certainty == "exact" for over in last):
         how_sure = "exact"
     elif last:
-        how_sure = max((over.certainty for over in last), key=_SURE.index)
+        how_sure = weaker(*(over.certainty for over in last))
     observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure)
     emit(observer, group, current)
     if how_sure == "exact":
@@ -73,7 +72,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         member.client_id,
         member.instance_id,
         first.reason,
-        max(first.certainty, "inferred"),
+        weaker(first.certainty, "inferred"),
     )
     current.started_at = first.ended_at
     observer.correct(group, current, current.cause.certainty)
@@ -115,7 +114,7 @@ def become_empty_unseen(observer: Facts, group: Group) -> None:
     for at, member_id, why in ends:
         member = group.members[member_id]
         since_load = member.armed_at <= group.unsure_to or member.renewed_unseen
-        how_sure = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
+        how_sure: Certainty = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
         end_member(observer, group, member, at, why, "", how_sure)
     becomes_empty(observer, group, max(group.deserted_at, ends[-1][0]))
     for over in group.ended.values():

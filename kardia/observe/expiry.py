@@ -8,6 +8,7 @@ until the join phase ends and shows who was there.
 
 from __future__ import annotations
 
+from kardia.certainty import weaker
 from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import deadlines, emptied, loads, pending, phases, rebalance, timeouts, watches
@@ -68,12 +69,12 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline):
         at, _, why = phases.how_ended(group, member)
-        how_sure = max(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
+        how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
         if phases.is_tied(group, member):
-            how_sure = max(how_sure, "provisional")
+            how_sure = weaker(how_sure, "provisional")
         if why == "sync_timeout":
             if group.steady_at < at:
-                how_sure = max(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait
+                how_sure = weaker(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait
             timeouts.end_unsynced(observer, group, member, at, how_sure)
         else:
             rebalance.end_member(observer, group, member, at, why, "", how_sure)

@@ -10,6 +10,7 @@ from heapq import heappush
 from typing import Any
 
 from kardia import slowness
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
 from kardia.model.states import GroupState
@@ -140,7 +141,7 @@ class Facts:
         event = self.evidence
         return event if isinstance(event, str) else f"{event.source}@{event.start}"
 
-    def move(self, group: Group, at: float, to_state: str, cause: str, certainty: str) -> None:
+    def move(self, group: Group, at: float, to_state: str, cause: str, certainty: Certainty) -> None:
         """The group changes its state."""
         from_state = group.told_state
         group.state = to_state
@@ -149,7 +150,7 @@ class Facts:
         group.told_state = to_state
         self.tell_group(group, at, from_state, cause, certainty)
 
-    def tell_group(self, group: Group, at: float, from_state: str, cause: str, certainty: str) -> None:
+    def tell_group(self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty) -> None:
         """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
         group.seq += 1
         self.rows["transitions"].append(
@@ -167,7 +168,7 @@ class Facts:
             )
         )
 
-    def correct(self, group: Group, current: Rebalance, certainty: str) -> None:
+    def correct(self, group: Group, current: Rebalance, certainty: Certainty) -> None:
         """A further row: the group prepared its rebalance earlier than was said, by another cause."""
         if current.cause is None:
             return
@@ -188,7 +189,7 @@ class Facts:
         )
 
     def emit_transition(
-        self, group: Group, at: float, member_id: str, from_state: str, to_state: str, cause: str, certainty: str
+        self, group: Group, at: float, member_id: str, from_state: str, to_state: str, cause: str, certainty: Certainty
     ) -> None:
         """A member begins or ends its membership."""
         group.seq += 1
@@ -207,7 +208,9 @@ class Facts:
             )
         )
 
-    def emit_member(self, group: Group, member: Member, at: float, certainty: str, over: Ended | None = None) -> None:
+    def emit_member(
+        self, group: Group, member: Member, at: float, certainty: Certainty, over: Ended | None = None
+    ) -> None:
         """What is known about a life."""
         member.row_known = self.known_at(group, member.row_known)
         self.rows["members"].append(
@@ -215,7 +218,7 @@ class Facts:
         )
 
     def emit_rebalance(
-        self, group: Group, current: Rebalance, stragglers: list[dict[str, Any]], certainty: str
+        self, group: Group, current: Rebalance, stragglers: list[dict[str, Any]], certainty: Certainty
     ) -> None:
         """What is known about a rebalance."""
         current.row_known = self.known_at(group, current.row_known)
@@ -237,7 +240,7 @@ class Facts:
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
         sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
-        certainty = "inferred" if sure else "provisional"
+        certainty: Certainty = "inferred" if sure else "provisional"
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,

@@ -5,6 +5,7 @@ Sources: the answers 25 and 82 of `validateGenerationIdAndMember` and its like, 
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.model.states import GroupState
 from kardia.observe import lives, loads, pending
 from kardia.observe.facts import Facts
@@ -26,7 +27,7 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
         unsure = member.renewed_unseen or member.armed_at <= group.unsure_to
-        how_sure = "provisional" if unsure else "exact"
+        how_sure: Certainty = "provisional" if unsure else "exact"
         end_member(observer, group, member, min(deadline, at), "session_expired", "", how_sure)
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
         ended_at = min(sync_deadline(group), at)

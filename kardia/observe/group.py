@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.states import GroupState
 
@@ -140,7 +141,7 @@ class Ended:
     ended_at: float
     cause: str
     reason: str
-    certainty: str
+    certainty: Certainty
     fault: str = ""
     """Who broke it, one of `FAULTS`; empty if nobody did."""
     fault_certainty: str = ""
@@ -174,7 +175,7 @@ class Cause:
     client_id: str = ""
     instance_id: str = ""
     reason: str = ""
-    certainty: str = "exact"
+    certainty: Certainty = "exact"
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ A JoinGroup took effect when it was handled, maybe long before it was answered a
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import generations, lives, loads, moves, pending, polls, rebalance, refusals
@@ -114,7 +115,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None:
-        how_sure = "exact" if surely else "provisional"
+        how_sure: Certainty = "exact" if surely else "provisional"
         rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", how_sure)
     if member.instance_id:
         group.instances[member.instance_id] = member_id
@@ -221,7 +222,9 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
         heard_since = old.armed_at > group.gap_at or detail.get("leader") == old.member_id
-        how_sure = "exact" if heard_since else "provisional"  # else somebody may have taken its place in the gap
+        how_sure: Certainty = (
+            "exact" if heard_since else "provisional"
+        )  # else somebody may have taken its place in the gap
         rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", how_sure)
         if group.leader == old.member_id:
             group.leader = member_id

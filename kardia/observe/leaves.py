@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.libraries import AUTO_COMMIT_INTERVAL_MS, LIBRARIES
 from kardia.observe.group import TELEMETRY_ERROR_MS, Member
@@ -34,7 +35,7 @@ class Verdict(NamedTuple):
     """`end_cause` of `members` and how sure it is."""
 
     cause: str
-    certainty: str
+    certainty: Certainty
 
 
 def why(member: Member, event: Event, asked_id: str, reason: str) -> Verdict:

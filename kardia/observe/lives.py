@@ -5,6 +5,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.observe import faults, rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
@@ -16,7 +17,7 @@ _STRUCK = {"session_expired": "session", "poll_timeout": "poll", "rebalance_time
 """End cause -> kind of the prediction that it makes come true."""
 
 
-def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str) -> None:
+def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: Certainty) -> None:
     """A life is over: out of the indexes, into the tables, its predictions scored."""
     group.members.pop(member.member_id, None)
     if group.instances.get(member.instance_id) == member.member_id:
@@ -71,7 +72,7 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
             current.cause.certainty = "exact"
 
 
-def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: str) -> None:
+def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
     over.ended_at, over.cause, over.certainty = max(at, over.member.joined_at), cause, certainty
     faults.judge(facts, group, over)
@@ -91,7 +92,7 @@ def doubt(group: Group, member_id: str) -> None:
 
 
 def reinstate(
-    facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member", certainty: str = "inferred"
+    facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member", certainty: Certainty = "inferred"
 ) -> Member:
     """A life that was taken for ended goes on: later evidence shows it. When its session was renewed is not known, only
     that it runs."""

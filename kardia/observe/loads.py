@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kardia.certainty import Certainty, stands
 from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import lives
@@ -68,7 +69,7 @@ def restore(facts: Facts, group: Group, at: float) -> None:
 
 def _return(facts: Facts, group: Group, over: Ended, at: float) -> None:
     """A member that had ended is one again: its end was not stored. A sure end stays; another life begins."""
-    if over.certainty in ("exact", "inferred"):
+    if stands(over.certainty):
         over.member.joined_at = at
         over.member.row_known = -1
     lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
@@ -104,7 +105,7 @@ def _withdraw(facts: Facts, group: Group) -> None:
         emit(facts, group, current)
 
 
-def by_silence(facts: Facts, group: Group, at: float) -> str:
+def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
     """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
     group by then, and its sessions run from a load that nobody has seen."""
     if not facts.has_several_brokers() or (group.moved_at < 0 and heard_at(group) >= at):

@@ -8,6 +8,7 @@ start. Sources: `onGroupLoaded`, `SocketServer` (`nextConnectionIndex`).
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.events import Event, Kind
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import loads
@@ -49,7 +50,7 @@ def _switch(facts: Facts, group: Group, event: Event) -> None:
         note_answer(group, event)
 
 
-def reload(facts: Facts, group: Group, at: float, certainty: str) -> None:
+def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
     """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
     group.loaded_at = at
     group.moved_at = NEVER
@@ -106,7 +107,7 @@ def note_answer(group: Group, event: Event) -> None:
     group.unproven_at = max(group.unproven_at, at)
 
 
-def how_sure(event: Event) -> str:
+def how_sure(event: Event) -> Certainty:
     """How sure it is by an answer of a new coordinator that the group is Stable: while it loads it answers heartbeats
     the same, and others are answered so in a rebalance as well, which may have begun since the load."""
     return "inferred" if event.kind == Kind.SYNC and event.error_code == ErrorCode.NONE else "provisional"

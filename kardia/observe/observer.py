@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any
 
+from kardia.certainty import stands
 from kardia.events import Event, Kind
 from kardia.model.sessions import Coordinator
 from kardia.model.states import GroupState
@@ -333,7 +334,7 @@ class Observer(Intake):
                 )
                 if ((danger or changed) and clock > member.health_at) or clock - member.health_at >= every:
                     status, certainty, reasons = rows.status_of(group, member, clock)
-                    if certainty in ("exact", "inferred") and clock > self.alive_to(group.broker) + SIGN_MS:
+                    if stands(certainty) and clock > self.alive_to(group.broker) + SIGN_MS:
                         certainty = "provisional"
                     member.health_at = clock
                     known_at = rows.instant(max(clock, group.known_at))

@@ -8,6 +8,7 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty, stands
 from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import causes, deadlines, lives, loads, pending
@@ -36,7 +37,7 @@ CAUSE_TO_TRIGGER = {
 
 
 def end_member(
-    observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: str
+    observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: Certainty
 ) -> None:
     """A member is gone: a Stable or Completing group begins to prepare a rebalance in the same instant."""
     lives.end(observer, group, member, at, cause, reason, certainty)
@@ -48,7 +49,7 @@ def end_member(
             return  # it left right after the join phase: said, and begun, when that was settled
     trigger = CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
-    if why.certainty in ("exact", "inferred") and _somebody_else_may_have_gone(group, at):
+    if stands(why.certainty) and _somebody_else_may_have_gone(group, at):
         why.certainty = "provisional"
     current = group.rebalance
     unexplained = current is not None and current.cause is None and current.joined_at < 0

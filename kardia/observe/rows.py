@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kardia.certainty import Certainty
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe import pending
@@ -56,7 +57,7 @@ def software(member: Member) -> tuple[str | None, str | None]:
 
 
 def member_row(
-    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at: int, certainty: str
+    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at: int, certainty: Certainty
 ) -> Row:
     """Row of `members`."""
     name, version = software(member)
@@ -94,7 +95,7 @@ def rebalance_row(
     rebalance: Rebalance,
     stragglers: list[dict[str, Any]],
     known_at: int,
-    certainty: str,
+    certainty: Certainty,
     slow_ms: int | None,
 ) -> Row:
     """Row of `rebalances`; the rebalance has a cause and a start."""
@@ -146,7 +147,7 @@ def transition_row(
     group: Group,
     at: float,
     known_at: int,
-    certainty: str,
+    certainty: Certainty,
     member_id: str | None,
     from_state: str,
     to_state: str,
@@ -181,7 +182,7 @@ def health_row(
     member: Member,
     now: float,
     known_at: int,
-    certainty: str,
+    certainty: Certainty,
     status: str,
     reasons: list[str],
     polling: str = UNKNOWN,
@@ -227,7 +228,7 @@ def prediction_row(
     group: Group,
     member: Member,
     known_at: int,
-    certainty: str,
+    certainty: Certainty,
     kind: str,
     predicted_at: float,
     deadline: float,
@@ -272,7 +273,7 @@ def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
     return 0 < longest <= now - current.joined_at
 
 
-def _certainty(group: Group, member: Member, now: float) -> str:
+def _certainty(group: Group, member: Member, now: float) -> Certainty:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
     if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.unsure_to:
         return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
@@ -287,7 +288,7 @@ def _certainty(group: Group, member: Member, now: float) -> str:
     return "exact"
 
 
-def status_of(group: Group, member: Member, now: float) -> tuple[str, str, list[str]]:
+def status_of(group: Group, member: Member, now: float) -> tuple[str, Certainty, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop."""
     if group.protocol != "classic":
         return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]

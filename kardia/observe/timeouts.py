@@ -6,6 +6,7 @@ Called by timers and answers; `rebalance` carries out what is found. Sources: `o
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty, weaker
 from kardia.model.states import GroupState
 from kardia.observe import lives, loads, phases
 from kardia.observe.deadlines import GRACE_MS, sureness
@@ -51,10 +52,10 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         return
     if current.joined_at >= 0 or observer.silent_at(group.broker, at) or group.gap_at >= current.started_at:
         return
-    began = current.cause.certainty if current.cause is not None else "provisional"
-    how_sure = max("inferred" if began == "exact" else began, loads.by_silence(observer, group, at))
+    began: Certainty = current.cause.certainty if current.cause is not None else "provisional"
+    how_sure = weaker("inferred", began, loads.by_silence(observer, group, at))
     if observer.was_silent(group.broker, current.started_at, at):
-        how_sure = max(how_sure, "provisional")  # it may have been down, and its timers with it
+        how_sure = weaker(how_sure, "provisional")  # it may have been down, and its timers with it
     for member in sorted(group.members.values(), key=lambda one: one.member_id):
         if member.instance_id or member.armed_at > at:
             continue
@@ -75,13 +76,13 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         return
     for member in unsynced(group):
         if phases.how_ended(group, member)[2] == "sync_timeout":
-            how_sure = max(sureness(group, member), loads.by_silence(observer, group, at))
+            how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, at))
             if phases.is_tied(group, member):
                 how_sure = "provisional"
             end_member(observer, group, member, at, "sync_timeout", "", how_sure)
 
 
-def end_unsynced(observer: Facts, group: Group, first: Member, at: float, how_sure: str) -> None:
+def end_unsynced(observer: Facts, group: Group, first: Member, at: float, how_sure: Certainty) -> None:
     """The time for SyncGroup is over: who has not sent one is removed in one instant, `first` as what is seen of it."""
     others = [one for one in unsynced(group) if phases.how_ended(group, one)[::2] == (at, "sync_timeout")]
     for member in (first, *(one for one in others if one is not first)):
@@ -95,7 +96,7 @@ def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> Non
         return
     answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
     if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
-        how_sure = max(sureness(group, member), loads.by_silence(observer, group, member.deadline))
+        how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, member.deadline))
         end_member(observer, group, member, member.deadline, "session_expired", "", how_sure)
 
 

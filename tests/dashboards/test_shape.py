@@ -22,7 +22,8 @@ from grafana_foundation_sdk.models import dashboard as models
 from dashboards import rules, sources
 from dashboards.panels import RED
 from dashboards.sources import INFINITY
-from kardia.tables import CERTAINTIES, OUTCOMES, STATUSES
+from kardia.certainty import CERTAINTIES
+from kardia.tables import OUTCOMES, STATUSES
 from tests.dashboards.questions import BOARDS, panels
 
 plugins.register_default_plugins()

@@ -17,11 +17,12 @@ import pytest
 import yaml
 
 from api.roster import SORTS
+from kardia.certainty import CERTAINTIES
 from kardia.command.answers import HttpAnswers, TableAnswers
 from kardia.command.groups import Sort
 from kardia.command.questions import Questions
 from kardia.story.facts import KINDS
-from kardia.tables import CERTAINTIES, TABLES
+from kardia.tables import TABLES
 from spark_jobs.schemas import to_arrow
 from tests.api.written import NOW_MS, Tables, health, member, progress, row_of, transition
 from tests.story.conftest import kardia, replayed, sentences, wall_ms

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from kardia.certainty import CERTAINTIES
 from tests.truth.fleet.report import JUDGED_TABLES, NEVER_WRONG, Report, judged, missed
 from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.score import Score
@@ -143,7 +144,6 @@ COUNTED = (
 )
 """What is no mistake by the evidence there was, and would be one with more of it."""
 
-CERTAINTIES = ("exact", "inferred", "provisional", "unknown")
 """Of rows, the surest first."""
 
 
