@@ -87,9 +87,25 @@ class Facts:
 
     def index(self, group: Group, member: Member) -> None:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""
-        if member.client_id or member.client_host:
+        held = group.members.get(member.member_id) is member  # one that has ended is found no more
+        if held and (member.client_id or member.client_host):
             key = (group.shard, member.client_id, member.client_host)
             self.clients.setdefault(key, {})[member.member_id] = (group, member)
+
+    def take_client(self, group: Group, member: Member, client_id: str, client_host: str) -> None:
+        """Another client.id or address of a member: it is found by that, and no longer by what it had before."""
+        if (member.client_id, member.client_host) == (client_id, client_host):
+            return
+        self.forget(group, member)
+        member.client_id, member.client_host = client_id, client_host
+        self.index(group, member)
+
+    def members_of(self, shard: int, client_id: str, client_host: str) -> list[tuple[Group, Member]]:
+        """Members that a FETCH of that client may belong to, in an order that a restart does not change."""
+        found = self.clients.get((shard, client_id, client_host))
+        if found is None:
+            return []
+        return sorted(found.values(), key=lambda one: (one[0].group_id, one[1].member_id))
 
     def forget(self, group: Group, member: Member) -> None:
         """The opposite of `index`."""

@@ -12,10 +12,9 @@ from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Member
 
 
-def identify(member: Member, event: Event, protocol_type: str) -> None:
+def identify(facts: Facts, group: Group, member: Member, event: Event, protocol_type: str) -> None:
     """Take over who a member is from one of its own requests."""
-    member.client_id = event.client_id
-    member.client_host = event.client_host
+    facts.take_client(group, member, event.client_id, event.client_host)
     member.connection = event.connection
     if event.software and event.software != member.software:
         member.software = event.software

@@ -66,7 +66,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         member = group.members.get(member_id)
         if member is None:
             member = notice(observer, group, event, at)
-        identify(member, event, str(detail.get("protocol_type", "")))
+        identify(observer, group, member, event, str(detail.get("protocol_type", "")))
         polls.on_request(observer, group, member, "join", event.arrived_at_ms)
 
 
@@ -101,7 +101,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     if left is not None:
         open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
     before = (member.session_ms, member.rebalance_ms)
-    identify(member, event, str(detail.get("protocol_type", "")))
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     member.seen_joining = True
@@ -160,7 +160,7 @@ def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
         else:
             lives.end(observer, group, old, taken_at, "static_replaced", "", "exact")
     member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
-    identify(member, event, str(detail.get("protocol_type", "")))
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact")
     lives.end(observer, group, member, at, "static_replaced", "", "exact")
 
@@ -222,13 +222,12 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
         heard_since = old.armed_at > group.gap_at or detail.get("leader") == old.member_id
-        how_sure: Certainty = (
-            "exact" if heard_since else "provisional"
-        )  # else somebody may have taken its place in the gap
+        # Unless it was heard since the gap, somebody may have taken its place in it.
+        how_sure: Certainty = "exact" if heard_since else "provisional"
         rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", how_sure)
         if group.leader == old.member_id:
             group.leader = member_id
-    identify(member, event, str(detail.get("protocol_type", "")))
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     group.instances[event.group_instance_id] = member_id
     member.seen_joining = True
     observer.index(group, member)

@@ -78,7 +78,7 @@ class _Batch:
             if stretch.head.kind == _FETCH:
                 head = stretch.head
                 client = (head.shard, head.client_id, head.client_host)
-                self._fetched[place] = list(self._observer.clients.get(client, {}).values())
+                self._fetched[place] = self._observer.members_of(*client)
                 if stretch.numbers[DECIDED] < self._now.get(self._due[place][0], NEVER):
                     self._clients.add(client)  # it comes late
         self._gather()

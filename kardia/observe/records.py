@@ -49,8 +49,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
         before = (member.session_ms, member.rebalance_ms, member.client_id)
         member.session_ms, member.rebalance_ms = int(session_ms), int(rebalance_ms)
         if not member.client_id:
-            member.client_id, member.client_host = client_id, host.lstrip("/")
-            observer.index(group, member)
+            observer.take_client(group, member, client_id, host.lstrip("/"))
         if before != (member.session_ms, member.rebalance_ms, member.client_id):
             observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
             if member.armed_at >= 0:

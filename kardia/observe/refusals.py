@@ -74,6 +74,6 @@ def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
     member = Member(member_id, event.handled_at_ms, instance_id=event.group_instance_id, seen_joining=True)
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
-    identify(member, event, str(detail.get("protocol_type", "")))
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", "exact")
     lives.end(observer, group, member, at, "join_timeout", "", "exact")

@@ -132,7 +132,7 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
         observer.divergences += 1
         return lives.reinstate(observer, group, over, at)
     member = Member(event.member_id, at, instance_id=event.group_instance_id, armed_at=at)
-    identify(member, event, "")
+    identify(observer, group, member, event, "")
     member.generation_first = event.generation_id
     group.members[member.member_id] = member
     if member.instance_id:
@@ -288,10 +288,8 @@ def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Ev
 
 def on_fetch(observer: Facts, event: Event, _at: float) -> None:
     """FETCH: belongs to the members of the shard with the same client.id and address."""
-    found = observer.clients.get((event.shard, event.client_id, event.client_host))
-    if found is not None:
-        for group, member in found.values():
-            polls.on_fetch(observer, group, member, event)
+    for group, member in observer.members_of(event.shard, event.client_id, event.client_host):
+        polls.on_fetch(observer, group, member, event)
 
 
 def on_modern(observer: Facts, event: Event, at: float) -> None:
@@ -306,7 +304,7 @@ def on_modern(observer: Facts, event: Event, at: float) -> None:
     epoch = int(detail.get("member_epoch", 0))
     if member is None and epoch >= 0:
         member = Member(event.member_id, event.handled_at_ms)
-        identify(member, event, "")
+        identify(observer, group, member, event, "")
         group.members[member.member_id] = member
         observer.index(group, member)
         observer.emit_member(group, member, at, "unknown")

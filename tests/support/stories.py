@@ -113,13 +113,13 @@ def live(name: str, every_ms: int = 1_000) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for lane, events in enumerate(lanes_of(name)):
         observer = Observer(ObserverSettings("test"), lane)
-        for step in _read_live(events, every_ms):
+        for step in read_live(events, every_ms):
             for table, some in observer.step(step).items():
                 rows.setdefault(table, []).extend(some)
     return rows
 
 
-def _read_live(events: tuple[Event, ...], every_ms: int) -> Iterator[list[Event]]:
+def read_live(events: tuple[Event, ...], every_ms: int) -> Iterator[list[Event]]:
     """What one look at the logs after the other brings; each ends with a tick of each log."""
     waiting = sorted((event for event in events if event.kind != Kind.TICK), key=lambda event: event.logged_at_ms)
     sources = sorted({event.source for event in events if "/request/" in event.source})

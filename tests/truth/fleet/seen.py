@@ -7,6 +7,7 @@ time can be held against the truth. `damage` takes evidence away on its way.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,10 +92,17 @@ class Log:
 
 
 def observe(
-    run: Run, *, records: bool | None = None, repeats: bool = False, step_ms: float = STEP_MS, damaged: bool = True
+    run: Run,
+    *,
+    records: bool | None = None,
+    repeats: bool = False,
+    step_ms: float = STEP_MS,
+    damaged: bool = True,
+    between_steps: Callable[[Observer], Observer] = lambda observer: observer,
 ) -> Seen:
     """Show a run to the observer. `records`: with `__consumer_offsets`, by default as the scenario says. With `repeats`
-    each step is sent once more before the next one, as after a producer that did not hear of its success."""
+    each step is sent once more before the next one, as after a producer that did not hear of its success.
+    `between_steps` may put another observer in the place of the one that goes on, as a restart does."""
     damage = damage_of(run) if damaged else Damage()
     topic = run.records if (run.scenario.records if records is None else records) else []
     logs = _logs([[line for line in lines if line.written_at_ms > damage.begins_at_ms] for lines in run.logs])
@@ -118,6 +126,7 @@ def observe(
         _name(seen.named, step)
         seen.events += len(step)
         _add(rows, observer.step([*before, *step]))
+        observer = between_steps(observer)
         before = step if repeats or run.scenario.disorder else []
     _add(rows, observer.finish())
     seen.divergences = sum(row[-2] for row in rows["progress"])
