@@ -228,6 +228,9 @@ class ClusterView:
         self.cluster_id = cluster_id
         self.reach = Reach(settings.source_retired_ms)
         self.groups: dict[str, GroupView] = {}
+        self.without_members: dict[str, None] = {}
+        """Groups without members, the one left longest first: `api.forgetting` drops them in the end."""
+        self.forgotten = 0
         self.rebalances: Counter[str] = Counter()
         self.evictions: Counter[str] = Counter()
         self.predictions: Counter[tuple[str, str]] = Counter()
@@ -247,6 +250,7 @@ class ClusterView:
         """The same cluster, for a next batch to be folded into; shares its groups until they change."""
         heir = copy(self)
         heir.reach, heir.groups = self.reach.heir(), self.groups.copy()
+        heir.without_members = self.without_members.copy()
         heir.rebalances, heir.evictions = self.rebalances.copy(), self.evictions.copy()
         heir.predictions = self.predictions.copy()
         heir.rebalance_ms, heir.eviction_known_after_ms = self.rebalance_ms.heir(), self.eviction_known_after_ms.heir()

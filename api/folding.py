@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from api import forgetting
 from api.current import EVICTION_CAUSES, ClusterView, Current, GroupView, StateNow
 
 Rows = Mapping[str, list[Any]]
@@ -80,6 +81,10 @@ class Fold:
         for group in self._own.values():
             group.statuses()
             group.first_deadline_ms()
+            yield
+        for cluster in self.view.clusters.values():
+            forgetting.note(cluster, (group for place, group in self._own.items() if place[0] == cluster.cluster_id))
+            forgetting.forget(cluster, self.view.settings.groups_without_members_max)
             yield
         for cluster in self.view.clusters.values():
             yield from cluster.count_ahead()

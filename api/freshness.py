@@ -103,5 +103,8 @@ class Reach:
         }
 
 
-LEDGER = ("events", "duplicates", "late", "lines", "ignored", "rejected", "gaps", "divergences", "not_modelled")
+LEDGER = (
+    *("events", "duplicates", "late", "lines", "ignored", "rejected", "gaps", "divergences", "not_modelled"),
+    "forgotten",
+)
 """Columns of `progress` that count; their sums are the ledger of the pipeline."""

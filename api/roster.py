@@ -27,7 +27,7 @@ CHUNK = 50
 
 def by_name(cluster: ClusterView) -> list[Entry]:
     """Groups by name."""
-    # Groups come and never go: those that are missing came last.
+    # Groups come last and go everywhere at once (`api.forgetting`): those that are missing are the last ones.
     if missing := list(islice(cluster.groups, len(cluster.by_name), None)):
         added = [((group_id[:NAME_CHARS], short(group_id)), group_id, group_id.casefold()) for group_id in missing]
         cluster.by_name = sorted(cluster.by_name + added)

@@ -52,6 +52,9 @@ class ApiSettings(BaseSettings):
     closed_kept_max: int = Field(
         default=20_000, ge=100, description="ended lives, closed rebalances, predictions kept in memory"
     )
+    groups_without_members_max: int = Field(
+        default=20_000, ge=1, description="groups without members kept in memory; those left longest are dropped"
+    )
 
     page_size: int = Field(default=100, ge=1, le=1_000, description="rows of a page when `limit` is absent")
     page_size_max: int = Field(default=1_000, ge=1, le=10_000, description="highest `limit`")

@@ -235,7 +235,12 @@ TRANSITIONS = Table(
     ("cluster_id", "group_id", "seq"),
     COMMON
     + (
-        _l("seq", "number of the transition within its group, from 1", nullable=False),
+        _l(
+            "seq",
+            "counts the transitions of its group: from 1, or from an instant (epoch ms) where the group may have been "
+            "there before and was forgotten",
+            nullable=False,
+        ),
         _s("entity", "group or member", nullable=False),
         _s("member_id", "member, null for a group", personal=True),
         _s("from_state", "state before", nullable=False),
@@ -324,6 +329,7 @@ PROGRESS = Table(
         _l("gaps", "gaps met", nullable=False),
         _l("divergences", "times the broker's answer differed from what was expected", nullable=False),
         _l("not_modelled", "events of protocols that are not modelled", nullable=False),
+        _l("forgotten", "groups without members that are held no longer; their rows stay", nullable=False),
     ),
 )
 

@@ -45,14 +45,20 @@ def _feed(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
     ledger = CounterMetricFamily(
         "kardia_ledger", "What was counted on the way into the tables.", labels=("cluster", "what")
     )
+    forgotten = CounterMetricFamily(
+        "kardia_groups_forgotten",
+        "Groups without members that are no longer held in memory; their rows stay in the tables.",
+        labels=of_cluster,
+    )
     for cluster in clusters:
         freshness, labels = store.freshness(cluster), (cluster.cluster_id,)
         if freshness.complete_as_of_ms is not None and freshness.age_ms is not None:
             reached.add_metric(labels, freshness.complete_as_of_ms / 1000)
             age.add_metric(labels, freshness.age_ms / 1000)
         stale.add_metric(labels, freshness.stale)
+        forgotten.add_metric(labels, cluster.forgotten)
         for source, at_ms in sorted(cluster.reach.live_sources().items()):
             source_age.add_metric((*labels, source), max(0, freshness.now_ms - at_ms) / 1000)
         for what in LEDGER:
             ledger.add_metric((*labels, what), cluster.reach.ledger[what])
-    yield from (reached, age, stale, source_age, ledger)
+    yield from (reached, age, stale, source_age, ledger, forgotten)

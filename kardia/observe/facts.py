@@ -14,7 +14,7 @@ from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, rows
+from kardia.observe import deadlines, forgetting, rows
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.settings import ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
@@ -55,6 +55,13 @@ class Facts:
         self.divergences = 0
         self.late = 0
         self.not_modelled = 0
+        self.forgotten = 0
+        self.has_forgotten = False
+        self.began_at = NEVER
+        """Instant of the first event that named a group."""
+        self.empty_since: dict[str, float] = {}
+        self.deleted_since: dict[str, float] = {}
+        """Groups without members, those that were deleted apart, the one left longest first; see `forgetting`."""
 
     # --- memory
 
@@ -87,8 +94,10 @@ class Facts:
 
     def index(self, group: Group, member: Member) -> None:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""
-        held = group.members.get(member.member_id) is member  # one that has ended is found no more
-        if held and (member.client_id or member.client_host):
+        if group.members.get(member.member_id) is not member:
+            return  # it has ended
+        forgetting.note_member(self, group)
+        if member.client_id or member.client_host:
             key = (group.shard, member.client_id, member.client_host)
             self.clients.setdefault(key, {})[member.member_id] = (group, member)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty
 from kardia.model.states import GroupState
-from kardia.observe import lives, loads, pending
+from kardia.observe import forgetting, lives, loads, pending
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group
 from kardia.observe.phases import STAMP_MS, sync_deadline, unsynced
@@ -64,3 +64,4 @@ def on_deleted(observer: Facts, group: Group, at: float) -> None:
     group.pending.clear()
     group.whole = True
     loads.note_empty(group)
+    forgetting.note_without_members(observer, group, at)

@@ -33,6 +33,10 @@ REMEMBERED_MS = 2 * 1_800_000.0
 """Silences of a log, and when its broker was slow, are remembered that long: twice the longest session that brokers
 allow by default."""
 
+MAX_SOURCES = 1_000
+"""Files of one log whose positions are remembered: six weeks of a log that is rotated every hour. A line of an older
+one would not be recognised as a repeat; no collector keeps positions of files that are gone."""
+
 COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
 
 
@@ -168,7 +172,11 @@ class Intake(Facts):
         return source, int(stretch.numbers[END - WIDTH])
 
     def new_source(self, name: str, end: int = -1, tick_end: int = -1) -> Source:
+        """A file that has not been met before. Of each log only the latest files are remembered."""
         stream = self.streams.setdefault(stream_of(name), Stream())
+        older = [one for one, source in self.sources.items() if source.stream is stream]
+        if len(older) >= MAX_SOURCES:
+            del self.sources[older[0]]
         queue = self.queues.setdefault(broker_of(name), [])
         source = self.sources[name] = Source(stream, queue, end, tick_end)
         return source

@@ -6,7 +6,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 from __future__ import annotations
 
 from kardia.certainty import Certainty
-from kardia.observe import faults, rows
+from kardia.observe import faults, forgetting, rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
 
@@ -23,6 +23,8 @@ def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reaso
     if group.instances.get(member.instance_id) == member.member_id:
         del group.instances[member.instance_id]
     facts.forget(group, member)
+    if not group.members:
+        forgetting.note_without_members(facts, group, at)
     at = max(at, member.joined_at)
     if member.armed_at >= at > member.armed_before_join >= 0:
         member.armed_at = member.armed_before_join  # the end of a join phase renews only who is in it

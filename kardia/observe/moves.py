@@ -11,7 +11,7 @@ from __future__ import annotations
 from kardia.certainty import Certainty
 from kardia.events import Event, Kind
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import loads
+from kardia.observe import forgetting, loads
 from kardia.observe.facts import JUDGED_WITHIN_MS, Facts
 from kardia.observe.group import LOADS_WITHIN_MS, NEVER, Group
 
@@ -19,9 +19,14 @@ from kardia.observe.group import LOADS_WITHIN_MS, NEVER, Group
 def group_of(facts: Facts, event: Event) -> Group:
     """The group an event is about, made when it is new; notes when another broker answers for it."""
     group = facts.groups.get(event.group_id)
+    if group is not None and forgetting.is_over(facts, event.group_id, event.handled_at_ms):
+        forgetting.forget(facts, event.group_id)
+        group = None
     if group is None:
         group = facts.groups[event.group_id] = Group(event.group_id, event.shard)
         group.gap_at = facts.blind_to.get(facts.broker, NEVER)
+        group.seq = forgetting.first_seq(facts, event.handled_at_ms)
+        forgetting.note_without_members(facts, group, event.handled_at_ms)
     if event.error_code in COORDINATOR_MOVED:
         return group
     if facts.broker:

@@ -21,6 +21,7 @@ from kardia.observe import (
     application,
     deadlines,
     expiry,
+    forgetting,
     joins,
     moves,
     quiet,
@@ -117,6 +118,7 @@ class Observer(Intake):
                 self._sample(max(self._now.values()))
         for broker, now in self._now.items():
             self.forget_before(broker, now - REMEMBERED_MS)
+        forgetting.forget_what_is_over(self, self._now)
 
     def _moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
         """Where the clocks stop on their way: trouble in a group unfolds its stretches of one move, not all of them."""
@@ -344,7 +346,7 @@ class Observer(Intake):
                     )
 
     def _tell_progress(self) -> None:
-        late, divergences, not_modelled = self.late, self.divergences, self.not_modelled
+        late, divergences, not_modelled, forgotten = self.late, self.divergences, self.not_modelled, self.forgotten
         for name, stream in sorted(self.streams.items()):
             if not (stream.touched or stream.events or stream.duplicates) or stream.complete_to < 0:
                 continue
@@ -369,11 +371,12 @@ class Observer(Intake):
                     stream.gaps,
                     divergences,
                     not_modelled,
+                    forgotten,
                 )
             )
             stream.clear()
-            late = divergences = not_modelled = 0
-            self.late = self.divergences = self.not_modelled = 0
+            late = divergences = not_modelled = forgotten = 0
+            self.late = self.divergences = self.not_modelled = self.forgotten = 0
 
     # --- keep and restore
 
@@ -392,7 +395,11 @@ class Observer(Intake):
                 name: [stream.complete_to, stream.alive_to, stream.since_tick, stream.untold()]
                 for name, stream in self.streams.items()
             },
-            "untold": [self.late, self.divergences, self.not_modelled],
+            "untold": [self.late, self.divergences, self.not_modelled, self.forgotten],
+            "began_at": self.began_at,
+            "has_forgotten": self.has_forgotten,
+            "empty_since": self.empty_since,
+            "deleted_since": self.deleted_since,
             "silences": self.silences,
             "unjudged": self.unjudged,
             "blind_to": self.blind_to,
@@ -422,7 +429,9 @@ class Observer(Intake):
             for count, value in zip(COUNTS, untold, strict=True):
                 setattr(stream, count, value)
             stream.touched = bool(stream.touched)
-        observer.late, observer.divergences, observer.not_modelled = state["untold"]
+        observer.late, observer.divergences, observer.not_modelled, observer.forgotten = state["untold"]
+        observer.began_at, observer.has_forgotten = float(state["began_at"]), bool(state["has_forgotten"])
+        observer.empty_since, observer.deleted_since = dict(state["empty_since"]), dict(state["deleted_since"])
         for name, (end, tick_end) in state["sources"].items():
             observer.new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}

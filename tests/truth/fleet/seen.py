@@ -16,7 +16,7 @@ from ingest.offsets_records import record_event
 from ingest.router import Directory
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.observe import Observer, ObserverSettings
-from kardia.tables import LIVE_TABLES, Row
+from kardia.tables import LIVE_TABLES, TABLES, Row
 from tests.truth.fleet.damage import Damage, damage_of
 from tests.truth.fleet.lines import Line
 from tests.truth.fleet.run import Run
@@ -129,7 +129,7 @@ def observe(
         observer = between_steps(observer)
         before = step if repeats or run.scenario.disorder else []
     _add(rows, observer.finish())
-    seen.divergences = sum(row[-2] for row in rows["progress"])
+    seen.divergences = sum(row[TABLES["progress"].names.index("divergences")] for row in rows["progress"])
     return seen
 
 
