@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ingest.metrics import Metrics
 from ingest.offline import tick
@@ -52,6 +53,9 @@ lines are in the files; the ticks were late and say so by their instants."""
 
 OFFSETS_SOURCE = "offsets-topic/offsets/all"
 """Source of the ticks that speak for all partitions of the offsets topic; positions are sums of offsets."""
+
+
+_position = attrgetter("start", "shard")
 
 
 @dataclass(slots=True)
@@ -214,20 +218,19 @@ class Collector:
     def _send_covered(self, covered: Covered, lanes: list[list[Event]], wall_ms: float) -> None:
         """Events of one incarnation, routed, and its tick in every lane."""
         sink = covered.sink
-        counts = [len(events) for events in sink.events]
-        for lane, events in enumerate(sink.events):
-            lanes[lane] += events
-            self._count(events)
+        own = sink.events
         for client, events in sink.unrouted.items():
             shards = self.directory.shards_of(client)
             if not shards:
                 sink.ignored["unattributed_fetch"] += len(events)
             for shard in shards:
-                lane = lane_of(shard, self.lanes)
-                routed = [event._replace(shard=shard) for event in events]
-                lanes[lane] += routed
-                counts[lane] += len(routed)
-                self._count(routed)
+                own[lane_of(shard, self.lanes)] += [event._replace(shard=shard) for event in events]
+        for lane, events in enumerate(own):
+            # Back into the order of their positions: readers of the topic recognise a repeat by its position.
+            events.sort(key=_position)
+            lanes[lane] += events
+            self._count(events)
+        counts = [len(events) for events in own]
         self.metrics.lines.inc(sink.lines)
         self.metrics.nul_bytes.inc(sink.nul_bytes)
         for reason, number in sink.ignored.items():

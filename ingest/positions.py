@@ -1,12 +1,8 @@
 """Positions on disk: what the topic has acknowledged, so that a restart goes on there.
 
-One file, `positions`, written as a whole: a header with the digest of the body, then the body as JSON. A save goes
-through numbered steps, and a crash between any two of them leaves a readable file:
-
-    1  write `positions.new`        2  fsync it
-    3  rename `positions` to `positions.old`
-    4  rename `positions.new` to `positions`
-    5  fsync the directory
+One file, `positions`, written as a whole (`kardia.durable`): a header with the digest of the body, then the body as
+JSON. A crash between any two steps of a save leaves a readable file among `positions`, `positions.new` (the next one)
+and `positions.old` (the one before).
 
 Loading takes the valid file with the highest number of the three, so a torn or missing one falls back to the one
 before. Nothing valid among files that exist is an error: never start from 0 silently. Nothing there at all is a first
@@ -26,6 +22,7 @@ import portalocker
 
 from ingest.errors import PositionsError, PositionsLockedError, PositionsUnreadableError
 from ingest.identity import Saved
+from kardia.durable import replace_file
 
 VERSION = 1
 """Version of the body; a file of a newer one is refused."""
@@ -109,24 +106,7 @@ class Store:
 
     def _save(self, name: str, body: msgspec.Struct) -> None:
         target = self.directory / name
-        fresh, old = target.with_suffix(".new"), target.with_suffix(".old")
-        data = sealed(msgspec.json.encode(body))
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            written = 0
-            while written < len(data):
-                written += os.write(descriptor, data[written:])
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if target.exists():
-            target.replace(old)
-        fresh.replace(target)
-        directory = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        replace_file(target, sealed(msgspec.json.encode(body)), old=target.with_suffix(".old"), mode=0o600)
 
     def _load(self, name: str, shape: type[Body]) -> Body | None:
         target = self.directory / name

@@ -11,17 +11,23 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ingest.errors import BatchError
-from kardia.events import FORMAT_VERSION, Event
+from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event
 
 FORMAT_HEADER = "kardia-format"
 CLUSTER_HEADER = "kardia-cluster"
 FORMAT = f"msgpack/{FORMAT_VERSION}"
 
 MAX_EVENTS = 1_000
-"""Events of one record."""
+"""Events of one record; the copies of its last line may be more (`ingest.router.MAX_SHARDS`)."""
 
 MAX_BYTES = 512 * 1024
 """Bytes of one record: half of the smallest `max.message.bytes` in common use, so that a record always fits."""
+
+MAX_POSITION = 2**43
+"""Highest position: a file of 8 TiB, a partition of 8.8 million million records. With the shard it is one number."""
+
+MAX_PARTITIONS = 2**20
+"""Partitions of the offsets topic: a million; Kafka's default is 50."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Event])
@@ -35,14 +41,22 @@ def encode_batch(events: Sequence[Event]) -> bytes:
 def decode_batch(data: bytes) -> list[Event]:
     """Events of one batch; raises `BatchError` for anything that is not one."""
     try:
-        return _decoder.decode(data)
+        events = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BatchError(
-            f"a record is not a batch of events: {error}",
-            f"{len(data)} bytes beginning with {data[:16].hex()}",
-            f"the format {FORMAT} that `encode_batch` writes",
-            "check that only collectors of this version or older write to the topic; the record is skipped",
-        ) from None
+        raise _no_batch(data, str(error)) from None
+    for _, shard, _, start, end, *_ in events:
+        if not (0 <= start <= end <= MAX_POSITION and ALL_SHARDS <= shard < MAX_PARTITIONS):
+            raise _no_batch(data, f"bytes {start} to {end} for shard {shard} are no position")
+    return events
+
+
+def _no_batch(data: bytes, why: str) -> BatchError:
+    return BatchError(
+        f"a record is not a batch of events: {why}",
+        f"{len(data)} bytes beginning with {data[:16].hex()}",
+        f"the format {FORMAT} that `encode_batch` writes",
+        "check that only collectors of this version or older write to the topic; the record is skipped",
+    )
 
 
 def check_format(header: bytes | None) -> None:
@@ -60,24 +74,36 @@ def check_format(header: bytes | None) -> None:
 def batches(events: Iterable[Event]) -> Iterator[tuple[bytes, int]]:
     """Split events into encoded batches within both bounds, in order: (bytes, number of events).
 
-    A single event is bounded by its source (line length, record size), so one that alone exceeds `MAX_BYTES` is
-    still sent, alone.
+    The copies of one line (a FETCH goes to every shard of its client) stay together: between two records a reader may
+    be stopped, and it goes on behind the position it has come to. A single event is bounded by its source (line length,
+    record size), so one line that alone exceeds `MAX_BYTES` is still sent, alone.
     """
     pending: list[Event] = []
     for event in events:
-        pending.append(event)
-        if len(pending) == MAX_EVENTS:
+        if len(pending) >= MAX_EVENTS and not _same_line(pending[-1], event):
             yield from _halves(pending)
             pending = []
+        pending.append(event)
     if pending:
         yield from _halves(pending)
 
 
+def _same_line(event: Event, other: Event) -> bool:
+    return event.start == other.start and event.source == other.source
+
+
 def _halves(events: list[Event]) -> Iterator[tuple[bytes, int]]:
     data = _encoder.encode(events)
-    if len(data) <= MAX_BYTES or len(events) == 1:
+    middle = _cut(events) if len(data) > MAX_BYTES else 0
+    if middle == 0:
         yield data, len(events)
         return
-    middle = len(events) // 2
     yield from _halves(events[:middle])
     yield from _halves(events[middle:])
+
+
+def _cut(events: list[Event]) -> int:
+    """Where to cut: between two lines, as near to the middle as there is such a place; 0 if there is none."""
+    middle = len(events) // 2
+    places = (at for at in range(1, len(events)) if not _same_line(events[at - 1], events[at]))
+    return min(places, key=lambda at: abs(at - middle), default=0)

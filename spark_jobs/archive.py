@@ -4,7 +4,7 @@
 
 Steps of a batch: (1) the marks after the batch before are read, (2) the rows are appended with the transaction (app_id,
 batch), (3) the marks after this batch are computed from the rows of the table and saved under the batch's number
-(temporary file, sync, rename), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
+(see `spark_jobs.archive_marks`), (4) Spark commits. A repeat after a crash begins with the same marks; if (2) was done
 Delta skips it, and (3) gives the same marks because it looks at what was written.
 
 The query runs every two minutes (`archive_every_s`), takes what there is, and ends. Big appends are what delta-spark
@@ -15,33 +15,28 @@ local disk a second engine must not commit to it, so its upkeep is done here as 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-import msgspec
 import pyarrow as pa
 
 from kardia.tables import EVENTS, Row
-from spark_jobs.archive_rows import Mark, Marks, lane_of_row, rows_of
+from spark_jobs.archive_marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
+from spark_jobs.archive_once import Once
+from spark_jobs.archive_rows import rows_of
 from spark_jobs.checkpoint import Checkpoint
-from spark_jobs.errors import CheckpointError
 from spark_jobs.lane import Record
 from spark_jobs.schemas import spark_schema, to_arrow
 from spark_jobs.writers import Reached, nothing_happens
-from spark_jobs.writers.tables import open_table, path_of
+from spark_jobs.writers.tables import path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "archive"
-KEEP_MARKS = 20
-"""Marks of so many batches stay, as many as Spark keeps of its own log."""
-
 UPKEEP_EVERY = 30
 """Batches between two passes of upkeep, about an hour."""
 
@@ -55,9 +50,6 @@ REST = 4.0
 """After each block the worker rests so many times as long as the block took it: with what the JVM does with the rows
 the archive then takes half a core while it runs, and the live batches beside it hardly notice."""
 
-LaneMarks = dict[int, Marks]
-"""Marks by lane."""
-
 
 class Archive:
     """The sink of the query and its marks."""
@@ -70,8 +62,7 @@ class Archive:
         self._tables = tables
         self._path = str(path_of(tables, EVENTS.name))
         self._generation = checkpoint.generation
-        self._marks_directory = checkpoint.directory / f"{checkpoint.generation.name}-marks"
-        self._marks_directory.mkdir(parents=True, exist_ok=True)
+        self._marks = MarksFiles(checkpoint.directory / f"{checkpoint.generation.name}-marks")
         self._reached = reached
         self.failure: BaseException | None = None
 
@@ -80,9 +71,9 @@ class Archive:
         batch_id = self._generation.first_batch + spark_batch_id
         try:
             self._reached("events:before", batch_id)
-            marks = self._load(spark_batch_id - 1)
+            marks = self._marks.load(spark_batch_id - 1)
             lanes = self._generation.agreement.lanes
-            decode = decoder(self._generation.agreement.cluster, marks, batch_id)
+            decode = decoder(self._generation.agreement.cluster, marks, self._tables, batch_id)
             (
                 records.mapInArrow(decode, spark_schema(EVENTS))
                 .write.format("delta")
@@ -92,7 +83,7 @@ class Archive:
                 .save(self._path)
             )
             self._reached("events:written", batch_id)
-            self._save(spark_batch_id, advanced(marks, self._tables, batch_id, lanes))
+            self._marks.save(spark_batch_id, advanced(marks, self._tables, batch_id, lanes))
             self._reached("marks:written", batch_id)
             if spark_batch_id % UPKEEP_EVERY == UPKEEP_EVERY - 1:
                 keep(self._spark, self._path)
@@ -100,45 +91,22 @@ class Archive:
             self.failure = error
             raise
 
-    def _file(self, spark_batch_id: int) -> Path:
-        return self._marks_directory / f"{spark_batch_id}.json"
-
-    def _load(self, spark_batch_id: int) -> LaneMarks:
-        if spark_batch_id < 0:
-            return {}
-        path = self._file(spark_batch_id)
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=LaneMarks)
-        except (OSError, msgspec.DecodeError) as error:
-            raise CheckpointError(
-                f"the marks of the archive cannot be read: {error}",
-                str(path),
-                "the file the batch before has written",
-                "restore the checkpoint from a copy, or begin a new one with --new-generation",
-            ) from error
-
-    def _save(self, spark_batch_id: int, marks: LaneMarks) -> None:
-        temporary = self._marks_directory / "next.tmp"
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(marks))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._file(spark_batch_id))
-        self._file(spark_batch_id - KEEP_MARKS).unlink(missing_ok=True)
-
 
 def decoder(
-    cluster: str, marks: LaneMarks, batch_id: int
+    cluster: str, marks: LaneMarks, tables: Path, batch_id: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function that runs in the workers: records of one or more whole lanes to rows of `events`."""
 
     def decode(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows: list[Row] = []
+        past = ArchivedEvents(tables)
+        lanes: dict[int, Once] = {}
         began_s = time.thread_time()
         for block in blocks:
             names = ("lane", "offset", "at_ms", "format", "value")
             for lane, *record in zip(*(block.column(name).to_pylist() for name in names), strict=True):
-                rows.extend(rows_of(cluster, lane, marks.setdefault(lane, {}), [Record(*record)]))
+                once = lanes.setdefault(lane, Once(marks.get(lane, {}), past))
+                rows.extend(rows_of(cluster, lane, once, [Record(*record)]))
                 if len(rows) >= ROWS_PER_BLOCK:
                     yield from to_arrow(EVENTS, rows, batch_id).to_batches()
                     rows = []
@@ -148,25 +116,6 @@ def decoder(
             yield from to_arrow(EVENTS, rows, batch_id).to_batches()
 
     return decode
-
-
-def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> LaneMarks:
-    """Marks after a batch: those before it, moved by what the batch has in the table."""
-    written = open_table(tables, EVENTS.name).to_pyarrow_dataset()
-    with duckdb.connect() as connection:
-        connection.register("written", written)
-        found = connection.execute(
-            "SELECT source, shard, max(start) FROM written WHERE batch_id = ? GROUP BY ALL ORDER BY ALL", [batch_id]
-        ).fetchall()
-    after: LaneMarks = {lane: dict(known) for lane, known in marks.items()}
-    for source, shard, start in found:
-        known = after.setdefault(lane_of_row(shard, lanes), {})
-        mark = known.get(source)
-        if mark is None or start > mark.start:
-            known[source] = Mark(start, [shard])
-        elif start == mark.start and shard not in mark.shards:
-            known[source] = Mark(start, [*mark.shards, shard])
-    return after
 
 
 def keep(spark: SparkSession, path: str) -> None:

@@ -1,8 +1,4 @@
-"""Events as rows of the table `events`, each position once: decoding, and the marks that recognise a repeat. Pure.
-
-A collector that died between sending and saving sends lines again. Positions of one source only grow, and a lane keeps
-order, so one mark per (lane, source) recognises every repeat, within a batch and across batches: the highest start and
-the shards that had an event there (a FETCH is one line and may be one event for each of several shards).
+"""Events as rows of the table `events`, each once: decoding, and which kinds are archived. Pure.
 
 Not archived: REJECTED (they are in `rejected`), TICK (they carry no position of their own: an idle source ticks where
 it stands), and a GAP in any lane but 0 (it is sent to all of them, and it is one event).
@@ -18,6 +14,7 @@ from ingest.errors import BatchError
 from ingest.wire import check_format, decode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
 from kardia.tables import Row
+from spark_jobs.archive_once import Once
 from spark_jobs.lane import Record
 
 GAP_LANE = 0
@@ -27,31 +24,8 @@ _NAMES = {int(kind): kind.name.lower() for kind in Kind}
 _SKIPPED = frozenset((int(Kind.REJECTED), int(Kind.TICK)))
 
 
-class Mark(msgspec.Struct, array_like=True):
-    """How far one source has come in one lane."""
-
-    start: int
-    shards: list[int]
-
-
-Marks = dict[str, Mark]
-"""Marks of one lane by source."""
-
-
-def is_new(marks: Marks, event: Event) -> bool:
-    """Whether the event has not been seen in this lane; notes it."""
-    mark = marks.get(event.source)
-    if mark is None or event.start > mark.start:
-        marks[event.source] = Mark(event.start, [event.shard])
-        return True
-    if event.start < mark.start or event.shard in mark.shards:
-        return False
-    mark.shards.append(event.shard)
-    return True
-
-
-def rows_of(cluster: str, lane: int, marks: Marks, records: Iterable[Record]) -> Iterator[Row]:
-    """Rows of the events of one lane's records in order of their offsets. Records that are no batches give none."""
+def rows_of(cluster: str, lane: int, once: Once, records: Iterable[Record]) -> Iterator[Row]:
+    """Rows of the new events of one lane's records in order of their offsets. Records that are no batches give none."""
     for record in records:
         if record.value is None:
             continue
@@ -60,13 +34,15 @@ def rows_of(cluster: str, lane: int, marks: Marks, records: Iterable[Record]) ->
             events = decode_batch(record.value)
         except BatchError:
             continue  # the live query puts it into `rejected`
-        for event in events:
-            if event.kind in _SKIPPED or event.kind not in _NAMES:
-                continue
-            if event.shard == ALL_SHARDS and lane != GAP_LANE:
-                continue
-            if is_new(marks, event):
-                yield row_of(cluster, event)
+        for event in once.new([event for event in events if is_archived(event, lane)]):
+            yield row_of(cluster, event)
+
+
+def is_archived(event: Event, lane: int) -> bool:
+    """Whether an event of a lane has a row in `events`."""
+    if event.kind in _SKIPPED or event.kind not in _NAMES:
+        return False
+    return event.shard != ALL_SHARDS or lane == GAP_LANE
 
 
 def row_of(cluster: str, event: Event) -> Row:

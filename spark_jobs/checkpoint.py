@@ -8,19 +8,19 @@ A generation is one unbroken line of batches. Spark counts the batches of a fres
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
 app_id of their own. Without that, Delta would silently skip every write of a fresh checkpoint (RELIABILITY F4).
 
-Steps of a new generation: (1) temporary file, (2) sync, (3) rename, (4) sync of the folder; only then the query starts.
+A new generation is written durably (`kardia.durable`); only then the query starts.
 It reads no clock; the generation's name is drawn at random.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from kardia.durable import replace_file
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
 
@@ -165,17 +165,7 @@ def _load(path: Path) -> Generation:
 
 def _save(path: Path, generation: Generation) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(generation)))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(generation)))
 
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:

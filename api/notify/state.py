@@ -1,18 +1,18 @@
 """The notifier's memory on disk: alerts, and what no target has acknowledged. One writer, replaced as a whole.
 
-Written in this order: temporary file, sync, rename. A crash leaves the old file or the new one. A second notifier on
-the same folder is refused: both would tell everything.
+A crash leaves the old file or the new one (`kardia.durable`). A second notifier on the same folder is refused: both
+would tell everything.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 import portalocker
 
 from api.notify.lifecycle import Alert, Notice
+from kardia.durable import replace_file
 
 VERSION = 1
 
@@ -65,12 +65,7 @@ class StateFile:
 
     def save(self, memory: Memory) -> None:
         """Replace what was saved."""
-        temporary = self._path.with_suffix(".tmp")
-        with temporary.open("wb") as opened:
-            opened.write(msgspec.json.encode(memory))
-            opened.flush()
-            os.fsync(opened.fileno())
-        temporary.replace(self._path)
+        replace_file(self._path, msgspec.json.encode(memory))
 
     def close(self) -> None:
         """Let another notifier have it."""

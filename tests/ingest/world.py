@@ -26,11 +26,12 @@ LANES = 3
 class ManualClock:
     """Both clocks, moved by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin_at_ms: float = START_MS + 1_000_000) -> None:
         self.now_s = 1_000.0
+        self._begin_at_ms = begin_at_ms
 
     def wall_ms(self) -> float:
-        return START_MS + 1_000_000 + (self.now_s - 1_000.0) * 1000
+        return self._begin_at_ms + (self.now_s - 1_000.0) * 1000
 
     def monotonic_s(self) -> float:
         return self.now_s
@@ -70,10 +71,13 @@ class MemoryTopic:
 class World:
     """Files, topic, clock, and the collector that is alive at present."""
 
-    def __init__(self, directory: Path, *, server: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, server: bool = False, lanes: int = LANES, clock: ManualClock | None = None
+    ) -> None:
         self.path = directory / "kafka-request.log"
         self.server_path = directory / "server.log"
-        self.clock = ManualClock()
+        self.lanes = lanes
+        self.clock = clock or ManualClock()
         self.topic = MemoryTopic()
         self.number = 0
         self.written: list[bytes] = []
@@ -102,14 +106,14 @@ class World:
             store,
             positions,
             Metrics(),
-            lanes=LANES,
+            lanes=self.lanes,
             warn=self.said.append,
         )
 
     def _stream(self, path: Path, dialect: RequestJson | ServerLog, directory: Directory, store: Store) -> LogStream:
         positions = store.load()
         tail = Tail(path, positions.files.get(str(path), []), monotonic_s=self.clock.monotonic_s, rotate_wait_s=1.0)
-        return LogStream(tail, dialect, LANES, directory, positions.brokers.get(str(path), ""))
+        return LogStream(tail, dialect, self.lanes, directory, positions.brokers.get(str(path), ""))
 
     def write(self, count: int = 1) -> None:
         """Append heartbeats of different groups."""

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from ingest.wire import FORMAT, encode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
 from kardia.tables import EVENTS
-from spark_jobs.archive_rows import Marks, row_of, rows_of
+from spark_jobs.archive_once import MAX_MARKS, STRAYS, Mark, Marks, Nothing, Once, moved
+from spark_jobs.archive_rows import row_of, rows_of
 from spark_jobs.lane import Record
 from spark_jobs.schemas import to_arrow
 
@@ -17,10 +18,27 @@ def event(start: int, shard: int = 2, kind: Kind = Kind.FETCH, source: str = "b/
     return Event(int(kind), shard, source, start, start + 10, 5.5, 1.0, 2.0, 3.0)
 
 
-def archived(batches: list[list[Event]], lane: int = 2, marks: Marks | None = None) -> list[str]:
+def archived(batches: list[list[Event]], lane: int = 2, once: Once | None = None) -> list[str]:
     records = [Record(number, 0, FORMAT.encode(), encode_batch(events)) for number, events in enumerate(batches)]
     at = EVENTS.names.index("event_id")
-    return [row[at] for row in rows_of("c", lane, {} if marks is None else marks, records)]
+    return [row[at] for row in rows_of("c", lane, once or Once({}, Nothing()), records)]
+
+
+class Rows:
+    """A past of these events, which counts how often it is asked."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self._events = events
+        self.asked = 0
+
+    def highest(self, source: str) -> int:
+        self.asked += 1
+        return max((event.start for event in self._events if event.source == source), default=-1)
+
+    def starts(self, source: str, lowest: int, highest: int) -> set[tuple[int, int]]:
+        self.asked += 1
+        mine = [event for event in self._events if event.source == source]
+        return {(event.start, event.shard) for event in mine if lowest <= event.start <= highest}
 
 
 def test_what_is_sent_again_is_archived_once() -> None:
@@ -31,9 +49,39 @@ def test_what_is_sent_again_is_archived_once() -> None:
 def test_a_fetch_for_two_shards_of_a_lane_is_two_events_even_across_batches() -> None:
     here, there = event(10, shard=2), event(10, shard=8)
     assert lane_of(2) == lane_of(8) == 2
+    later = Once({here.source: Mark(10)}, Rows([here]))
+    assert archived([[there], [here, there]], once=later) == [event_id(there)]
+
+
+def test_what_lies_above_its_mark_asks_the_table_nothing() -> None:
+    past = Rows([event(10)])
+    assert len(archived([[event(20), event(30)]], once=Once({event(1).source: Mark(10)}, past))) == 2
+    assert past.asked == 0
+
+
+def test_a_source_whose_mark_was_forgotten_is_asked_for() -> None:
+    past = Rows([event(10), event(20)])
+    assert archived([[event(10)], [event(15)], [event(20)], [event(30)]], once=Once({}, past)) == [
+        event_id(event(15)),
+        event_id(event(30)),
+    ]
+
+
+def test_marks_are_bounded_and_those_that_moved_last_stay() -> None:
     marks: Marks = {}
-    assert archived([[here]], marks=marks) == [event_id(here)]
-    assert archived([[there], [here, there]], marks=marks) == [event_id(there)]
+    for number in range(MAX_MARKS + 1):
+        marks = moved(marks, [("first", number), (f"s-{number}", 5)])
+        assert len(marks) <= MAX_MARKS
+    assert marks["first"] == Mark(MAX_MARKS)
+    assert "s-1" not in marks
+    assert "s-2" in marks
+
+
+def test_many_events_behind_their_place_are_sorted_in() -> None:
+    lines = [event(start) for start in range(STRAYS + 2)]
+    backwards = list(reversed(lines))
+    chunks = [backwards[at : at + 1000] for at in range(0, len(lines), 1000)]
+    assert len(archived([*chunks, *chunks])) == len(lines)
 
 
 def test_ticks_rejected_lines_foreign_records_and_copies_of_gaps_are_not_archived() -> None:
@@ -42,7 +90,7 @@ def test_ticks_rejected_lines_foreign_records_and_copies_of_gaps_are_not_archive
     assert archived([[*others, gap]], lane=2) == []
     assert archived([[*others, gap]], lane=0) == [event_id(gap)]
     foreign = [Record(0, 0, None, b"x"), Record(1, 0, FORMAT.encode(), None), Record(2, 0, b"msgpack/9", b"\x90")]
-    assert list(rows_of("c", 0, {}, foreign)) == []
+    assert list(rows_of("c", 0, Once({}, Nothing()), foreign)) == []
 
 
 def test_a_row_fits_its_table() -> None:

@@ -1,0 +1,102 @@
+"""How far the archive has come: the marks of each batch in a file of their own, and what the table itself holds.
+
+A marks file is written under its batch's number, durably (`kardia.durable`), so that a batch that is repeated begins
+with the marks it began with before. It starts no Spark.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from kardia.durable import replace_file
+from kardia.tables import EVENTS
+from spark_jobs.archive_once import Marks, moved
+from spark_jobs.archive_rows import lane_of_row
+from spark_jobs.errors import CheckpointError
+from spark_jobs.writers.tables import open_table
+
+KEEP_MARKS = 20
+"""Marks of so many batches stay, as many as Spark keeps of its own log."""
+
+LaneMarks = dict[int, Marks]
+"""Marks by lane."""
+
+
+class MarksFiles:
+    """The marks of one generation."""
+
+    def __init__(self, directory: Path) -> None:
+        """Make the directory if need be."""
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def _file(self, spark_batch_id: int) -> Path:
+        return self._directory / f"{spark_batch_id}.json"
+
+    def load(self, spark_batch_id: int) -> LaneMarks:
+        """Marks after a batch; none before the first."""
+        if spark_batch_id < 0:
+            return {}
+        path = self._file(spark_batch_id)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=LaneMarks)
+        except (OSError, msgspec.DecodeError) as error:
+            raise CheckpointError(
+                f"the marks of the archive cannot be read: {error}",
+                str(path),
+                "the file the batch before has written",
+                "restore the checkpoint from a copy, or begin a new one with --new-generation",
+            ) from error
+
+    def save(self, spark_batch_id: int, marks: LaneMarks) -> None:
+        """Keep the marks after a batch, and drop those that no repeat asks for any more."""
+        replace_file(self._file(spark_batch_id), msgspec.json.encode(marks))
+        self._file(spark_batch_id - KEEP_MARKS).unlink(missing_ok=True)
+
+
+class ArchivedEvents:
+    """The rows of `events` as the batches before have left them; the table is opened when it is first asked."""
+
+    def __init__(self, tables: Path) -> None:
+        """`tables` is the directory of the tables."""
+        self._tables = tables
+        self._rows: ds.Dataset | None = None
+
+    def _read(self, columns: list[str], filter_: ds.Expression) -> ds.Scanner:
+        if self._rows is None:
+            self._rows = open_table(self._tables, EVENTS.name).to_pyarrow_dataset()
+        return self._rows.scanner(columns=columns, filter=filter_)
+
+    def highest(self, source: str) -> int:
+        """Highest start of a source, -1 if there is none."""
+        found = -1
+        for batch in self._read(["start"], ds.field("source") == source).to_batches():
+            if batch.num_rows:
+                found = max(found, pc.max(batch.column(0)).as_py())
+        return found
+
+    def starts(self, source: str, lowest: int, highest: int) -> set[tuple[int, int]]:
+        """(start, shard) of the events of a source from one start to another, both included."""
+        start = ds.field("start")
+        found = self._read(["start", "shard"], (ds.field("source") == source) & (start >= lowest) & (start <= highest))
+        table = found.to_table()
+        return set(zip(table.column("start").to_pylist(), table.column("shard").to_pylist(), strict=True))
+
+
+def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> LaneMarks:
+    """Marks after a batch: those before it, moved by what the batch has in the table."""
+    written = open_table(tables, EVENTS.name).to_pyarrow_dataset()
+    with duckdb.connect() as connection:
+        connection.register("written", written)
+        found = connection.execute(
+            "SELECT source, shard, max(start) FROM written WHERE batch_id = ? GROUP BY ALL ORDER BY ALL", [batch_id]
+        ).fetchall()
+    starts: dict[int, list[tuple[str, int]]] = {}
+    for source, shard, start in found:
+        starts.setdefault(lane_of_row(shard, lanes), []).append((source, start))
+    return {lane: moved(marks.get(lane, {}), starts.get(lane, ())) for lane in marks.keys() | starts.keys()}
