@@ -19,11 +19,11 @@ setup: ## Make .venv with every dependency pinned and hashed; the first time a f
 demo: setup ## Start a real broker, consumers with real faults and the whole pipeline; end with a verdict.
 	@$(BIN)/kardia demo $(ARGS)
 
-test: setup ## Run all tests; says at the end what was left out because a system package is missing.
+test: setup ## Run all tests, with the same examples each time; says at the end what a missing system package left out.
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-long: setup ## Run the heavier sweeps as well: every step killed with either writer, kills at random instants.
-	@$(BIN)/python -m pytest -m "long or not long" $(ARGS)
+test-long: setup ## Run the heavier sweeps as well, on new examples; says at the end how to draw the same again.
+	@$(BIN)/python -m pytest -m "long or not long" --hypothesis-profile=new $(ARGS)
 
 fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md.
 	@$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/truth.md $(ARGS)

@@ -26,6 +26,8 @@ PROGRAMS = {
 
 MISSING = " is not on the path"
 
+pytest_plugins = ["tests.support.draws"]
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known."""

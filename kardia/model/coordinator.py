@@ -59,7 +59,9 @@ class Coordinator:
     """One shard, loaded and without groups at `settings.started_at_ms`. Instants only grow.
 
     A request and a timer at one instant have no order of their own: `advance` to the instant and then `perform` is
-    the timer first, `perform` at the instant and then `advance` to it is the request first.
+    the timer first, `perform` at the instant and then `advance` to it is the request first. A timer armed without delay
+    is due in the instant it is armed, and fires when that instant is advanced to again: as in Kafka's `SystemTimer`,
+    no time need pass for it, but it is not part of the request.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from kardia.model.operations import Join, View
@@ -281,10 +281,20 @@ def test_a_stable_group_survives_a_move_and_a_second_move_changes_nothing(versio
     assert history.move().view == once
 
 
+LAST_BUT_A_PENDING_ID = [Step(0, "join", 0, 0), Step(0, "ask", 0, 0), Step(1_000, "nothing", 0, 0)]
+"""A member in CompletingRebalance and a pending id. When the member leaves, the rebalance that begins waits for the
+pending id, and for as long as the members ask, of whom there is none: its timer is due in the instant it is armed."""
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @HISTORIES
-@given(STEPS, st.lists(st.integers(1, 5_000), max_size=6))
+@given(STEPS, st.lists(st.integers(0, 5_000), min_size=1, max_size=6))
+@example([*LAST_BUT_A_PENDING_ID, Step(0, "leave", 0, 0)], [0])
+@example([*LAST_BUT_A_PENDING_ID, Step(0, "leave", 0, 0)], [0, 0])
+@example([*LAST_BUT_A_PENDING_ID, Step(0, "leave", 0, 0)], [0, 1])
 def test_time_may_pass_in_one_piece_or_in_many(version: str, steps: list[Step], pieces: list[int]) -> None:
+    """A piece may be 0 ms, and there is one at least: an instant is over when the timers due in it have fired, and what
+    is seen after a request and before them is no different amount of time but an earlier moment of the same instant."""
     whole, parts = History(version), History(version)
     for step in steps:
         for one in (whole, parts):

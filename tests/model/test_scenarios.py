@@ -74,6 +74,18 @@ def test_v4_a_ghost_holds_a_rebalance_up(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", BOTH)
+def test_a_rebalance_that_only_a_pending_id_holds_up_ends_in_the_instant_it_begins(version: str) -> None:
+    """Its timer has no delay, as there is no member to ask for one: no time need pass, but the request comes first."""
+    group = Context(version).stable("A")
+    assert group.join("B").error == 79
+    assert group.leave("A") == [0]
+    assert (group.state, group.generation, group.view.join_deadline_at_ms) == ("PreparingRebalance", 1, group.now_ms)
+    group.sleep(0)
+    assert (group.state, group.generation, group.view.join_deadline_at_ms) == ("Empty", 2, -1)
+    assert group.rejoin("B").waits
+
+
+@pytest.mark.parametrize("version", BOTH)
 def test_v5_a_pending_id_leaves_a_stable_group(version: str) -> None:
     group = Context(version).stable("A")
     group.join("B")
