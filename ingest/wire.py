@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from ingest.errors import BatchError
-from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event
+from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind
 
 FORMAT_HEADER = "kardia-format"
 CLUSTER_HEADER = "kardia-cluster"
@@ -33,9 +33,34 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Event])
 
 
+_ENCODING_ERRORS = (OverflowError, TypeError, ValueError, RecursionError, msgspec.EncodeError)
+
+
 def encode_batch(events: Sequence[Event]) -> bytes:
-    """Bytes of one batch. Bounds are the business of `batches`."""
-    return _encoder.encode(events)
+    """Bytes of one batch. Bounds are the business of `batches`.
+
+    An event that cannot be encoded (a number beyond 64 bits, half of a surrogate pair) is a REJECTED one in its place:
+    whoever reads on from its position would meet it again and again.
+    """
+    try:
+        return _encoder.encode(events)
+    except _ENCODING_ERRORS:
+        return _encoder.encode([_encodable(event) for event in events])
+
+
+def _encodable(event: Event) -> Event:
+    try:
+        _encoder.encode(event)
+    except _ENCODING_ERRORS as error:
+        detail = {
+            "reason": "not_an_event",
+            "excerpt": repr(event.group_id)[:200],
+            "expected": f"numbers of 64 bits and text that UTF-8 has: {error}"[:400],
+        }
+        at = float(event.logged_at_ms)
+        start, end = event.start, event.end
+        return Event(int(Kind.REJECTED), ALL_SHARDS, event.source, start, end, at, at, at, at, detail=detail)
+    return event
 
 
 def decode_batch(data: bytes) -> list[Event]:
@@ -93,7 +118,7 @@ def _same_line(event: Event, other: Event) -> bool:
 
 
 def _halves(events: list[Event]) -> Iterator[tuple[bytes, int]]:
-    data = _encoder.encode(events)
+    data = encode_batch(events)
     middle = _cut(events) if len(data) > MAX_BYTES else 0
     if middle == 0:
         yield data, len(events)

@@ -201,6 +201,7 @@ REJECT_REASONS = (
     "bad_encoding",
     "bad_timestamp",
     "out_of_range",
+    "ambiguous",
     "line_too_long",
     "incomplete_line",
     "unsupported_version",

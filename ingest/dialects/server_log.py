@@ -6,10 +6,11 @@ Two coordinators, many releases: Scala (up to 3.9, prefix `[GroupCoordinator 1]:
 and partition). Lines are recognised by the literal words of a table; whatever does not match is ignored, because the
 log is full of other things. Interprets nothing.
 
-Group and member ids are not escaped by the broker. A pattern therefore takes the shortest group that fits, anchors
-members on their trailing UUID, and where the line names its partition a reading whose group hashes to that partition
-is preferred. An id with a line break in it can forge a whole line of this log, which no reader can tell from a real
-one; nothing that is decided on these lines alone is safe from the clients of a broker that logs so.
+Group and member ids are not escaped by the broker, so a client may choose one that looks like the rest of a sentence.
+Each pattern is therefore matched twice, with the shortest and with the longest ids that fit: if both say the same there
+is no other reading. If not, the partition that the line names decides, where there are just the two; else the line is
+rejected as `ambiguous`. An id with a line break in it can forge a whole line of this log, which no reader can tell from
+a real one; nothing that is decided on these lines alone is safe from the clients of a broker that logs so.
 Truth: log statements of Kafka 2.3 to 4.4 (`GroupCoordinator.scala`, `GroupMetadataManager.java` and neighbours).
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import tzinfo
+from math import prod
 from typing import NamedTuple
 
 from ingest.dialects import Reading, rejection
@@ -26,7 +28,9 @@ from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _MEMBER = rf"(?P<member>.*?{_UUID})"
-_PARTITION = r"(?: \(__consumer_offsets-(?P<partition>\d+)\))?"
+_NUMBER = r"[0-9]+"
+_GENERATION = rf"(?P<generation>{_NUMBER})"
+_PARTITION = rf"(?: \(__consumer_offsets-(?P<partition>{_NUMBER})\))?"
 _LEFT = "has left group"
 
 
@@ -35,35 +39,56 @@ class Pattern(NamedTuple):
 
     what: str
     words: str
-    expression: re.Pattern[str]
+    shortest: re.Pattern[str]
+    longest: re.Pattern[str]
+    """One expression with the shortest and the longest ids that fit. If both say the same, no other does."""
+    between: tuple[str, ...]
+    """Words that stand between two free texts: as often as they are in the message, so many readings there may be."""
 
 
-def _pattern(what: str, words: str, expression: str) -> Pattern:
-    return Pattern(what, words, re.compile(expression, re.DOTALL))
+def _pattern(what: str, words: str, expression: str, *between: str) -> Pattern:
+    free = expression.replace(".*?", ".*")
+    shortest, longest = (re.compile(text, re.DOTALL) for text in (free.replace(".*", ".*?"), free))
+    return Pattern(what, words, shortest, longest, between)
+
+
+class Said(NamedTuple):
+    """One reading of a message."""
+
+    what: str
+    fields: dict[str, str]
+    partition: int
+    generation_id: int
+    between: tuple[str, ...]
 
 
 PATTERNS: tuple[Pattern, ...] = (
     _pattern(
         "preparing_rebalance",
         "Preparing to rebalance group ",
-        r"Preparing to rebalance group (?P<group>.*?) in state \w+ with old generation (?P<generation>\d+)"
+        rf"Preparing to rebalance group (?P<group>.*?) in state \w+ with old generation {_GENERATION}"
         rf"{_PARTITION} \(reason: (?P<reason>.*)\)\.?",
+        " with old generation ",
     ),
     _pattern(
         "stabilized",
         "Stabilized group ",
-        rf"Stabilized group (?P<group>.*?) generation (?P<generation>\d+){_PARTITION}(?: with \d+ members?)?\.?",
+        rf"Stabilized group (?P<group>.*?) generation {_GENERATION}{_PARTITION}(?: with \d+ members?)?\.?",
+        " generation ",
     ),
     _pattern(
         "assignment_received",
         "Assignment received from leader",
-        rf"Assignment received from leader(?: {_MEMBER})? for group (?P<group>.*?) for generation (?P<generation>\d+)"
+        rf"Assignment received from leader(?: {_MEMBER})? for group (?P<group>.*?) for generation {_GENERATION}"
         r"(?:\. The group has \d+ members, \d+ of which are static)?\.?",
+        " for group ",
+        " for generation ",
     ),
     _pattern(
         "member_failed",
         " has failed, removing it from the group",
         rf"Member {_MEMBER} in group (?P<group>.*) has failed, removing it from the group\.?",
+        " in group ",
     ),
     _pattern(
         "member_left",
@@ -113,7 +138,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern(
         "group_empty",
         " is now empty",
-        rf"Group (?P<group>.*) with generation (?P<generation>\d+) is now empty{_PARTITION}\.?",
+        rf"Group (?P<group>.*) with generation {_GENERATION} is now empty{_PARTITION}\.?",
     ),
     _pattern(
         "removed_not_joined",
@@ -134,38 +159,38 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern(
         "group_loaded",
         "Loading group metadata for ",
-        r"Loading group metadata for (?P<group>.*) with generation (?P<generation>\d+)",
+        rf"Loading group metadata for (?P<group>.*) with generation {_GENERATION}",
     ),
     _pattern(
         "group_unloaded",
         "Unloading group metadata for ",
-        r"\[GroupId=(?P<group>.*)\] Unloading group metadata for generation (?P<generation>\d+)\.",
+        rf"\[GroupId=(?P<group>.*)\] Unloading group metadata for generation {_GENERATION}\.",
     ),
     _pattern(
         "group_unloaded",
         "Unloading group metadata for ",
-        r"Unloading group metadata for (?P<group>.*) with generation (?P<generation>\d+)",
+        rf"Unloading group metadata for (?P<group>.*) with generation {_GENERATION}",
     ),
     _pattern(
         "partition_loaded",
         "Finished loading o",
-        r"Finished loading of(?:fsets and group metadata| metadata) from __consumer_offsets-(?P<partition>\d+)"
+        rf"Finished loading of(?:fsets and group metadata| metadata) from __consumer_offsets-(?P<partition>{_NUMBER})"
         r" (?P<reason>(?:in|with) .*)",
     ),
     _pattern(
         "partition_unloaded",
         "Started unloading metadata for ",
-        r"Started unloading metadata for __consumer_offsets-(?P<partition>\d+) (?P<reason>.*)",
+        rf"Started unloading metadata for __consumer_offsets-(?P<partition>{_NUMBER}) (?P<reason>.*)",
     ),
     _pattern(
         "partition_unloaded",
         "Resigned as the group coordinator for ",
-        r"Resigned as the group coordinator for partition (?P<partition>\d+) (?P<reason>.*)",
+        rf"Resigned as the group coordinator for partition (?P<partition>{_NUMBER}) (?P<reason>.*)",
     ),
     _pattern(
         "group_dead",
         " transitioned to Dead in generation ",
-        r"Group (?P<group>.*) transitioned to Dead in generation (?P<generation>\d+)",
+        rf"Group (?P<group>.*) transitioned to Dead in generation {_GENERATION}",
     ),
     # The newer protocols and what has no name of its own: told as it stands, for people.
     _pattern(
@@ -193,11 +218,14 @@ _DELETED = re.compile(
 _LOGGER = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)?\Z")
 _LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
 _SCALA_PREFIX = re.compile(r"\[Group(?:Coordinator|MetadataManager)(?: brokerId=| )\d+\]:? ")
-_JAVA_PREFIX = re.compile(r"\[GroupCoordinator id=\d+(?: topic=__consumer_offsets partition=(?P<partition>\d+))?\] ")
+_JAVA_PREFIX = re.compile(
+    rf"\[GroupCoordinator id=\d+(?: topic=__consumer_offsets partition=(?P<partition>{_NUMBER}))?\] "
+)
 _MEMBERS = re.compile(rf"(.+?{_UUID})(?:, |\Z)", re.DOTALL)
 _REASON_MEMBER = re.compile(
     rf"(?:Adding new member |[Ll]eader |Updating metadata for (?:static )?member |because static member "
-    rf"|[Rr]emoving member |\(member: ){_MEMBER}",
+    # A client.id may hold a UUID of its own (Kafka Streams): the one that ends the member id is not gone on with.
+    rf"|[Rr]emoving member |\(member: ){_MEMBER}(?![-\w])",
     re.DOTALL,
 )
 _REASON_MEMBERS = re.compile(r"(?:request for |Removing (?:Hash)?(?:Set)?)[\[(](?P<members>.*)[\])]", re.DOTALL)
@@ -206,6 +234,9 @@ _WORDS = tuple(dict.fromkeys(pattern.words for pattern in PATTERNS))
 _MAX_REASON = 1_024
 """Characters of a reason kept: Kafka cuts a client's reason at 255, the rest is the coordinator's own text and ids."""
 _MAX_MEMBERS = 1_000
+
+MAX_NUMBER = 2**31 - 1
+"""Highest generation and partition: both are an int32 in the coordinator. A higher one was written by a client."""
 
 
 class ServerLog:
@@ -251,28 +282,38 @@ class ServerLog:
         java = _JAVA_PREFIX.match(message)
         if java:
             message = message[java.end() :]
-            partition = int(java["partition"] or -1)
+            partition = _number(java["partition"])
         else:
             message = _SCALA_PREFIX.sub("", message, count=1)
         if "The following groups were deleted: " in message:
             return self._deleted(message, source, start, end, at_ms)
-        for match, what in _matches(message):
-            return self._event(match, what, partition, (source, start, end, at_ms))
-        return "not_a_coordinator_line"
+        said = list(_readings(message, partition))
+        if not said:
+            return "not_a_coordinator_line"
+        possible = [one for one in said if one.partition <= MAX_NUMBER and one.generation_id <= MAX_NUMBER]
+        if not possible:
+            expected = f"a generation and a partition of at most {MAX_NUMBER}"
+            return rejection("out_of_range", expected, line, source, start, end, at_ms)
+        chosen = said[0] if len(said) == 1 else self._decided(possible, message)
+        if chosen is None:
+            expected = "a sentence with one meaning; an id in it looks like a part of another one"
+            return rejection("ambiguous", expected, line, source, start, end, at_ms)
+        return self._event(chosen, (source, start, end, at_ms))
 
-    def _event(self, match: re.Match[str], what: str, partition: int, place: tuple[str, int, int, float]) -> Event:
-        fields = match.groupdict()
-        if fields.get("partition"):
-            partition = int(fields["partition"])
-        group_id = fields.get("group") or ""
-        if group_id and partition >= 0 and self._shard(group_id) != partition:
-            # The shortest group does not belong to the partition that the line names: perhaps a longer one does.
-            longer = _greedy(match)
-            if longer is not None and self._shard(longer["group"]) == partition:
-                fields, group_id = longer.groupdict(), longer["group"]
-        reason = (fields.get("reason") or "")[:_MAX_REASON]
-        members = [found[1] for found in _MEMBERS.finditer(fields.get("members") or "")][:_MAX_MEMBERS]
-        member_id = fields.get("member") or ""
+    def _decided(self, possible: list[Said], message: str) -> Said | None:
+        """The one reading whose group belongs to the partition that the line names, if there are only these two."""
+        fitting = [one for one in possible if one.partition in (-1, self._shard(one.fields.get("group", "")))]
+        if len(fitting) != 1 or fitting[0].partition < 0:
+            return None
+        between = fitting[0].between
+        return fitting[0] if between and prod(map(message.count, between)) == 2 else None
+
+    def _event(self, said: Said, place: tuple[str, int, int, float]) -> Event:
+        what, fields, partition, generation_id, _ = said
+        group_id = fields.get("group", "")
+        reason = fields.get("reason", "")[:_MAX_REASON]
+        members = [found[1] for found in _MEMBERS.finditer(fields.get("members", ""))][:_MAX_MEMBERS]
+        member_id = fields.get("member", "")
         if what == "preparing_rebalance":
             named = _REASON_MEMBER.search(reason.partition("; client reason: ")[0])
             listed = _REASON_MEMBERS.search(reason)
@@ -282,13 +323,10 @@ class ServerLog:
                 members = [found[1] for found in _MEMBERS.finditer(listed["members"])][:_MAX_MEMBERS]
         if members and not member_id:
             member_id, *members = members
-        shard = partition
-        if group_id:
-            shard = self._shard(group_id)
         source, start, end, at_ms = place
         return Event(
             int(Kind.COORDINATOR_LINE),
-            shard,
+            self._shard(group_id) if group_id else partition,
             source,
             start,
             end,
@@ -299,7 +337,7 @@ class ServerLog:
             group_id=group_id,
             member_id=member_id,
             group_instance_id=_instance(fields.get("instance")),
-            generation_id=int(fields.get("generation") or -1),
+            generation_id=generation_id,
             detail={"what": what, "reason": reason, "members": members},
         )
 
@@ -330,21 +368,32 @@ class ServerLog:
         return shard_of(group_id, self._offsets_partitions)
 
 
-def _matches(message: str) -> Iterator[tuple[re.Match[str], str]]:
+def _readings(message: str, partition: int) -> Iterator[Said]:
+    """What a message may say, the same only once. `partition` is that of the prefix, which no client can write."""
     if not any(words in message for words in _WORDS):
         return
+    known: list[tuple[str, dict[str, str]]] = []
     for pattern in PATTERNS:
-        if pattern.words in message:
-            match = pattern.expression.fullmatch(message)
-            if match is not None:
-                yield match, pattern.what
+        if pattern.words not in message:
+            continue
+        for expression in (pattern.shortest, pattern.longest):
+            match = expression.fullmatch(message)
+            if match is None:
+                break  # then the other one does not match either
+            fields = {name: text for name, text in match.groupdict().items() if text}
+            told = (pattern.what, {name: text for name, text in fields.items() if name != "reason"})
+            if told in known:
+                continue
+            known.append(told)
+            named = partition if partition >= 0 else _number(fields.get("partition"))
+            yield Said(pattern.what, fields, named, _number(fields.get("generation")), pattern.between)
 
 
-def _greedy(match: re.Match[str]) -> re.Match[str] | None:
-    expression = match.re.pattern.replace("(?P<group>.*?)", "(?P<group>.*)")
-    if expression == match.re.pattern:
-        return None
-    return re.fullmatch(expression, match.string, re.DOTALL)
+def _number(text: str | None) -> int:
+    """A number of the sentence: -1 where it has none, more than `MAX_NUMBER` where it cannot be one."""
+    if not text:
+        return -1
+    return int(text) if len(text) <= len(str(MAX_NUMBER)) else MAX_NUMBER + 1
 
 
 def _instance(text: str | None) -> str:

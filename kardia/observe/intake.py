@@ -192,6 +192,7 @@ class Intake(Facts):
             self._queue_gap(event, source)
         elif event.kind == _REJECTED and event.end > source.end:
             source.end = event.end
+            stream.since_tick += 1  # a collector counts it among what it sent: it has come, and nothing is lost
             stream.rejected += 1
             self._on_rejected(event)
 

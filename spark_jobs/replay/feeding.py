@@ -17,8 +17,8 @@ from kardia.stretches import Stretch
 from spark_jobs.replay.pieces import Client, Loaded, Piece, Segment
 from spark_jobs.replay.windows import Reading
 
-_FIRST_UNCOUNTED = int(Kind.TICK)
-"""Kinds from here on are not counted by the ticks of a source."""
+_UNCOUNTED = frozenset({int(Kind.TICK), int(Kind.GAP)})
+"""Kinds that the ticks of a source do not count."""
 
 _START = itemgetter(Event._fields.index("start"))
 
@@ -53,7 +53,7 @@ class Feed:
                     routed[lane].append((client, shard))
         for lane, clients in routed.items():
             own = loaded.events([loaded.index.lanes[lane]])
-            counted = sum(event[0] < _FIRST_UNCOUNTED for event in own)
+            counted = sum(event[0] not in _UNCOUNTED for event in own)
             single = [(client.events, shard) for client, shard in clients if client.events.count]
             if single:
                 found = loaded.events([segment for segment, _ in single])
