@@ -79,6 +79,8 @@ def problems_of(path: str, parameters: set[tuple[str, str]]) -> list[type[ApiErr
         found += [errors.Unauthenticated, errors.TooMany]
     if any(place == "path" for place, _ in parameters):
         found.append(errors.NotFound)
+    if ("query", "known_at") in parameters:
+        found.append(errors.BeyondComplete)
     if ("query", "cursor") in parameters:
         found.append(errors.BadCursor)
     if path == "/metrics":

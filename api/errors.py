@@ -10,6 +10,7 @@
     ├── UrlTooLong           414
     ├── HostRefused          421  a name this server does not answer to (DNS rebinding)
     ├── ParameterRefused     422  names the parameter, what was expected, and the value, cut and escaped
+    ├── BeyondComplete       422  an instant beyond `complete_as_of`: nothing is known of it yet
     ├── RangeTooWide         422  the question would read more rows than allowed
     ├── TooMany              429  one token has too many requests in work
     ├── InternalError        500  a defect here; the request id leads to the log, nothing else leaves
@@ -31,6 +32,8 @@ from typing import Any, ClassVar
 
 import orjson
 from starlette.responses import Response
+
+from api.instants import to_rfc3339
 
 PROBLEM_TYPE = "urn:kardia:problem:"
 LIMITS = (
@@ -128,6 +131,24 @@ class ParameterRefused(ApiError):
     def __init__(self, parameter: str, expected: str, value: str | None = None, **members: Any) -> None:
         shown = "" if value is None else f"; got {shorten(value)}"
         super().__init__(f"{shorten(parameter)}: expected {expected}{shown}.", parameter=shorten(parameter), **members)
+
+
+class BeyondComplete(ApiError):
+    """What was so at an instant that has not been read up to: nobody knows it, so nobody is told that all was well."""
+
+    status, code, title = 422, "beyond_complete", "Nothing is known of that instant yet"
+
+    def __init__(self, parameter: str, asked_ms: int, reached_ms: int | None) -> None:
+        reached = to_rfc3339(reached_ms)
+        known = "Nothing has been read yet" if reached is None else f"Nothing is known beyond {reached}"
+        asked = to_rfc3339(asked_ms) or f"{asked_ms} ms"
+        super().__init__(
+            f"{known}; {parameter} asks about {asked}; expected an instant that is not after it; ask again when more "
+            "has been read, or ask without an instant for what is known last.",
+            parameter=parameter,
+            complete_as_of_ms=reached_ms,
+            complete_as_of=reached,
+        )
 
 
 class RangeTooWide(ApiError):

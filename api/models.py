@@ -357,3 +357,7 @@ class Problem(BaseModel):
         description="setting whose bound the request met; absent if it met none",
         json_schema_extra={"enum": list(LIMITS)},
     )
+    complete_as_of_ms: int | None = Field(
+        None, description="of `beyond_complete`: up to when everything is known; null before anything was read"
+    )
+    complete_as_of: str | None = Field(None, description="the same instant in RFC 3339")

@@ -8,7 +8,7 @@ from fastapi import Depends, Query
 from pydantic import WithJsonSchema
 
 from api.desk import Desk, DeskOf
-from api.errors import ParameterRefused
+from api.errors import BeyondComplete, ParameterRefused
 from api.instants import INSTANT_MAX_MS, parse_instant
 from api.names import ClusterId
 from api.past import Then
@@ -59,8 +59,23 @@ AtInstant = Annotated[int | None, Depends(at_instant)]
 KnownAtInstant = Annotated[int | None, Depends(known_at_instant)]
 
 
-async def past_instant(at: DeskOf, at_ms: AtInstant, known_at_ms: KnownAtInstant) -> Then | None:
+def within_reach(desk: Desk, cluster_id: str, /, **instants: int | None) -> None:
+    """Refuse an instant that has not been read up to: what was so then is not known, however quiet the tables are.
+
+    Raises BeyondComplete. A cluster that is not there is left to the route.
+    """
+    cluster = desk.store.current.clusters.get(cluster_id)
+    if cluster is None:
+        return
+    reached_ms = cluster.reach.complete_as_of_ms
+    for name, asked_ms in instants.items():
+        if asked_ms is not None and (reached_ms is None or asked_ms > reached_ms):
+            raise BeyondComplete(name, asked_ms, reached_ms)
+
+
+async def past_instant(at: DeskOf, cluster_id: ClusterId, at_ms: AtInstant, known_at_ms: KnownAtInstant) -> Then | None:
     """The instant asked about, with what was known; None for the present. `known_at` alone asks about that instant."""
+    within_reach(at, cluster_id, at=at_ms, known_at=known_at_ms)
     instant_ms = known_at_ms if at_ms is None else at_ms
     return None if instant_ms is None else Then(instant_ms, known_at_ms, at.store.current.batch_id)
 
@@ -102,14 +117,25 @@ SPAN_MS = 3_600_000
 
 async def both_ends(at: DeskOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
     """From and to of a question that needs both: absent, up to where the cluster has been read, and an hour before."""
+    cluster = at.store.current.clusters.get(cluster_id)
+    return _ends(at, times, cluster.reach.newest_ms if cluster is not None else None)
+
+
+async def both_known_ends(at: DeskOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
+    """The same of a question about what was so at either end: both are known, absent, up to where all is complete."""
+    within_reach(at, cluster_id, **{"from": times[0], "to": times[1]})
+    cluster = at.store.current.clusters.get(cluster_id)
+    return _ends(at, times, cluster.reach.complete_as_of_ms if cluster is not None else None)
+
+
+def _ends(at: Desk, times: tuple[int | None, int | None], reached_ms: int | None) -> tuple[int, int]:
     from_ms, to_ms = times
     if to_ms is None:
-        cluster = at.store.current.clusters.get(cluster_id)
-        newest_ms = cluster.reach.newest_ms if cluster is not None else None
-        to_ms = max(at.store.now_ms() if newest_ms is None else newest_ms, from_ms or 0)
+        to_ms = max(at.store.now_ms() if reached_ms is None else reached_ms, from_ms or 0)
     if from_ms is None:
         from_ms = max(0, to_ms - SPAN_MS)
     return bounded(at, from_ms, to_ms)
 
 
 BothEnds = Annotated[tuple[int, int], Depends(both_ends)]
+BothKnownEnds = Annotated[tuple[int, int], Depends(both_known_ends)]

@@ -136,6 +136,7 @@ def problems_of(api: Api, folder: str) -> Iterator[tuple[str, Any]]:
     yield told(api.client.get(f"{group}/history", params={"cursor": "x" * 30}))
     yield told(api.client.get(f"{group}x"))
     yield told(api.client.get(f"{group}/history", params={"from": "yesterday"}))
+    yield told(api.client.get(group, params={"at": "2030-01-01T00:00:00Z"}))
     yield told(api.client.post(group))
     yield told(api.client.request("GET", group, content=b"x"))
     yield told(api.client.get(group, headers={"Host": "kardia.example"}))

@@ -19,8 +19,17 @@ export function group(path, { atMs, fromMs, toMs }) {
   const title = make("h1");
   const facts = make("p", "facts");
   const open = make("p", "soft open");
+  const beyond = make("p", "soft beyond");
   const states = band();
-  const heart = ecg(() => view.onNeed(), (standsAtMs) => view.onStand(standsAtMs), atMs);
+  const heart = ecg(
+    () => view.onNeed(),
+    (standsAtMs) => {
+      asked = standsAtMs;
+      view.onStand(standsAtMs);
+    },
+    atMs,
+  );
+  let asked = atMs; // the instant of the address, until the slider is moved
   let oldestMs = null;
   let links = null;
   const ticket = report(() => {
@@ -34,12 +43,12 @@ export function group(path, { atMs, fromMs, toMs }) {
   const evictions = make("ol", "story");
   const history = make("ol", "story");
   const present = make("h2", "", "Members");
-  const parts = { title, facts, open, heart, states, present, members, nobody, rebalances, evictions, history };
+  const parts = { title, facts, open, beyond, heart, states, present, members, nobody, rebalances, evictions, history };
   const view = {
     onNeed: () => {},
     onStand: () => {},
     root: [
-      make("div", "about", make("div", "", title, facts, open), ticket.open),
+      make("div", "about", make("div", "", title, facts, beyond, open), ticket.open),
       ticket.root,
       heart.root,
       states.root,
@@ -87,7 +96,10 @@ export function group(path, { atMs, fromMs, toMs }) {
         band: bandChanges.transitions,
       };
     },
-    update: (answer) => update(parts, answer),
+    update: (answer) => {
+      update(parts, answer);
+      say(beyond, beyondKnown(asked, answer.freshness.complete_as_of_ms));
+    },
   };
   return view;
 }
@@ -99,9 +111,18 @@ async function asItWas(ask, href, heart) {
   try {
     return { atMs, group: (await ask(`${href}?at=${atMs}`)).group };
   } catch (error) {
-    if (error instanceof Refusal && error.status === 404) return { atMs, group: null };
+    // The slider may stand a moment ahead of what has been read: that is said, and asked again with the next batch.
+    if (error instanceof Refusal && (error.status === 404 || error.code === "beyond_complete")) return { atMs, group: null };
     throw error;
   }
+}
+
+/** What is said where somebody asks about an instant that has not been read yet; the API refuses it in the same words. */
+function beyondKnown(askedMs, reachedMs) {
+  if (askedMs === null || (reachedMs !== null && askedMs <= reachedMs)) return "";
+  if (reachedMs === null) return "Nothing has been read yet.";
+  const instant = (atMs) => `${day(atMs, serverNow())} ${clockTime(atMs)}`.trim();
+  return `Nothing is known beyond ${instant(reachedMs)}, so nothing of ${instant(askedMs)}. What follows is as far as is known.`;
 }
 
 function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: changes }) {

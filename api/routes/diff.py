@@ -14,7 +14,7 @@ from api.desk import DeskOf
 from api.instants import to_rfc3339
 from api.names import ClusterId, GroupId
 from api.past import Then, freshness_at, group_at
-from api.times import BothEnds, KnownAtInstant
+from api.times import BothKnownEnds, KnownAtInstant, within_reach
 
 router = router_of("history")
 
@@ -27,7 +27,12 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     summary="What differs between two instants",
 )
 async def diff(
-    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: BothEnds, known_at_ms: KnownAtInstant, limit: Limit
+    at: DeskOf,
+    cluster_id: ClusterId,
+    group_id: GroupId,
+    times: BothKnownEnds,
+    known_at_ms: KnownAtInstant,
+    limit: Limit,
 ) -> Response:
     """The group at `from` against the group at `to`: state, members that came, went or changed, rebalances between.
 
@@ -37,6 +42,7 @@ async def diff(
     store = at.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
+    within_reach(at, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(store.cluster(cluster_id))
     ends = [Then(at_ms, known_at_ms, store.current.batch_id) for at_ms in times]
     told = freshness_at(freshness, ends[0]), freshness_at(freshness, ends[1])

@@ -12,7 +12,7 @@ from api.asking import Limit, answer, router_of
 from api.desk import DeskOf
 from api.instants import to_rfc3339
 from api.names import ClusterId, GroupId
-from api.times import AtInstant, KnownAtInstant
+from api.times import AtInstant, KnownAtInstant, within_reach
 
 router = router_of("history")
 
@@ -41,6 +41,7 @@ async def health(
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster)
+    within_reach(at, cluster_id, at=at_ms, known_at=known_at_ms)
     if at_ms is None:
         at_ms = cluster.reach.newest_ms or freshness.now_ms
     rows = await at.read(

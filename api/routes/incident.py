@@ -17,7 +17,7 @@ from api.errors import ParameterRefused
 from api.incident import Asked, Rows, read, report
 from api.instants import to_rfc3339
 from api.names import ClusterId, GroupId
-from api.times import BothEnds, KnownAtInstant
+from api.times import BothEnds, KnownAtInstant, within_reach
 from kardia.story.report import markdown
 
 router = router_of("history")
@@ -55,6 +55,7 @@ async def incident(
     store.require(*NEEDS)
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
+    within_reach(at, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(cluster)
     knowledge = archive.Knowledge(freshness.batch_id, known_at_ms)
     asked = Asked(cluster_id, group_id, *times, knowledge, limit)

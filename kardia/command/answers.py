@@ -26,6 +26,10 @@ LOOK_S = 0.5
 Params = dict[str, str | int | list[str]]
 
 
+NOT_KNOWN = 3
+"""Exit status where nobody can tell: an instant that has not been read yet, or a verdict without evidence."""
+
+
 class QuestionError(Exception):
     """A question that has no answer: one sentence for the person who asked, and the exit status."""
 
@@ -148,7 +152,9 @@ def _answer(where: str, reply: httpx.Response) -> dict[str, Any]:
     if reply.status_code == 200:
         return found
     hint = " Name a file with a token: --token-file." if reply.status_code == 401 else ""
-    raise QuestionError(f"{where}: {words.escaped(str(found['detail']))}{hint}", code=str(found.get("code", "")))
+    code = str(found.get("code", ""))
+    status = NOT_KNOWN if code == "beyond_complete" else 1
+    raise QuestionError(f"{where}: {words.escaped(str(found['detail']))}{hint}", status, code)
 
 
 def _bad_url(url: str) -> QuestionError:

@@ -164,6 +164,8 @@ def range_options(questions: Questions, from_: str | None, to: str | None) -> tu
     to_ms = instant_option(questions, "--to", to, from_ms)
     if from_ms is not None and to_ms is not None and to_ms < from_ms:
         raise QuestionError("--to is before --from; expected an end that is not before its beginning.", 2)
+    if from_ms is not None:
+        questions.require_known("--from", from_ms)
     return from_ms, to_ms
 
 

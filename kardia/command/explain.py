@@ -19,6 +19,7 @@ from kardia.command.asking import (
     asking,
     instant_option,
     print_as,
+    range_options,
     stdout,
 )
 from kardia.command.options import GroupEitherWay
@@ -51,15 +52,12 @@ def explain(
         from kardia.command.telling import show
 
         at_ms = instant_option(questions, "--at", at)
-        from_ms = instant_option(questions, "--from", from_)
-        to_ms = instant_option(questions, "--to", to, from_ms)
+        from_ms, to_ms = range_options(questions, from_, to)
         if at_ms is not None and (from_ms is not None or to_ms is not None):
             raise QuestionError(
                 "--at asks what was so at an instant, --from and --to what happened between; expected one of the two.",
                 2,
             )
-        if from_ms is not None and to_ms is not None and to_ms < from_ms:
-            raise QuestionError("the story ends before --from; expected an end that is not before its beginning.", 2)
         material = questions.material(group, at_ms, to_ms, events=evidence)
         try:
             told = story.explain(

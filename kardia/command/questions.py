@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from api.ids import to_segment
-from kardia.command.answers import Answers, Params, QuestionError
+from kardia.command.answers import NOT_KNOWN, Answers, Params, QuestionError
 from kardia.story import Material, words
 from kardia.tables import END_CAUSES
 
@@ -46,6 +46,17 @@ class Questions:
                 "with its day; wait for the first batch, or name one."
             )
         return found
+
+    def require_known(self, option: str, at_ms: int) -> None:
+        """Raise QuestionError where an option names an instant that has not been read up to, as the API does."""
+        reached_ms = self.freshness()["complete_as_of_ms"]
+        if reached_ms is not None and at_ms > reached_ms:
+            raise QuestionError(
+                f"{self._answers.where}: Nothing is known beyond {words.instant(reached_ms)}; {option} is "
+                f"{words.instant(at_ms)}; expected an instant that is not after it; ask again when more has been read.",
+                NOT_KNOWN,
+                "beyond_complete",
+            )
 
     def groups(
         self, search: str | None, state: str | None, rows_max: int, sort: str = "worst"
@@ -121,7 +132,12 @@ class Questions:
         bound: Params = {"limit": ROWS_MAX}
         about: Params = {"limit": ROWS_MAX}
         if until_ms is not None:
-            bound, about = bound | {"to": until_ms}, about | {"at": until_ms - 1}
+            bound = bound | {"to": until_ms}
+            # A story may end later than what is known, and then says so; `--at` is refused by the API itself.
+            reached_ms = freshness["complete_as_of_ms"]
+            about = about | {
+                "at": until_ms - 1 if at_ms is not None or reached_ms is None else min(until_ms - 1, reached_ms)
+            }
         with_events: Params = {"events": "true"} if events else {}
         transitions, more_transitions = self._page(f"{path}/history", "transitions", bound | with_events)
         rebalances, more_rebalances = self._page(f"{path}/rebalances", "rebalances", bound)

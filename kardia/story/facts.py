@@ -178,6 +178,16 @@ class Material:
         found = [life for life in self.lives if life["member_id"] == member_id and life["joined_at_ms"] <= at_ms]
         return found[-1] if found else None
 
+    def known_to(self, asked_ms: int | None) -> int:
+        """The latest instant for which a state can be told: as far as all is read, and not after the one asked about.
+
+        Beyond it there may be rows, but not all of them; the clock of whoever asks says nothing about the group.
+        """
+        reached_ms = self.complete_to_ms
+        if reached_ms is None:
+            reached_ms = max((int(row["at_ms"]) for rows in (self.health, self.transitions) for row in rows), default=0)
+        return reached_ms if asked_ms is None else min(asked_ms, reached_ms)
+
     def transition(self, at_ms: int, to_state: str, member_id: str | None = None) -> Row | None:
         """The transition of the group, or of a member, into a state at an instant."""
         for row in self.transitions:

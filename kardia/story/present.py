@@ -21,9 +21,8 @@ SEEN_WITHIN_MS = 15_000
 
 
 def present(material: Material, at_ms: int, members: Collection[str] | None, *, live: bool) -> list[Sentence]:
-    """State, warnings, deadlines and limits, for all members or for some."""
-    found = [state(material, at_ms), *_warnings(material, at_ms, members), *_deadlines(material, at_ms, members, live)]
-    return [*found, *_limits(material, at_ms)]
+    """State, warnings and deadlines, for all members or for some."""
+    return [state(material, at_ms), *_warnings(material, at_ms, members), *_deadlines(material, at_ms, members, live)]
 
 
 def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
@@ -166,16 +165,16 @@ def _warnings(material: Material, at_ms: int, members: Collection[str] | None) -
 
 def _deadlines(material: Material, at_ms: int, members: Collection[str] | None, live: bool) -> list[Sentence]:
     there = {life["member_id"] for life in members_at(material, at_ms)}
+    base_ms = material.now_ms if live and material.now_ms is not None else at_ms
     rows = [
         row
         for row in material.health
         if row["member_id"] in there
         and row["status"] != "ended"
         and (members is None or row["member_id"] in members)
-        and row["at_ms"] <= at_ms
+        and row["at_ms"] <= base_ms
     ]
     rows.sort(key=lambda row: _least(row))
-    base_ms = material.now_ms if live and material.now_ms is not None else at_ms
     found = [_deadline(material, row, base_ms) for row in rows[:MEMBERS_MAX]]
     if len(rows) > MEMBERS_MAX:
         text = f"{len(rows) - MEMBERS_MAX} more members have a wider margin."
@@ -217,13 +216,15 @@ def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
     return Sentence(base_ms, "deadline", text, row["certainty"], (row["member_id"],), evidence.of_row("health"))
 
 
-def _limits(material: Material, at_ms: int) -> list[Sentence]:
-    """How far all this reaches, and what may be missing from it."""
+def limits(material: Material, asked_ms: int | None) -> list[Sentence]:
+    """How far all this reaches, and what may be missing from it; `asked_ms` None: the present was asked about."""
     found = []
-    reached_ms = material.complete_to_ms
+    at_ms, reached_ms = material.known_to(asked_ms), material.complete_to_ms
     if reached_ms is None:
         found.append("No source says how far it has been read.")
-    elif at_ms >= reached_ms and material.stale:
+    elif asked_ms is not None and asked_ms > reached_ms:
+        found.append(f"Nothing is known beyond {words.instant(reached_ms)}: this ends there.")
+    elif material.stale and (asked_ms is None or asked_ms == reached_ms):
         age = f", {words.span(max(0, material.now_ms - reached_ms))} ago," if material.now_ms is not None else ""
         found.append(
             f"Everything logged up to {words.instant(reached_ms)}{age} is in the tables; what came later is not, or "

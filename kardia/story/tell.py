@@ -14,6 +14,8 @@ from kardia.story.facts import KINDS, Material, Row, Sentence, Story
 SENTENCES_MAX = 200
 """Sentences of a story unless told otherwise; the latest are kept, and it is said how many were not."""
 
+_NEVER_MS = 1 << 62
+
 _RANK = {kind: rank for rank, kind in enumerate(KINDS)}
 
 _CHANGES = {
@@ -57,9 +59,11 @@ def explain(
     """
     members = None if member is None else frozenset(_matched(material, member))
     if at_ms is not None:
+        asked_ms, at_ms = at_ms, material.known_to(at_ms)
         running = [row for row in material.rebalances if _spans(row, at_ms) and row["completed_at_ms"] != at_ms]
         told = [rebalances.began(material, row, alone=True) for row in running[-1:]]
         told += present.present(material, at_ms, members, live=False)
+        told += present.limits(material, asked_ms)
         return Story(material.cluster_id, material.group_id, member, at_ms, at_ms, tuple(told))
     told = [
         sentence
@@ -70,23 +74,27 @@ def explain(
         told = [sentence for sentence in told if sentence.at_ms >= material.whole_from_ms]
     left_out = max(0, len(told) - sentences_max)
     told = told[left_out:]
-    end_ms = _end_ms(material) if to_ms is None else to_ms
+    end_ms = material.known_to(to_ms)
     if left_out:
         text = f"{words.count(left_out, 'earlier sentence')} left out; name a narrower time, or a higher limit."
         told.insert(0, Sentence(told[0].at_ms if told else end_ms, "limit", text))
     if from_ms is not None:
         told.insert(0, present.state(material, from_ms, "context"))
     told += present.present(material, end_ms, members, live=to_ms is None and not material.stale)
+    # What is known of after that has its place behind it: the state was told for as far as all is known.
+    told.sort(key=lambda sentence: sentence.at_ms)
+    told += present.limits(material, to_ms)
     return Story(material.cluster_id, material.group_id, member, from_ms, to_ms, tuple(told))
 
 
 def why(material: Material, *, at_ms: int | None = None) -> Story:
-    """The last rebalance or eviction at or before an instant: what began it, whom it waited for, how it ended."""
-    shown_at_ms = _end_ms(material) if at_ms is None else at_ms
-    begun = [row for row in material.rebalances if row["started_at_ms"] <= shown_at_ms]
-    gone = [
-        life for life in material.lives if life["end_cause"] in lives.EVICTIONS and life["ended_at_ms"] <= shown_at_ms
-    ]
+    """The last rebalance or eviction at or before an instant: what began it, whom it waited for, how it ended.
+
+    It closes with the state as far as all is known: a moment later another generation may have begun that is not read.
+    """
+    shown_at_ms, until_ms = material.known_to(at_ms), _NEVER_MS if at_ms is None else at_ms
+    begun = [row for row in material.rebalances if row["started_at_ms"] <= until_ms]
+    gone = [life for life in material.lives if life["end_cause"] in lives.EVICTIONS and life["ended_at_ms"] <= until_ms]
     told: list[Sentence] = []
     evicted = max(gone, key=lambda life: int(life["ended_at_ms"])) if gone else None
     if begun and (evicted is None or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]):
@@ -98,8 +106,9 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     else:
         text = "Nothing to explain: no rebalance and no eviction is known up to this instant."
         told = [Sentence(shown_at_ms, "limit", text, "unknown")]
-    told = [sentence for sentence in _in_order(told) if sentence.at_ms <= shown_at_ms]
-    told.append(present.state(material, shown_at_ms))
+    told = [*_in_order(told), present.state(material, shown_at_ms)]
+    told = sorted((one for one in told if one.at_ms <= until_ms), key=lambda one: one.at_ms)
+    told += present.limits(material, at_ms)
     return Story(material.cluster_id, material.group_id, None, None, None if at_ms is None else at_ms + 1, tuple(told))
 
 
@@ -171,11 +180,3 @@ def _matched(material: Material, member: str) -> tuple[str, ...]:
     if not found:
         raise NoSuchMember(member)
     return found
-
-
-def _end_ms(material: Material) -> int:
-    """The instant that the present is told for: now while the tables keep up, else as far as they say anything."""
-    if not material.stale and material.now_ms is not None:
-        return material.now_ms
-    seen = [int(row["at_ms"]) for rows in (material.health, material.transitions) for row in rows]
-    return max([*seen, material.complete_to_ms or 0])

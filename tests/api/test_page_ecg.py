@@ -159,6 +159,14 @@ class TestElectrocardiogram:
         page.wait_for_selector(".lane .trace", state="attached")
         page.wait_for_selector(".live[aria-pressed=true]")
 
+    def test_an_instant_that_is_not_read_yet_is_said_to_be_unknown(self, page: Page, api: Api) -> None:  # noqa: F811
+        """The page showed the present and said nothing; the API refuses the same instant."""
+        page.goto(f"{api.url}{GROUP}?at=2030-01-01T00:00:00Z")
+        has_text(page, ".beyond", "Nothing is known beyond")
+        page.locator("input.time").focus()
+        page.keyboard.press("PageDown")
+        page.wait_for_function("() => document.querySelector('.beyond').textContent === ''")
+
     def test_whoever_was_evicted_before_the_window_has_no_lane_in_it(self, page: Page, api: Api) -> None:  # noqa: F811
         drawn(page, api)
         fresh = api.get("/readyz")["freshness"]["complete_as_of_ms"]

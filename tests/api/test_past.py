@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api import models, report_models
-from tests.api.conftest import Api, Serve
+from tests.api.conftest import Api, Clock, Serve
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
 
 GROUP = "/api/v1/clusters/demo/groups/orders"
@@ -147,10 +147,46 @@ def test_known_at_alone_asks_about_that_instant(api: Api) -> None:
     assert found["group"]["state"] == "PreparingRebalance"
 
 
-def test_the_present_is_the_same_with_and_without_its_instant(api: Api) -> None:
-    now, then = api.get(GROUP)["group"], api.get(GROUP, at=NOW_MS)["group"]
+def test_the_present_is_the_same_with_and_without_its_instant(api: Api, clock: Clock) -> None:
+    clock.now_ms = NOW_MS - 400
+    now, then = api.get(GROUP)["group"], api.get(GROUP, at=NOW_MS - 400)["group"]
     assert now == then
-    assert api.get(f"{GROUP}/members")["members"] == api.get(f"{GROUP}/members", at=NOW_MS)["members"]
+    assert api.get(f"{GROUP}/members")["members"] == api.get(f"{GROUP}/members", at=NOW_MS - 400)["members"]
+
+
+FAR_MS = NOW_MS + 10 * 366 * 86_400_000
+
+
+@pytest.mark.parametrize("after_ms", [NOW_MS - 399, NOW_MS, FAR_MS])
+@pytest.mark.parametrize("what", ["", "/members", "/health"])
+@pytest.mark.parametrize("name", ["at", "known_at"])
+def test_nobody_is_told_what_is_so_at_an_instant_that_is_not_read_yet(
+    api: Api, what: str, name: str, after_ms: int
+) -> None:
+    """A group that was Stable when all was last known was said to be Stable ten years from now."""
+    reply = api.client.get(f"{GROUP}{what}", params={name: after_ms})
+    assert reply.status_code == 422
+    said = reply.json()
+    assert (said["type"], said["parameter"]) == ("urn:kardia:problem:beyond_complete", name)
+    assert (said["complete_as_of_ms"], said["complete_as_of"]) == (NOW_MS - 400, "2025-10-09T08:53:19.600Z")
+    assert "Nothing is known beyond 2025-10-09T08:53:19.600Z" in said["detail"]
+    api.get(f"{GROUP}{what}", **{name: NOW_MS - 400})
+
+
+def test_a_difference_to_an_instant_that_is_not_read_yet_is_refused(api: Api) -> None:
+    for times in (
+        {"to": NOW_MS},
+        {"from": NOW_MS - 399, "to": NOW_MS + 60_000},
+        {"to": NOW_MS - 500, "known_at": NOW_MS},
+    ):
+        assert api.problem(f"{GROUP}/diff", **times) == (422, "beyond_complete")
+
+
+def test_a_stretch_may_end_later_and_its_report_ends_where_all_is_known(api: Api) -> None:
+    told = api.get(f"{GROUP}/incident", **{"from": NOW_MS - 30_000, "to": NOW_MS + 60_000})["timeline"]
+    (state,) = [one for one in told if one["kind"] == "state"]
+    assert state["at_ms"] == NOW_MS - 400
+    assert told[-1]["text"].startswith("Nothing is known beyond")
 
 
 def test_members_of_the_past_are_paged_as_of_the_first_page(tables: Tables, api: Api) -> None:

@@ -46,6 +46,7 @@ class Served(NamedTuple):
     url: str
     names: dict[str, list[str]]
     newest_ms: int
+    complete_ms: int
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +62,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         groups = [group["group_id"] for group in api.get(f"/api/v1/clusters/{CLUSTER}/groups")["groups"]]
         evicted = api.get(f"/api/v1/clusters/{CLUSTER}/groups/{groups[0]}/evictions")["evictions"]
         members = [to_segment(one["member_id"]) for one in evicted]
+        complete_ms = api.get(f"/api/v1/clusters/{CLUSTER}")["freshness"]["complete_as_of_ms"]
         sources = api.get(f"/api/v1/clusters/{CLUSTER}")["cluster"]["sources"]
         newest_ms = max(source["complete_to_ms"] for source in sources)
         api.client.close()
-        yield Served(url, {"cluster": [CLUSTER], "group": groups, "consumer": groups, "member": members}, newest_ms)
+        names = {"cluster": [CLUSTER], "group": groups, "consumer": groups, "member": members}
+        yield Served(url, names, newest_ms, complete_ms)
 
 
 def is_positive(case: Case) -> bool:
@@ -82,7 +85,7 @@ def ask(case: Case, served: Served) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}"}
     response = case.call(served.url, headers=headers)
     SEEN[case.path][response.status_code] += 1
-    reason = cannot_be(case, served.newest_ms) if is_positive(case) else None
+    reason = cannot_be(case, served) if is_positive(case) else None
     # Why a check is left out is in `cannot_be`, and that it is refused is asserted in its place.
     excluded: list[Any] = [CHECKS.get_one("positive_data_acceptance")] if reason is not None else []
     case.validate_response(response, checks=ALL_CHECKS, excluded_checks=excluded, headers=headers)
@@ -90,7 +93,7 @@ def ask(case: Case, served: Served) -> None:
         assert response.status_code in (400, 404, 422, 501), (reason, response.text)
 
 
-def cannot_be(case: Case, newest_ms: int) -> str | None:
+def cannot_be(case: Case, served: Served) -> str | None:
     """Why this question cannot be answered although every value fits its schema; None if it can."""
     query: dict[str, Any] = dict(case.query or {})
     if "cursor" in query:
@@ -103,10 +106,14 @@ def cannot_be(case: Case, newest_ms: int) -> str | None:
     ends = [None if query.get(name) is None else parse_instant(str(query[name])) for name in ("from", "to")]
     from_ms, to_ms = ends
     if to_ms is None and from_ms is not None and case.path.endswith(("/incident", "/diff")):
-        to_ms = max(newest_ms, from_ms)  # where the tables end
+        to_ms = max(served.newest_ms, from_ms)  # where the tables end
     widest_ms = WIDTH_MAX_MS if case.path.endswith("/pulse") else SETTINGS.range_max_ms
     if from_ms is not None and to_ms is not None and not from_ms <= to_ms <= from_ms + widest_ms:
         return "the range is none, or too wide"
+    then = [None if query.get(name) is None else parse_instant(str(query[name])) for name in ("at", "known_at")]
+    asked = [*then, *(ends if case.path.endswith("/diff") else [])]
+    if any(at_ms is not None and at_ms > served.complete_ms for at_ms in asked):
+        return "nothing is known of that instant yet"
     return None
 
 

@@ -186,6 +186,40 @@ def test_a_live_group_counts_down(tmp_path: Path) -> None:
     assert not any(one["kind"] == "limit" for one in told)
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("explain", "g04", "--at", "2030-01-01T00:00:00Z"),
+        ("why", "g04", "--at", "2026-11-20T21:52:10.331Z"),
+        ("explain", "g04", "--from", "2030-01-01T00:00:00Z"),
+        ("history", "g04", "--from", "2030-01-01T00:00:00Z"),
+        ("incident", "g04", "--from", "2030-01-01T00:00:00Z", "--to", "2030-01-01T01:00:00Z"),
+    ],
+    ids=" ".join,
+)
+def test_an_instant_that_is_not_read_yet_has_no_answer_and_an_exit_status_of_its_own(
+    tables: Path, question: tuple[str, ...]
+) -> None:
+    """`explain --at 2030-01-01` said Stable, exit status 0."""
+    said = kardia(*question, "--tables", tables, "--cluster", "c04")
+    assert (said.code, said.out) == (3, "")
+    assert "Nothing is known beyond 2026-11-20T21:52:10.330Z" in said.err
+
+
+def test_a_story_that_is_to_end_later_ends_where_all_is_known(tables: Path) -> None:
+    told = sentences(tables, "c04", "g04", "--to", "2030-01-01T00:00:00Z")
+    (state,) = [one for one in told if one["kind"] == "state"]
+    assert state["at"] == "2026-11-20T21:52:10.330Z"
+    assert told[-1]["text"].startswith("Nothing is known beyond 2026-11-20T21:52:10.330Z")
+
+
+def test_why_says_as_explain_does_that_the_tables_are_behind(tables: Path) -> None:
+    for verb in ("why", "explain"):
+        told = kardia(verb, "g04", "--tables", tables, "--cluster", "c04", "-o", "json").json()["sentences"]
+        assert told[-1]["text"].startswith("Everything logged up to 2026-11-20T21:52:10.330Z")
+        assert max(one["at"] for one in told) == "2026-11-20T21:52:10.330Z"
+
+
 def test_the_options_of_kafkas_own_tool_show_the_same(tables: Path) -> None:
     where = ("--tables", tables, "--cluster", "c04")
 
@@ -264,7 +298,7 @@ def test_a_state_is_named_as_in_kafkas_own_tool(tables: Path) -> None:
 
 REFUSALS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("why", "g04", "--at", "yesterday"), 2, '--at "yesterday" is neither'),
-    (("explain", "--group", "g04", "--from", INSIDE, "--to", "1000"), 2, "the story ends before --from"),
+    (("explain", "--group", "g04", "--from", INSIDE, "--to", "1000"), 2, "--to is before --from"),
     (("explain", "--group", "g04", "--at", INSIDE, "--to", INSIDE), 2, "expected one of the two"),
     (("explain", "--group", "g4"), 1, "has no group g4; expected one such as g04"),
     (("explain", "--group", "g04", "--member", "c04-z"), 1, "has no member c04-z; expected a member id"),

@@ -194,7 +194,7 @@ def test_an_eviction_inside_a_rebalance_is_why() -> None:
         transitions=[transition(1, 8_010, "Stable")],
     )
     told = why(found).sentences
-    assert [one.kind for one in told] == ["rebalance_began", "ended", "rebalance_ended", "state"]
+    assert [one.kind for one in told] == ["rebalance_began", "ended", "rebalance_ended", "state", "limit"]
     assert "had not rejoined the rebalance within the rebalance timeout" in told[1].text
 
 
@@ -372,3 +372,47 @@ def test_a_rebalance_says_that_the_broker_was_slow_and_that_a_coordinator_had_lo
     later = material(transitions=[loaded], rebalances=[before, row])
     assert "loaded" in texts(later, "rebalance_began")[0]
     assert "loaded" not in texts(later, "rebalance_began")[1], "another one lies between"
+
+
+def after_the_end(**given: Any) -> Material:
+    """Complete up to 30 s, asked at 31 s; a rebalance to generation 4 has begun meanwhile and is half read."""
+    known: dict[str, Any] = {
+        "transitions": [transition(1, 0, "Stable"), transition(2, 30_400, "Stable", generation_id=4)],
+        "rebalances": [rebalance(-2_000, 0, "member_joined", "a")],
+        "lives": [life("a", -9_000), life("b", 30_300)],
+        "complete_to_ms": T + 30_000,
+        "now_ms": T + 31_000,
+        "stale": False,
+    }
+    return material(**(known | given))
+
+
+def test_a_story_of_the_present_closes_where_all_is_known_and_not_at_the_clock() -> None:
+    for told in (why(after_the_end()), explain(after_the_end())):
+        (state,) = [one for one in told.sentences if one.kind == "state"]
+        assert state.at_ms == T + 30_000
+        assert "Stable in generation 3" in state.text
+        assert "1 member: a." in state.text
+
+
+def test_what_is_known_of_after_the_end_is_told_behind_it() -> None:
+    later = after_the_end(rebalances=[rebalance(30_200, None, "member_joined", "b", joined_at_ms=None)])
+    for told in (why(later), explain(later)):
+        kinds = [one.kind for one in told.sentences]
+        assert kinds.index("state") < kinds.index("rebalance_began")
+        assert [one.at_ms for one in told.sentences] == sorted(one.at_ms for one in told.sentences)
+
+
+def test_why_warns_of_tables_that_are_behind_as_explain_does() -> None:
+    behind = after_the_end(now_ms=T + 60_000, stale=True)
+    for told in (why(behind), explain(behind)):
+        assert "Everything logged up to 2025-10-09T08:53:50.000Z, 30 s ago, is in the tables" in told.sentences[-1].text
+
+
+def test_a_story_that_is_to_end_later_than_what_is_known_ends_there_and_says_so() -> None:
+    known = after_the_end()
+    later_ms = T + 86_400_000
+    for told in (why(known, at_ms=later_ms), explain(known, to_ms=later_ms), explain(known, at_ms=later_ms)):
+        (state,) = [one for one in told.sentences if one.kind == "state"]
+        assert state.at_ms == T + 30_000
+        assert told.sentences[-1].text == "Nothing is known beyond 2025-10-09T08:53:50.000Z: this ends there."
