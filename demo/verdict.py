@@ -48,6 +48,10 @@ class Tolerance:
 _STRAGGLER_FROM_MS = 2_000
 """Rebalances that lasted longer are said to have waited for somebody, and it is checked for whom and how long."""
 
+_STORED_WITHIN_MS = 30
+"""The broker logs that an assignment was received; the rebalance is complete when it is stored, for which there is no
+line. A Java coordinator gathers records for 5 ms before it writes: so much later is no error."""
+
 _END_OF = {
     server_log.MEMBER_FAILED: ("session_expired",),
     server_log.MEMBER_LEFT: ("left", "poll_timeout", "removed_by_admin"),
@@ -243,7 +247,7 @@ def _rebalances(evidence: Evidence) -> Iterable[Line]:
         if ended is not None:
             fault = _straggler_fault(evidence, fact, row) or _members_fault(evidence, fact, row)
             done = f"completed its rebalance after {(ended.at_ms - fact.at_ms) / 1000:.1f} s"
-            yield _line(evidence, ended, who, _waited(row), row["completed_at_ms"], None, fault, forming, done)
+            yield _line(evidence, ended, who, _waited(row), _completed(ended, row), None, fault, forming, done)
     for at, row in rows.items():
         if at not in found:
             yield _invented(row["started_at_ms"], row["group_id"], f"group {row['group_id']}", "rebalance")
@@ -256,6 +260,14 @@ def _ended(evidence: Evidence, start: Fact) -> Fact | None:
         if of_it and fact.what in (server_log.ASSIGNED, server_log.GROUP_EMPTY):
             return fact
     return None
+
+
+def _completed(ended: Fact, row: Record) -> int | None:
+    """When the rebalance was complete, less what it may take to store an assignment that was received."""
+    at_ms: int | None = row["completed_at_ms"]
+    if at_ms is None or ended.what != server_log.ASSIGNED:
+        return at_ms
+    return at_ms - min(max(at_ms - ended.at_ms, 0), _STORED_WITHIN_MS)
 
 
 def _why(row: Record) -> str:

@@ -200,7 +200,7 @@ REBALANCES = Table(
     + (
         _l("started_at_ms", "the group began to prepare a rebalance", nullable=False),
         _l("joined_at_ms", "the join phase ended and the new generation began, null while it lasts"),
-        _l("completed_at_ms", "the leader's assignment was received, or the group became empty; null while it lasts"),
+        _l("completed_at_ms", "the assignment was stored: the group is Stable; or it became empty. Null meanwhile"),
         _s("trigger", "what started it, one of the closed list", nullable=False),
         _s("trigger_member_id", "member that started it", personal=True),
         _s("trigger_client_id", "its client.id", personal=True),

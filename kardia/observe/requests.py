@@ -204,9 +204,7 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             member = notice(observer, group, event, at)
         leads = bool(event.detail and event.detail.get("assignments")) or event.member_id == group.leader
         if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
-            # Scala: received before the handler thread appends the record; Java: after the handler passed it on.
-            java = observer.coordinator is sessions.Coordinator.JAVA
-            rebalance.on_assigned(observer, group, event.handled_at_ms if java else event.arrived_at_ms, at)
+            rebalance.on_assigned(observer, group, at)
             costs.take_assignment(group, (event.detail or {}).get("assignments") or ())
         member.synced_generation = event.generation_id
         served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at

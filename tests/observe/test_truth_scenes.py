@@ -265,3 +265,15 @@ def test_a_group_deleted_right_after_it_became_empty_lost_its_members_before_tha
         assert {cause for _, cause, _ in known.ended().values()} == {"session_expired"}
         assert [row["generation_after"] for row in known.rebalances()] == [1, 2]
         assert known.states()[-1][1] == "Dead"
+
+
+def test_a_rebalance_is_complete_when_its_assignment_is_stored_and_the_group_stable() -> None:
+    """The leader's SyncGroup was handled at 3,004 and answered at 3,011, when its record was written."""
+    for coordinator in ("java", "scala"):
+        scene = Scene(coordinator=coordinator)
+        scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+        scene.synced(3_011, "a", "b", since=3_004)
+        scene.tick(5_000)
+        known = scene.known()
+        assert [row["completed_at_ms"] for row in known.rebalances()] == [START + 3_011]
+        assert known.states()[-1] == (3_011, "Stable")

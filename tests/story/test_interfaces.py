@@ -109,7 +109,7 @@ def test_at_an_instant_only_what_was_so_is_told(tables: Path) -> None:
     assert [one["kind"] for one in found] == ["rebalance_began", "state", "deadline", "deadline"]
     assert "apache-kafka-java 3.9.2 at 127.0.0.1" in found[0]["text"], "who began the rebalance that was under way"
     assert (
-        "under way for 188 ms and waited for c04-d and c04-b (45eb9731); it was over 831 ms later" in found[1]["text"]
+        "under way for 188 ms and waited for c04-d and c04-b (45eb9731); it was over 832 ms later" in found[1]["text"]
     )
     at_rest = ["state", "deadline", "deadline", "deadline"]
     assert [one["kind"] for one in sentences(tables, "c04", "g04", "--at", INSIDE)] == at_rest
