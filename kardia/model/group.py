@@ -1,12 +1,16 @@
 """A classic group and its members as the coordinator holds them in memory, with the questions that only look.
 
-Changes nothing but its own fields: no timers, no answers, no records (those are `shard.py`'s). Follows
-`GroupMetadata.scala` and `ClassicGroup.java`.
+Changes nothing but its own fields: no timers, no answers, no records (those are `shard.py`'s). What is asked at every
+request (do all wait, which protocols do all support, who comes first) is counted as members come and go and never
+looked for among them, so a rebalance costs no more than its members. Follows `GroupMetadata.scala` and
+`ClassicGroup.java`.
 """
 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left, insort
+from collections import Counter
 from dataclasses import dataclass, field
 
 from kardia.model.states import ErrorCode, GroupState
@@ -18,7 +22,7 @@ CONSUMER = "consumer"
 @dataclass(slots=True)
 class Member:
     """A member. `waiting_join` and `waiting_sync` are the numbers of its JoinGroup and SyncGroup that have no answer
-    yet."""
+    yet. `protocols` and `waiting_join` are counted by the group, and changed only by its methods."""
 
     member_id: str
     group_instance_id: str | None
@@ -56,6 +60,13 @@ class Group:
     protocol_name: str | None = None
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
+    """Changed only by `add` and `remove`."""
+    ids: list[str] = field(default_factory=list)
+    """Ids of the members, sorted."""
+    joined: int = 0
+    """How many members wait in JoinGroup."""
+    supported: Counter[str] = field(default_factory=Counter)
+    """Protocol name to how often members list it, as Kafka counts: a member that lists one twice counts twice."""
     instances: dict[str, str] = field(default_factory=dict)
     """Instance id to the member id that holds it."""
     pending: set[str] = field(default_factory=set)
@@ -71,9 +82,46 @@ class Group:
     subscribed: frozenset[str] | None = None
     """Topics of the generation's subscriptions; None when they cannot be known."""
 
+    def add(self, member: Member) -> None:
+        """Take a member in, under its instance id too."""
+        self.members[member.member_id] = member
+        insort(self.ids, member.member_id)
+        self.joined += member.waiting_join is not None
+        self.supported.update(name for name, _ in member.protocols)
+        if member.group_instance_id is not None:
+            self.instances[member.group_instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> Member | None:
+        """Take a member out, under its instance id too; None when there is none."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            del self.ids[bisect_left(self.ids, member_id)]
+            self.joined -= member.waiting_join is not None
+            self.supported.subtract(name for name, _ in member.protocols)
+            if member.group_instance_id is not None:
+                self.instances.pop(member.group_instance_id, None)
+        return member
+
+    def wait(self, member: Member, number: int) -> None:
+        """The member waits in this JoinGroup; an older one of it is never answered."""
+        self.joined += member.waiting_join is None
+        member.waiting_join = number
+
+    def end_wait(self, member: Member) -> int | None:
+        """The member waits in JoinGroup no longer; the number of the one it waited in, if any."""
+        number, member.waiting_join = member.waiting_join, None
+        self.joined -= number is not None
+        return number
+
+    def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
+        """The member supports these from now on."""
+        self.supported.subtract(name for name, _ in member.protocols)
+        member.protocols = protocols
+        self.supported.update(name for name, _ in protocols)
+
     def all_joined(self) -> bool:
         """Every member waits in JoinGroup and no pending id is out; so too with no members at all."""
-        return not self.pending and all(member.waiting_join is not None for member in self.members.values())
+        return not self.pending and self.joined == len(self.members)
 
     def rebalance_timeout_ms(self) -> int:
         """Highest rebalance timeout of the members, 0 without any."""
@@ -85,15 +133,13 @@ class Group:
             return bool(protocol_type) and bool(protocols)
         if protocol_type != self.protocol_type:
             return False
-        supported = [{name for name, _ in member.protocols} for member in self.members.values()]
-        return any(all(name in names for names in supported) for name, _ in protocols)
+        return any(self.supported[name] == len(self.members) for name, _ in protocols)
 
     def votes(self) -> list[str]:
         """Names with the most votes, sorted: each member votes for its first that all support. Needs members."""
-        common = set.intersection(*({name for name, _ in member.protocols} for member in self.members.values()))
         counts: dict[str, int] = {}
         for member in self.members.values():
-            vote = next(name for name, _ in member.protocols if name in common)
+            vote = next(name for name, _ in member.protocols if self.supported[name] == len(self.members))
             counts[vote] = counts.get(vote, 0) + 1
         most = max(counts.values())
         return sorted(name for name, count in counts.items() if count == most)
@@ -113,8 +159,8 @@ class Group:
         """Member list of a leader's JoinGroup answer, by id."""
         name = self.protocol_name
         return tuple(
-            (member_id, member.group_instance_id, member.metadata(name))
-            for member_id, member in sorted(self.members.items())
+            (member_id, self.members[member_id].group_instance_id, self.members[member_id].metadata(name))
+            for member_id in self.ids
         )
 
     def read_subscriptions(self) -> None:

@@ -90,7 +90,7 @@ def _has_room(shard: Shard, group: Group, member_id: str) -> bool:
     if group.state is GroupState.PREPARING:
         if member is not None and member.waiting_join is not None:
             return True
-        return sum(1 for one in group.members.values() if one.waiting_join is not None) < most
+        return group.joined < most
     return member is not None or len(group.members) < most
 
 
@@ -112,7 +112,7 @@ def _join_unknown(shard: Shard, group: Group, request: Join) -> None:
     if instance_id is not None:
         holder = group.instances.get(instance_id)
         if holder is not None:
-            _replace(shard, group, request, holder, instance_id)
+            _replace(shard, group, request, holder)
             return
     elif shard.behaviour.member_id_required and request.version >= MEMBER_ID_REQUIRED_FROM:
         group.pending.add(request.new_id)
@@ -134,7 +134,7 @@ def _join_known(shard: Shard, group: Group, request: Join) -> None:
     leads = group.leader == member.member_id
     changed = member.protocols != request.protocols
     if does == "wait" or changed or (does == "lead" and leads):
-        _update(shard, member, request)
+        _update(shard, group, member, request)
         prepare_or_try(
             shard, group, _why("leader rejoined" if does == "lead" and leads else "metadata changed", request)
         )
@@ -143,26 +143,26 @@ def _join_known(shard: Shard, group: Group, request: Join) -> None:
         answer_joined(shard, group, member, request.number)
 
 
-def _replace(shard: Shard, group: Group, request: Join, old_id: str, instance_id: str) -> None:
+def _replace(shard: Shard, group: Group, request: Join, old_id: str) -> None:
     """A static member restarts without its id: whoever holds the instance id is fenced, and the member gets a new one.
 
     The old id stays in `pending_sync`, and the session starts with the timeout stored before this request.
     """
     behaviour = shard.behaviour
     leader_before = group.leader
-    member = group.members.pop(old_id)
+    member = group.members[old_id]
     shard.timers.cancel(session_key(group.group_id, old_id))
-    shard.dismiss_join(member, ErrorCode.FENCED_INSTANCE_ID, old_id)
+    shard.dismiss_join(group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
     shard.dismiss_sync(member, ErrorCode.FENCED_INSTANCE_ID)
+    group.remove(old_id)
     member.member_id = request.new_id
     member.is_new = member.is_new and behaviour.replaced_stays_new
-    group.members[request.new_id] = member
-    group.instances[instance_id] = request.new_id
+    group.add(member)
     if group.leader == old_id:
         group.leader = request.new_id
     shard.happen(group.group_id, "member_replaced", request.new_id, old_id)
     shard.arm_session(group, member)
-    _update(shard, member, request)
+    _update(shard, group, member, request)
 
     if group.state is GroupState.PREPARING:
         try_complete(shard, group)
@@ -182,7 +182,7 @@ def _replace(shard: Shard, group: Group, request: Join, old_id: str, instance_id
 
 def _answer_replaced(shard: Shard, group: Group, member: Member, request: Join, leader_before: str | None) -> None:
     """Answer with the generation as it is. Older senders get the leader's id from before, so that none leads."""
-    member.waiting_join = None
+    group.end_wait(member)
     skips = shard.behaviour.skips_assignment and request.version >= SKIP_ASSIGNMENT_FROM
     leads = group.leader == member.member_id
     shard.answers.append(
@@ -200,13 +200,13 @@ def _answer_replaced(shard: Shard, group: Group, member: Member, request: Join, 
     )
 
 
-def _update(shard: Shard, member: Member, request: Join) -> None:
+def _update(shard: Shard, group: Group, member: Member, request: Join) -> None:
     """Store what the JoinGroup says and let it wait; an older one of the same member is never answered."""
-    member.protocols = request.protocols
+    group.change_protocols(member, request.protocols)
     if shard.behaviour.rejoin_updates_timeouts:
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
-    member.waiting_join = request.number
+    group.wait(member, request.number)
 
 
 def _add(shard: Shard, group: Group, request: Join, member_id: str) -> None:

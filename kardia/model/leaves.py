@@ -74,7 +74,7 @@ def _remove(shard: Shard, group: Group, member_id: str, one: Leaving) -> None:
     member = group.members[member_id]
     shard.happen(group.group_id, "left" if one.member_id else "removed_by_admin", member_id, one.reason or "")
     if shard.behaviour.removed_joiner_is_answered:
-        shard.dismiss_join(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
+        shard.dismiss_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "")
     shard.forget_one(group, member_id)
     if shard.behaviour.leaves_in_one_go:
         return

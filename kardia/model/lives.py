@@ -96,7 +96,7 @@ def unload(shard: Shard, _: Unload) -> None:
         shard.move(group, GroupState.DEAD, "unloaded")
         shard.happen(group.group_id, "unloaded")
         for member in group.members.values():
-            shard.dismiss_join(member, ErrorCode.NOT_COORDINATOR, member.member_id)
+            shard.dismiss_join(group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
             shard.dismiss_sync(member, ErrorCode.NOT_COORDINATOR)
         _drop_timers(shard, group)
     shard.groups.clear()
@@ -145,7 +145,7 @@ def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
         has_open_offsets=has_open_offsets,
     )
     for kept in record.members:
-        group.members[kept.member_id] = Member(
+        member = Member(
             kept.member_id,
             kept.group_instance_id,
             kept.client_id,
@@ -155,7 +155,6 @@ def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
             ((record.protocol_name or "", kept.subscription),),
             kept.assignment,
         )
-        if kept.group_instance_id is not None:
-            group.instances[kept.group_instance_id] = kept.member_id
+        group.add(member)
     group.read_subscriptions()
     return group

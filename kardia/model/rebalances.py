@@ -92,9 +92,9 @@ def complete(shard: Shard, group: Group) -> None:
     shard.move(group, GroupState.COMPLETING, "join phase complete")
     shard.happen(group.group_id, "generation", detail=str(group.generation_id))
     for member in group.members.values():
-        if member.waiting_join is not None:
-            answer_joined(shard, group, member, member.waiting_join)
-            member.waiting_join = None
+        number = group.end_wait(member)
+        if number is not None:
+            answer_joined(shard, group, member, number)
         member.is_new = False
     shard.arm_sessions(group, group.members)
     if shard.behaviour.sync_timer:
@@ -106,11 +106,11 @@ def _lead_among_joined(shard: Shard, group: Group) -> bool:
     """Make sure a member that waits in JoinGroup leads; False when there is none."""
     if group.leader is not None and group.members[group.leader].waiting_join is not None:
         return True
-    joined = [member.member_id for member in group.members.values() if member.waiting_join is not None]
+    joined = [member_id for member_id in group.ids if group.members[member_id].waiting_join is not None]
     if joined:
         shard.lead(group, joined)
     elif group.leader is None:
-        shard.lead(group, group.members)
+        shard.lead(group, group.ids)
     return bool(joined)
 
 
@@ -162,9 +162,7 @@ def add_member(shard: Shard, group: Group, member: Member, protocol_type: str, w
     if not group.members:
         group.protocol_type = protocol_type
     member.is_new = behaviour.new_member_timeout
-    group.members[member.member_id] = member
-    if member.group_instance_id is not None:
-        group.instances[member.group_instance_id] = member.member_id
+    group.add(member)
     group.pending.discard(member.member_id)
     if group.leader is None:
         group.leader = member.member_id
@@ -186,7 +184,7 @@ def session_fired(shard: Shard, group: Group, member_id: str) -> None:
         return  # A waiting member has no timer from here on; the end of its waiting arms the next one.
     shard.happen(group.group_id, "join_timeout" if member.is_new else "session_expired", member_id)
     if shard.behaviour.removed_joiner_is_answered:
-        shard.dismiss_join(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
+        shard.dismiss_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "")
     shard.forget_one(group, member_id)
     if group.state in REBALANCED:
         prepare(shard, group, "session expired")
@@ -212,6 +210,6 @@ def sync_timer_fired(shard: Shard, group: Group) -> None:
             shard.happen(group.group_id, "sync_timeout", member_id)
         shard.forget(group, member_id)
     if group.leader != leader:
-        shard.lead(group, group.members)
+        shard.lead(group, group.ids)
     if not breaks:
         prepare(shard, group, "sync timeout")

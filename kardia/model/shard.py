@@ -6,7 +6,7 @@ Decides nothing; the rules are in `joins`, `syncs`, `heartbeats`, `leaves`, `com
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kardia.model.behaviour import Behaviour
 from kardia.model.choices import Choose
@@ -90,21 +90,18 @@ class Shard:
         group.state = state
         group.state_since_at_ms = self.now_ms
 
-    def lead(self, group: Group, candidates: Iterable[str]) -> None:
-        """Choose a leader among the candidates; without any the group has none."""
-        ordered = sorted(candidates)
-        if len(ordered) > 1:
-            group.leader = self.choose.leader(group.group_id, ordered)
+    def lead(self, group: Group, candidates: Sequence[str]) -> None:
+        """Choose a leader among the candidates, sorted; without any the group has none."""
+        if len(candidates) > 1:
+            group.leader = self.choose.leader(group.group_id, candidates)
         else:
-            group.leader = ordered[0] if ordered else None
+            group.leader = candidates[0] if candidates else None
         if group.leader is not None:
             self.happen(group.group_id, "leader", group.leader)
 
     def forget(self, group: Group, member_id: str) -> None:
         """Take an id out of everything, its timer too. Leaves the group without leader if it was the leader."""
-        member = group.members.pop(member_id, None)
-        if member is not None and member.group_instance_id is not None:
-            group.instances.pop(member.group_instance_id, None)
+        group.remove(member_id)
         if group.leader == member_id:
             group.leader = None
         group.pending.discard(member_id)
@@ -116,13 +113,13 @@ class Shard:
         led = group.leader == member_id
         self.forget(group, member_id)
         if led:
-            self.lead(group, group.members)
+            self.lead(group, group.ids)
 
-    def dismiss_join(self, member: Member, error: ErrorCode, member_id: str) -> None:
+    def dismiss_join(self, group: Group, member: Member, error: ErrorCode, member_id: str) -> None:
         """Answer the member's waiting JoinGroup, if any, with an error."""
-        if member.waiting_join is not None:
-            self.answer_join(member.waiting_join, error, member_id)
-            member.waiting_join = None
+        number = group.end_wait(member)
+        if number is not None:
+            self.answer_join(number, error, member_id)
 
     def dismiss_sync(self, member: Member, error: ErrorCode) -> None:
         """Answer the member's waiting SyncGroup, if any, with an error."""
@@ -145,7 +142,7 @@ class Shard:
                 member.metadata(group.protocol_name),
                 assignments.get(member_id, b""),
             )
-            for member_id, member in sorted(group.members.items())
+            for member_id, member in ((one, group.members[one]) for one in group.ids)
         )
         self.records.groups[group.group_id] = GroupRecord(
             self.now_ms,
