@@ -15,6 +15,9 @@ from kardia.observe import deadlines, emptied, loads, pending, phases, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 
+LOOK_AGAIN_MS = 100.0
+"""A member that may be waiting unseen is not looked at again sooner, however short the poll interval it claims."""
+
 
 def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -> None:
     """A member's timer is due: predict, evict, or look again later."""
@@ -39,7 +42,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
     poll_at = deadlines.predict_poll_at(observer.settings, member)
     if poll_at >= 0 and now >= poll_at:
         if deadlines.may_be_waiting(group, member, now):
-            observer.watch(group, member, not_before=now + 0.1 * member.rebalance_ms)
+            observer.watch(group, member, not_before=now + max(0.1 * member.rebalance_ms, LOOK_AGAIN_MS))
             return
         member.poll_prediction_at = now
         member.poll_prediction_deadline = member.last_poll_at + member.rebalance_ms

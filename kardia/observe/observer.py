@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
+from math import inf
 from operator import itemgetter
 from typing import Any
 
@@ -49,6 +50,10 @@ SIGN_MS = 1_000.0
 
 MOVE_MS = 30_000.0
 """How far the clocks go in one move while stretches are held."""
+
+IDLE_SAMPLES = 12
+"""Samples of health one after the other between which nothing happens and nothing is due, a minute of them. Then comes
+the last one before something does: two archives may be a year apart."""
 
 HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.JOIN: joins.on_join,
@@ -135,16 +140,37 @@ class Observer(Intake):
 
     def _sampling_moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
         """Where the clocks stop to have health sampled: at every `sample_within_ms` since the first event."""
+        for queue in self.queues.values():
+            queue.sort(key=itemgetter(0))  # so their first is the next
         if self._sampled_to < 0:
             first = [queue[0][0] for queue in self.queues.values() if queue]
             held_at = self.held.first_at()
             self._sampled_to = min(first if held_at is None else [*first, held_at], default=NEVER)
-        highest = max(limits.values(), default=NEVER)
-        while self._sampled_to >= 0 and self._sampled_to + self.settings.sample_within_ms < highest:
-            self._sampled_to += self.settings.sample_within_ms
+        highest, every = max(limits.values(), default=NEVER), self.settings.sample_within_ms
+        idle = 0
+        while self._sampled_to >= 0 and self._sampled_to + every < highest:
+            if idle >= IDLE_SAMPLES:
+                next_at = min(self._next_at(self._sampled_to), highest)
+                if next_at > self._sampled_to + every:
+                    self._sampled_to += (next_at - self._sampled_to) // every * every
+                idle = 0
+            else:
+                self._sampled_to += every
+                busy = any(queue and queue[0][0] <= self._sampled_to for queue in self.queues.values())
+                idle = 0 if busy or self._next_at(self._sampled_to - every) <= self._sampled_to else idle + 1
             yield {broker: min(limit, self._sampled_to) for broker, limit in limits.items()}
         if limits:
             yield limits
+
+    def _next_at(self, after: float) -> float:
+        """When something happens or is due next, infinity if nothing is. A timer that was due before waits for a sign
+        of life, which is an event."""
+        at = min((queue[0][0] for queue in self.queues.values() if queue), default=inf)
+        held_at = self.held.first_at()
+        if held_at is not None:
+            at = min(at, held_at)
+        timers = (timer[0] for timers in self.timers.values() for timer in timers if after < timer[0] < at)
+        return min(timers, default=at)
 
     def _move_to(self, limits: dict[str, float]) -> None:
         ready: list[tuple[float, str, Event]] = []

@@ -1,0 +1,59 @@
+"""Empty time costs nothing: between two archives that lie a month or a year apart there is nothing to look at, and a
+client, a clock that was set wrong or a forgotten file can put any time between two lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from kardia.events import Event
+from kardia.observe import Observer, ObserverSettings
+from kardia.observe.observer import IDLE_SAMPLES
+from kardia.stretches import Folder
+from tests.support.scene import Scene
+
+MINUTE_MS = 60_000.0
+DAY_MS = 86_400_000.0
+EVERY_MS = 5_000.0
+
+
+class Counting(Observer):
+    """Counts how often the clocks are moved."""
+
+    moved = 0
+
+    def _move_to(self, limits: dict[str, float]) -> None:
+        self.moved += 1
+        super()._move_to(limits)
+
+
+def two_archives(apart_ms: float) -> list[Event]:
+    """Two members for half a minute, and once more so much later; nothing says what was between."""
+    scene = Scene()
+    for begin in (0.0, apart_ms):
+        scene.joined(begin + 1_000, 1, {"m-1": begin + 900, "m-2": begin + 900})
+        scene.synced(begin + 1_100, "m-1", "m-2")
+        scene.heartbeats(begin + 2_000, begin + 30_000, "m-1", "m-2")
+        scene.tick(begin + 30_000)
+    return scene.events
+
+
+def watched(events: list[Event], *, folding: bool) -> tuple[int, int]:
+    """(moves of the clocks, rows of all tables) of one step."""
+    observer = Counting(ObserverSettings("test", sample_within_ms=EVERY_MS))
+    folder = Folder()
+    rest = [event for event in events if not (folding and folder.fold(event))]
+    told = sum(map(len, observer.step(rest, folder.take()).values()))
+    return observer.moved, told + sum(map(len, observer.finish().values()))
+
+
+@pytest.mark.parametrize("folding", [False, True])
+def test_a_year_between_two_lines_costs_what_a_month_costs(folding: bool) -> None:
+    month, year = (watched(two_archives(days * DAY_MS), folding=folding) for days in (30, 365))
+    assert year == month
+    minutes = watched(two_archives(2 * MINUTE_MS), folding=folding)
+    assert year[0] <= minutes[0] + 4 * IDLE_SAMPLES  # by each timer that is due in it: once more
+
+
+def test_a_short_silence_is_sampled_as_before() -> None:
+    moved, _ = watched(two_archives(MINUTE_MS), folding=False)
+    assert moved >= 85_000 // EVERY_MS
