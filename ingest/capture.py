@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from ingest.client_log import CLIENT_LOG
 from ingest.errors import SettingsError
 from ingest.offsets_records import captured_line
 from ingest.offsets_source import CONSUMER, TOPIC
@@ -29,7 +30,7 @@ class Capture:
         """`out` is written compressed when its name ends in .gz."""
         self._bootstrap = bootstrap
         self._out = out
-        self._consumer = Consumer({**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap})
+        self._consumer = Consumer({**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap}, logger=CLIENT_LOG)
         self._ends: dict[int, int] = {}
         self.total = 0
         """Offsets to pass. Compacted records and markers are passed without being written."""

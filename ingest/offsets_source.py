@@ -13,6 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ingest.client_log import CLIENT_LOG
 from ingest.errors import SettingsError
 from ingest.metrics import Metrics
 from ingest.offsets_ends import UNKNOWN, Ends
@@ -71,7 +72,8 @@ class OffsetsSource:
         self._complete_to_ms = 0.0
         self.bootstrapped = False
         self._consumer = Consumer(
-            {**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap, "error_cb": self._troubled}
+            {**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap, "error_cb": self._troubled},
+            logger=CLIENT_LOG,
         )
 
     def poll(self, wall_ms: float) -> list[Event]:
@@ -171,7 +173,7 @@ def _no_right(text: str, bootstrap: str) -> SettingsError:
 
 def partitions_of_offsets(bootstrap: str, settings: Mapping[str, Any] | None = None) -> int:
     """Partitions of the offsets topic, 0 when it is not there or the brokers do not answer."""
-    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap})
+    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG)
     try:
         return len(admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions)
     except KafkaException:

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
+from ingest.client_log import CLIENT_LOG
 from ingest.errors import DeliveryError, TopicError
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, MAX_BYTES
 
@@ -46,7 +47,7 @@ class KafkaTopic:
         self._refused: list[str] = []
         self._in_flight = 0
         self._producer = Producer(
-            {**(settings or {}), "bootstrap.servers": bootstrap, **PRODUCER, "error_cb": self._error}
+            {**(settings or {}), "bootstrap.servers": bootstrap, **PRODUCER, "error_cb": self._error}, logger=CLIENT_LOG
         )
 
     @property
@@ -108,7 +109,7 @@ def ensure_topic(
     A lane keeps the order of its groups; with another number of partitions a group would change its lane in the
     middle of its life.
     """
-    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap})
+    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG)
     partitions = _partitions(admin, topic, bootstrap, wait_s)
     if partitions is None:
         future = admin.create_topics([NewTopic(topic, num_partitions=lanes)])[topic]

@@ -15,12 +15,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from deltalake.exceptions import DeltaError
+
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import archive, session, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
 from spark_jobs.errors import TopicError
 from spark_jobs.jvm import jars, java
+from spark_jobs.jvm.voice import Voice
 from spark_jobs.lease import Lease
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.metrics import Metrics
@@ -65,11 +68,23 @@ def run(
         checkpoints = _checkpoints(settings, lanes)
         _check_losses(settings, checkpoints, say)
         own = {} if settings.java_options is None else {"spark.driver.extraJavaOptions": settings.java_options}
-        spark = session.start_session(
-            "kardia-stream", settings.master, jars.ensure("spark"), java.find().home, {**FAIR, **own}
-        )
-        stack.callback(spark.stop)
-        _Job(settings, spark, checkpoints, factory, stop, say, stack).run()
+        own["spark.sql.warehouse.dir"] = str(settings.checkpoint / "spark-warehouse")  # else below the current folder
+        files, voice = jars.ensure("spark"), Voice()
+        with voice.lent():
+            spark = session.start_session("kardia-stream", settings.master, files, java.find().home, {**FAIR, **own})
+        stack.callback(session.end_session, spark)
+        try:
+            _Job(settings, spark, checkpoints, factory, stop, say, stack, voice).run()
+        except _of_others() as error:
+            raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error
+
+
+def _of_others() -> tuple[type[Exception], ...]:
+    """What Spark, the bridge to it, Delta and the disk raise; anything else is a mistake of ours, with its trace."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError, DeltaError, OSError
 
 
 def _await_lanes(settings: StreamSettings, stop: Callable[[], bool], say: Callable[[str], None]) -> int | None:
@@ -128,6 +143,7 @@ class _Job:
         stop: Callable[[], bool],
         say: Callable[[str], None],
         stack: ExitStack,
+        voice: Voice,
     ) -> None:
         self._settings = settings
         self._spark = spark
@@ -136,6 +152,7 @@ class _Job:
         self._stop = stop
         self._say = say
         self._stack = stack
+        self._voice = voice
         self._reached = faults.from_environment(os.environ)
         self._metrics = Metrics()
         self._first_commit = threading.Event()
@@ -158,7 +175,8 @@ class _Job:
             self._metrics.serve(settings.metrics_port)
         sink = stream.Sink(writer, live.generation.first_batch, self._committed)
         queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
-        self._stack.callback(lambda: stream.stop_all(self._spark))
+        self._stack.callback(lambda: stream.stop_all(query for query, _ in queries.values()))
+        self._stack.callback(self._voice.hush)
         queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
         archived = not settings.archive
         archive_due_s = math.inf if archived else time.monotonic() + (0 if settings.once else settings.archive_every_s)
@@ -185,8 +203,9 @@ class _Job:
                 queries[stream.NAME][0].stop()
                 queries[stream.NAME] = self._start_live(sink, fail_on_loss=True), sink
                 tolerant = False
-        for query, _ in queries.values():
-            query.stop()
+        self._voice.hush()
+        stream.stop_all(query for query, _ in queries.values())
+        queries.clear()
         self._say("stopped; the next start goes on after the last batch in the tables")
 
     def _committed(self, batch: stream.Committed) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +101,27 @@ def start_session(
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+STOP_S = 1.0
+"""How long a JVM is given to end in order. It holds nothing that a kill could harm: the tables and the checkpoint go on
+after a kill at any step."""
+
+
+def end_session(spark: SparkSession) -> None:
+    """End the JVM: in order if it is quick, else at once. When this returns nothing of it writes any more."""
+    jvm = getattr(spark.sparkContext._gateway, "proc", None)
+    stopping = threading.Thread(target=_stop, args=(spark,), daemon=True)
+    stopping.start()
+    stopping.join(STOP_S)
+    if jvm is not None:
+        jvm.kill()
+        jvm.wait()
+
+
+def _stop(spark: SparkSession) -> None:
+    with suppress(Exception):
+        spark.stop()
 
 
 def _on_this_machine(jars: Sequence[Path]) -> dict[str, str]:

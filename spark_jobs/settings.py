@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
@@ -37,3 +37,9 @@ class StreamSettings(BaseSettings):
     accept_loss: bool = Field(default=False, description="read on over records the topic has lost")
     once: bool = Field(default=False, description="stop when everything there was at the start is in the tables")
     wait_s: float = Field(default=60.0, ge=0, le=3_600, description="how long to wait for broker and topic")
+
+    @field_validator("tables", "checkpoint")
+    @classmethod
+    def _absolute(cls, path: Path) -> Path:
+        """Spark takes a relative path for the name of a table in its catalog."""
+        return path.absolute()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from ingest.client_log import CLIENT_LOG
 from spark_jobs.errors import TopicError, TopicLossError
 
 TIMEOUT_S = 30.0
@@ -30,7 +31,9 @@ def find_losses(
     bootstrap: str, topic: str, unread: Mapping[int, int], more: Mapping[str, str] | None = None
 ) -> list[Loss]:
     """Unread offsets the broker no longer has. `unread` is the next offset to read per partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kardia-topic-check", **(more or {})})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "kardia-topic-check", **(more or {})}, logger=CLIENT_LOG
+    )
     try:
         losses = []
         for partition, offset in sorted(unread.items()):

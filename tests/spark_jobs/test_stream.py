@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -190,6 +191,11 @@ def test_killed_at_random_instants(kafka: Broker, topic: str, straight: Path, tm
 
 
 LIVE_TOPIC = "live.events"
+HOME = Path("Kärdia Daten 1")
+"""A relative path, with what a person writes into the name of a folder."""
+
+STOP_S = 10.0
+"""A stop takes 4 s at most by its own limits (`stream.STOP_S` and its neighbours); the rest is for a busy machine."""
 
 
 def _environment() -> dict[str, str]:
@@ -198,14 +204,14 @@ def _environment() -> dict[str, str]:
 
 @pytest.fixture
 def running(kafka: Broker, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A live job on a topic of its own, on half of the story; it has said that it is ready."""
+    """A live job on a topic of its own, on half of the story; it has said that it is ready. Its paths are relative."""
     messages = story_messages()
     kafka.create_topic(LIVE_TOPIC, LANES)
     produce(kafka.bootstrap, LIVE_TOPIC, messages[: len(messages) // 2])
     process = subprocess.Popen(
-        stream_command(kafka.bootstrap, LIVE_TOPIC, tmp_path),
-        cwd=ROOT,
-        env={**os.environ, "KARDIA_STREAM_ARCHIVE_EVERY_S": "0.5"},
+        stream_command(kafka.bootstrap, LIVE_TOPIC, HOME),
+        cwd=tmp_path,
+        env={**os.environ, "KARDIA_STREAM_ARCHIVE_EVERY_S": "0.5", "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -223,14 +229,15 @@ def running(kafka: Broker, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
     kafka: Broker, straight: Path, running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    second = run_stream(stream_command(kafka.bootstrap, LIVE_TOPIC, tmp_path))
+    home = tmp_path / HOME
+    second = run_stream(stream_command(kafka.bootstrap, LIVE_TOPIC, home))
     assert second.returncode == 2
     assert re.search(rf'another run holds it.*"pid": {running.pid}.*Next: stop the other run', second.stderr)
     wanted = Counter(row["event_id"] for row in rows(straight, "events"))
 
     def archived() -> Counter[str]:
-        there = DeltaTable.is_deltatable(str(tmp_path / "tables" / "events"))
-        return Counter(row["event_id"] for row in rows(tmp_path / "tables", "events")) if there else Counter()
+        there = DeltaTable.is_deltatable(str(home / "tables" / "events"))
+        return Counter(row["event_id"] for row in rows(home / "tables", "events")) if there else Counter()
 
     def wait_for(reached: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 300
@@ -243,10 +250,18 @@ def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
     messages = story_messages()
     produce(kafka.bootstrap, LIVE_TOPIC, messages[len(messages) // 2 :])
     wait_for(lambda: archived() == wanted)
+    produce(kafka.bootstrap, LIVE_TOPIC, messages)  # a batch is in hand when it is stopped
+    children = psutil.Process(running.pid).children(recursive=True)
+    asked_s = time.monotonic()
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate(timeout=60)
+    assert time.monotonic() - asked_s < STOP_S
     assert running.returncode == 0, said
-    assert "stopped; the next start goes on" in said
+    told = [line for line in said.splitlines() if line and "TransformWithStateInPandas" not in line]
+    assert told == ["stream: stopped; the next start goes on after the last batch in the tables"], said
+    psutil.wait_procs(children, 10)
+    assert not [child for child in children if child.is_running()]
+    assert [path.name for path in tmp_path.iterdir()] == [HOME.name]
 
 
 def test_foreign_records_are_rejected_and_lost_ones_stop_the_job(kafka: Broker, tmp_path: Path) -> None:

@@ -1,0 +1,39 @@
+"""Lines of the Kafka client library, with a time that people can read: the library's own are stamped in epoch seconds.
+
+Every client is given `CLIENT_LOG`; it writes to standard error. A client hands its lines over while it is polled.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+NAME = "kafka client"
+
+
+LINE = "%(asctime)s.%(msecs)03dZ %(name)s: %(levelname)s %(message)s"
+SECONDS = "%Y-%m-%dT%H:%M:%S"
+
+
+class _Lines(logging.Formatter):
+    """`2026-11-22T10:41:58.559Z kafka client: ERROR FAIL […]: …`, in UTC; nothing in it acts on a terminal."""
+
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+
+
+def _made() -> logging.Logger:
+    logger = logging.getLogger(NAME)
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Lines(LINE, SECONDS))
+        logger.addHandler(handler)
+        logger.propagate = False
+    return logger
+
+
+CLIENT_LOG = _made()
+"""For the keyword `logger` of `confluent_kafka` clients."""
