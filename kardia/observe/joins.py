@@ -9,7 +9,7 @@ from __future__ import annotations
 from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
-from kardia.observe import generations, lives, loads, moves, pending, polls, rebalance, refusals
+from kardia.observe import generations, lives, loads, moves, pending, polls, rebalance, refusals, timeouts
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
@@ -68,6 +68,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
             member = notice(observer, group, event, at)
         identify(observer, group, member, event, str(detail.get("protocol_type", "")))
         polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+        timeouts.rejoined(observer, group, member, event.handled_at_ms)
 
 
 def _replaced_while_stable(group: Group, event: Event) -> bool:
@@ -108,6 +109,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     member.overdue = False
     if member.session_prediction_at >= 0:
         observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at)
+    timeouts.rejoined(observer, group, member, event.handled_at_ms)
     if member.generation_first < 0:
         member.generation_first = open_rebalance.generation_after
     if member.armed_at < open_rebalance.joined_at:

@@ -152,3 +152,9 @@ def predict_straggler(observer: Facts, group: Group, member: Member, at: float) 
         member.rebalance_prediction_at = at
         member.rebalance_prediction_deadline = began + longest
         observer.emit_prediction(group, member, "rebalance", "open", NEVER)
+
+
+def rejoined(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """A member that was waited for is in: its JoinGroup was answered with the others', or the group is over it."""
+    if member.rebalance_prediction_at >= 0:
+        observer.close_prediction(group, member, "rebalance", "averted", max(at, member.rebalance_prediction_at))

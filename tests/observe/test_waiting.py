@@ -59,3 +59,17 @@ def test_nobody_is_waited_for_in_a_stable_group() -> None:
     scene = group_of_three()
     scene.tick(11_000)
     assert set(waits(scene).values()) == {(None, None)}
+
+
+def test_a_member_that_rejoins_late_is_no_longer_said_not_to_have_rejoined() -> None:
+    """The rebalance takes 40 of its 60 s and ends with everybody inside."""
+    scene = group_of_three()
+    scene.heartbeats(12_000, 48_001, "b", error=27)
+    scene.joined(50_000, 2, {"a": 11_000.0, "b": 49_900.0, "c": 11_000.0}, leader="a")
+    scene.synced(50_010, "a", "b", "c")
+    scene.heartbeats(53_000, 62_001, "a", "b", "c")
+    scene.tick(63_000)
+    known = scene.known()
+    assert [one for one in known.predictions() if one[1] == "rebalance"] == [("b", "rebalance", "averted")]
+    last = {row["member_id"]: (row["status"], row["reasons"]) for row in named("health", known.rows["health"])}
+    assert last == dict.fromkeys("abc", ("ok", []))
