@@ -30,6 +30,7 @@ from api.guard import OPEN_PREFIX, Guard, on_error
 from api.looking import catch_up
 from api.metrics import RequestMetrics, TableMetrics
 from api.routes import (
+    boards,
     burrow,
     changes,
     clusters,
@@ -61,6 +62,7 @@ ROUTES = (
     clusters,
     rejected,
     dangers,
+    boards,
     groups,
     members,
     rebalances,

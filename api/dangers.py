@@ -118,9 +118,8 @@ def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     """
     state = view.state_now
     assert state is not None, "a group in a state has a state"  # noqa: S101 - a broken promise of ours
-    row = view.rebalance
-    running = row if row is not None and row.completed_at_ms is None else None
-    waits_for = _waits_for(view, running)
+    running = _running(view)
+    found = waits_for(view)
     longest_ms = [life.rebalance_timeout_ms for life in view.lives.values()]
     known = bool(longest_ms) and None not in longest_ms
     since_ms = state.since_at_ms if running is None else min(state.since_at_ms, running.started_at_ms)
@@ -135,14 +134,23 @@ def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "lasting_ms": None if freshness.stale else max(0, freshness.now_ms - since_ms),
         "trigger": None if running is None else running.trigger,
         "certainty": state.certainty,
-        "waits_for": [waits_for[member_id] for member_id in sorted(waits_for)],
+        "waits_for": found,
         "ends_at_latest_at_ms": latest_ms,
         "ends_at_latest_at": to_rfc3339(latest_ms),
     }
 
 
-def _waits_for(view: GroupView, running: Any) -> dict[str, dict[str, Any]]:
-    """Whom a rebalance waits for, by member id."""
+def _running(view: GroupView) -> Any:
+    """The row of the rebalance that is under way, if it has one by now."""
+    row = view.rebalance
+    return row if row is not None and row.completed_at_ms is None else None
+
+
+def waits_for(view: GroupView) -> list[dict[str, Any]]:
+    """Whom a rebalance of the group waits for, by member id; nobody where none is under way."""
+    if view.state_name not in REBALANCING:
+        return []
+    running = _running(view)
     found: dict[str, dict[str, Any]] = {}
 
     def add(member_id: str, client_id: str | None, shown_by: str, until_at_ms: int | None, *, pending: bool) -> None:
@@ -175,4 +183,4 @@ def _waits_for(view: GroupView, running: Any) -> dict[str, dict[str, Any]]:
     for entry in view.pending if view.state_name == "PreparingRebalance" else ():
         shown_by = "an id that was handed out and not used"
         add(entry["member_id"], entry["client_id"], shown_by, entry["until_at_ms"], pending=True)
-    return found
+    return [found[member_id] for member_id in sorted(found)]

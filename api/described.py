@@ -21,7 +21,7 @@ from api.meanings import meaning_of
 from api.models import Problem
 from api.report_models import BurrowAnswer
 from api.settings import ApiSettings
-from api.validators import TAGGED
+from api.validators import TAGGED, UNTAGGED
 
 EXAMPLES = Path(__file__).parent / "examples.json"
 """{"answers": {path: {"url", "type", "answer"}}, "problems": {code: problem}, "parameters": {name: value}}."""
@@ -44,6 +44,10 @@ OF_PATHS = ("cluster", "group", "member", "consumer")
 """Ids; as query parameters they are given where the path has `~`."""
 
 PROBLEM_TYPE = "application/problem+json"
+
+
+BOARD_OF_MEMBER = "/api/v1/boards/clusters/{cluster}/groups/{group}/members/"
+"""Board that may read files: a member that is gone."""
 
 
 def cached(app: FastAPI, settings: ApiSettings) -> Callable[[], dict[str, Any]]:
@@ -87,7 +91,7 @@ def problems_of(path: str, parameters: set[tuple[str, str]]) -> list[type[ApiErr
         found.append(errors.ScopeTooNarrow)
     if path.startswith(TAGGED) and path != "/version":
         found += [errors.TablesMissing, errors.TablesNotRead, errors.TableUnreadable]
-    if path.startswith("/api/v1/clusters/{cluster}/groups/"):
+    if path.startswith(("/api/v1/clusters/{cluster}/groups/", BOARD_OF_MEMBER)):
         found += [errors.RangeTooWide, errors.ReadTimedOut]
     if path == "/api/v1/clusters/{cluster}/rejected":
         found.append(errors.ReadTimedOut)
@@ -132,7 +136,7 @@ def _responses(path: str, operation: dict[str, Any]) -> dict[str, Any]:
             "summary": f"GET {one['url']}",
             "value": one["answer"],
         }
-    if path.startswith(TAGGED):
+    if path.startswith(TAGGED) and not path.startswith(UNTAGGED):
         tag = {"description": "covers all but what the clock moves", "schema": {"type": "string"}}
         found["200"]["headers"] = {"ETag": tag}
         found["304"] = {"description": "The caller has it already: If-None-Match names its ETag"}

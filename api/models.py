@@ -272,6 +272,7 @@ class Beat(Answer):
     at_ms: int
     by: str = Field(description="heartbeat, commit, join or sync; seen: remembered by a health row, kind not known")
     error_code: int = Field(description="of the answer; 27 tells the member that a rebalance is under way")
+    renewed_at_ms: int = Field(description="the session timeout runs from here: JoinGroup and SyncGroup may wait")
 
 
 class PollSeen(Answer):
@@ -296,6 +297,7 @@ class Sample(Answer):
     poll_interval_ms: int | None
     poll_timeout_ms: int | None
     poll_deadline_at_ms: int | None
+    awaited_since_at_ms: int | None = Field(description="a rebalance waits for it since then, as far as can be seen")
 
 
 class MemberPulse(_Href):

@@ -36,6 +36,7 @@ SAMPLE = (
     "session_deadline_at_ms",
     "poll_interval_ms",
     "poll_deadline_at_ms",
+    "awaited_since_at_ms",
 )
 """Columns of `health` that a sample repeats."""
 
@@ -62,7 +63,8 @@ def read(health: TableReader, events: TableReader, asked: Asked) -> tuple[list[d
         for row in _rows(events, _of(asked) & ds.field("kind").isin(BEATS), asked):
             if row.member_id:
                 member = _member(members, asked, row)
-                member["beats"].append({"at_ms": row.at_ms, "by": row.kind, "error_code": row.error_code or 0})
+                beat = {"at_ms": row.at_ms, "by": row.kind, "error_code": row.error_code or 0}
+                member["beats"].append({**beat, "renewed_at_ms": _renewed_at_ms(row)})
                 archived_to_ms = max(row.at_ms, archived_to_ms or 0)
     except TablesMissing:
         pass  # its retention is short, or it is not kept
@@ -87,10 +89,15 @@ def _member(members: dict[str, dict[str, Any]], asked: Asked, row: Any) -> dict[
     return found
 
 
+def _renewed_at_ms(row: Any) -> int:
+    """Where the session timeout begins again: with the answer of a JoinGroup or SyncGroup, which may wait for long."""
+    return int(max(row.at_ms, row.decided_at_ms or 0)) if row.kind in ("join", "sync") else int(row.at_ms)
+
+
 def _take_health(member: dict[str, Any], row: Any, asked: Asked) -> None:
     heard_ms, polled_ms = row.last_heard_at_ms, row.last_poll_at_ms
     if heard_ms is not None and asked.from_ms <= heard_ms < asked.to_ms:
-        member["beats"].append({"at_ms": heard_ms, "by": "seen", "error_code": 0})
+        member["beats"].append({"at_ms": heard_ms, "by": "seen", "error_code": 0, "renewed_at_ms": heard_ms})
     if polled_ms is not None and asked.from_ms <= polled_ms < asked.to_ms:
         poll = {"at_ms": polled_ms, "evidence": row.poll_evidence, "error_bound_ms": row.poll_error_bound_ms}
         if poll not in member["polls"][-1:]:

@@ -10,7 +10,9 @@ from typing import Any
 from pydantic import Field
 
 from api.incident import SETTINGS
+from api.lanes import POINTS
 from api.models import Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
+from api.present import SHOWN
 from api.shapes import Answer, columns, many, shape
 from kardia.lint import RULES
 
@@ -221,7 +223,10 @@ class LaneBeat(Beat):
     """A request that renewed a session, and the silence that it ended."""
 
     lane: str
-    gap_ms: int | None = Field(description="since the beat before it; null for the first")
+    gap_ms: int | None = Field(
+        description="since the session was last renewed; null where requests between the two may be missing: beside "
+        "one that only a sample remembers (`seen`), across a time of which nothing is known, and for the first"
+    )
     gap_ratio: float | None = Field(description="the same as a part of the session timeout in force")
 
 
@@ -237,6 +242,7 @@ class LaneSample(Answer):
     lane: str
     at_ms: int
     status: str
+    shown: str = Field(json_schema_extra={"enum": list(SHOWN)}, description="the status as pictures show it")
     certainty: str
     group_state: str
     generation_id: int | None
@@ -249,6 +255,7 @@ class GroupState(Answer):
 
     at_ms: int
     state: str
+    certainty: str = Field(description="provisional: members show it, and what began it is not known yet")
 
 
 class Lanes(Fresh):
@@ -265,6 +272,34 @@ class Lanes(Fresh):
     beats: list[LaneBeat]
     polls: list[LanePoll]
     samples: list[LaneSample]
+    left_off: int = Field(description="members beyond `limit`")
+
+
+class Point(Answer):
+    """One point of a picture; fields that its kind does not have are null."""
+
+    kind: str = Field(json_schema_extra={"enum": list(POINTS)}, description="what it is a point of")
+    at_ms: int
+    lane: str | None
+    state: str | None = Field(description="of the group from here on")
+    shown: str | None = Field(
+        json_schema_extra={"enum": [*SHOWN, None]}, description="status of the member at a sample"
+    )
+    gap_ratio: float | None = Field(description="silence that a beat ended, as a part of the session timeout")
+    session_headroom_ratio: float | None
+    poll_headroom_ratio: float | None
+    evidence: str | None = Field(description="what shows a poll")
+    error_bound_ms: int | None
+
+
+class Points(Fresh):
+    """What `Lanes` has, as one list in order of time."""
+
+    from_ms: int
+    to_ms: int
+    archived_to_ms: int | None
+    lanes: list[Lane]
+    points: list[Point] = Field(description="in order of time")
     left_off: int = Field(description="members beyond `limit`")
 
 

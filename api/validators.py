@@ -31,6 +31,9 @@ TAG = "kardia.tag"
 TAGGED = ("/api/v1/", "/v3/kafka", "/openapi.json", "/version")
 """How the paths begin whose answers have tags; probes and series are asked for what is so now."""
 
+UNTAGGED = "/api/v1/boards/"
+"""How the paths begin whose answers the clock alone changes, in words and in what is no longer known."""
+
 TIMED = "/api/v1/"
 """How the paths begin whose answers have such fields; the description of the API only shows them."""
 
@@ -51,7 +54,8 @@ class Validators:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] != "http" or not scope["path"].startswith(TAGGED):
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not path.startswith(TAGGED) or path.startswith(UNTAGGED):
             await self._app(scope, receive, send)
             return
         started: Message | None = None

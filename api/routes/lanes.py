@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query
 from starlette.responses import Response
@@ -10,12 +10,16 @@ from starlette.responses import Response
 from api import archive, lanes, pulse, report_models
 from api.asking import Limit, answer, router_of
 from api.cursor import Place
-from api.desk import DeskOf
+from api.desk import Desk, DeskOf
+from api.freshness import Freshness
 from api.names import AN_ID, ClusterId, GroupId
+from api.present import UNKNOWN_STATE
 from api.routes.pulse import WIDTH_MAX_MS, WIDTH_MS
 from api.times import TimeRange
 
 router = router_of("history")
+
+OneMember = Annotated[str | None, AN_ID, Query(description="only this member, by its id")]
 
 CHANGES_MAX = 5_000
 """Changes of state in one picture: a rebalance makes three, and a screen has some 2,000 columns."""
@@ -27,18 +31,46 @@ CHANGES_MAX = 5_000
     summary="Pulse of a group as flat rows",
 )
 async def group_lanes(
-    at: DeskOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    times: TimeRange,
-    limit: Limit,
-    member: Annotated[str | None, AN_ID, Query(description="only this member, by its id")] = None,
+    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit, member: OneMember = None
 ) -> Response:
     """The same as `pulse`, one row per beat, poll and sample, and the state of the group. A wider range than six hours
     is answered for its last six hours; `from_ms` says from when."""
+    picture = await _picture(at, cluster_id, group_id, times, limit, member)
+    return answer(picture.freshness, **picture.lists, **picture.about)
+
+
+@router.get(
+    "/clusters/{cluster}/groups/{group}/points",
+    response_model=report_models.Points,
+    summary="Lanes of a group as one list of points",
+)
+async def group_points(
+    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit, member: OneMember = None
+) -> Response:
+    """The same as `lanes`, states, samples, beats and polls in one list in order of time: a dashboard asks once and
+    draws each of its pictures from the points of a `kind`."""
+    picture = await _picture(at, cluster_id, group_id, times, limit, member)
+    points = lanes.points(picture.lists)
+    return answer(picture.freshness, lanes=picture.lists["lanes"], points=points, **picture.about)
+
+
+class _Picture(NamedTuple):
+    freshness: Freshness
+    lists: dict[str, list[dict[str, Any]]]
+    about: dict[str, Any]
+
+
+async def _picture(
+    at: Desk,
+    cluster_id: str,
+    group_id: str,
+    times: tuple[int | None, int | None],
+    limit: int,
+    member: str | None,
+) -> _Picture:
     store = at.store
     store.require("health", "transitions")
-    store.group(cluster_id, group_id)
+    view = store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster)
     newest_ms = (cluster.reach.newest_ms or freshness.now_ms) + 1
@@ -51,24 +83,28 @@ async def group_lanes(
     batch_id, rows_max = store.current.batch_id, store.settings.rows_read_max
     asked = pulse.Asked(cluster_id, group_id, from_ms, to_ms, batch_id, rows_max)
 
-    def read() -> tuple[list[dict[str, Any]], int | None, str, list[Any]]:
+    def read() -> tuple[list[dict[str, Any]], int | None, lanes.Begin, list[Any]]:
         about = store.readers["transitions"], cluster_id, group_id
         place = Place(batch_id, ())
         changes = archive.transitions(*about, archive.Window(from_ms, to_ms, CHANGES_MAX, True, place), "group")
         before = archive.transitions(*about, archive.Window(None, from_ms, 1, True, place), "group").rows
         # With more changes than that nothing is said of the time before the first of those that are answered.
-        state = before[0].to_state if before and changes.place is None else lanes.UNKNOWN_STATE
-        return *pulse.read(store.readers["health"], store.events, asked), state, changes.rows[::-1]
+        begin = lanes.Begin(from_ms, UNKNOWN_STATE, "unknown")
+        if before and changes.place is None:
+            begin = lanes.Begin(from_ms, before[0].to_state, before[0].certainty)
+        return *pulse.read(store.readers["health"], store.events, asked), begin, changes.rows[::-1]
 
-    members, archived_to_ms, state, changes = await at.read(read)
-    shown = [one for one in members if member is None or one["member_id"] == member]
-    blind_from_ms = reached_ms if is_blind else None
-    return answer(
+    members, archived_to_ms, begin, changes = await at.read(read)
+    found = [one for one in members if member is None or one["member_id"] == member]
+    ends = lanes.Ends(to_ms, reached_ms if is_blind else None)
+    lists = lanes.flat(found[:limit], ends.blind_from_ms)
+    return _Picture(
         freshness,
-        **lanes.flat(shown[:limit], blind_from_ms),
-        states=lanes.states(state, changes, from_ms, blind_from_ms),
-        from_ms=from_ms,
-        to_ms=to_ms,
-        archived_to_ms=archived_to_ms,
-        left_off=max(0, len(shown) - limit),
+        {**lists, "states": lanes.states(begin, changes, view.ahead, ends)},
+        {
+            "from_ms": from_ms,
+            "to_ms": to_ms,
+            "archived_to_ms": archived_to_ms,
+            "left_off": max(0, len(found) - limit),
+        },
     )

@@ -9,7 +9,7 @@ import pytest
 from api import lanes
 from api.routes.pulse import WIDTH_MAX_MS
 from tests.api.conftest import Clock, Serve
-from tests.api.test_pulse import PULSE, story
+from tests.api.test_pulse import PULSE, archive, story
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, transition
 
 LANES = PULSE.replace("/pulse", "/lanes")
@@ -22,10 +22,143 @@ def test_each_point_of_the_pulse_is_a_row_and_there_is_no_other(tables: Tables, 
     pulse, found = api.get(PULSE)["members"], api.get(LANES)
     for kind in ("beats", "polls", "samples"):
         assert [row["at_ms"] for row in found[kind]] == sorted(one["at_ms"] for lane in pulse for one in lane[kind])
-    assert [(row["gap_ms"], row["gap_ratio"]) for row in found["beats"]] == [(None, None), (5_000, 0.5), (5_000, 0.5)]
+    assert [(row["gap_ms"], row["gap_ratio"]) for row in found["beats"]] == [(None, None)] * 3
     assert {row["lane"] for row in found["samples"]} == {one["lane"] for one in found["lanes"]} == {"app …a", "app …b"}
     left = {row["lane"]: (row["session_headroom_ratio"], row["poll_headroom_ratio"]) for row in found["samples"]}
     assert left == {"app …a": (0.9, 0.9667), "app …b": (None, None)}
+
+
+def test_a_sample_makes_no_gap(tables: Tables, serve: Serve) -> None:
+    """Session 10 s, a heartbeat every 3 s, archived up to a point; behind it a sample every 5 s, as of any healthy
+    member."""
+    tables.create()
+    beats = (-40_000, -37_000, -34_000, -25_000, -22_000)
+    samples = (-41_000, -36_000, -31_000, -20_000, -15_000, -10_000, -5_000)
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable"),
+        member("orders", "a"),
+        *(health("orders", "a", at_ms=NOW_MS + at, last_heard_at_ms=NOW_MS + at - 1_000) for at in samples),
+        health("orders", "a", at_ms=NOW_MS - 28_000, last_heard_at_ms=None, status="unknown", certainty="unknown"),
+        progress(NOW_MS),
+    )
+    archive(tables, *({"at_ms": NOW_MS + at, "member_id": "a", "error_code": 0} for at in beats))
+    api = serve()
+    api.wait_for_batch(0)
+    found = {row["at_ms"] - NOW_MS: (row["by"], row["gap_ms"]) for row in api.get(LANES)["beats"]}
+    assert found == {
+        -42_000: ("seen", None),
+        -40_000: ("heartbeat", None),
+        -37_000: ("heartbeat", 3_000),
+        -34_000: ("heartbeat", 3_000),
+        -32_000: ("seen", None),
+        -25_000: ("heartbeat", None),
+        -22_000: ("heartbeat", 3_000),
+        -21_000: ("seen", None),
+        -16_000: ("seen", None),
+        -11_000: ("seen", None),
+        -6_000: ("seen", None),
+    }
+
+
+def test_across_a_time_of_which_nothing_is_known_there_is_no_gap(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable"),
+        member("orders", "a"),
+        health("orders", "a", at_ms=NOW_MS - 20_000, last_heard_at_ms=None, status="unknown", certainty="unknown"),
+        progress(NOW_MS),
+    )
+    archive(tables, *({"at_ms": NOW_MS - ago, "member_id": "a"} for ago in (25_000, 22_000, 12_000, 9_000)))
+    api = serve()
+    api.wait_for_batch(0)
+    assert [row["gap_ms"] for row in api.get(LANES)["beats"]] == [None, 3_000, None, 3_000]
+
+
+def test_who_waits_in_a_joingroup_is_not_silent(tables: Tables, serve: Serve) -> None:
+    """The session timeout of 10 s runs from the answer."""
+    tables.create()
+    tables.batch(0, transition("orders", 1, "Stable"), member("orders", "a"), health("orders", "a"), progress(NOW_MS))
+    archive(
+        tables,
+        {"at_ms": NOW_MS - 40_000, "member_id": "a"},
+        {"at_ms": NOW_MS - 38_000, "member_id": "a", "kind": "join", "decided_at_ms": NOW_MS - 13_000.0},
+        {"at_ms": NOW_MS - 12_990, "member_id": "a", "kind": "sync", "decided_at_ms": NOW_MS - 12_950.0},
+        {"at_ms": NOW_MS - 10_000, "member_id": "a"},
+    )
+    api = serve()
+    api.wait_for_batch(0)
+    beats = [row for row in api.get(LANES)["beats"] if row["by"] != "seen"]
+    assert [row["gap_ms"] for row in beats] == [None, 2_000, 10, 2_950]
+
+
+def test_the_state_that_lasts_is_in_the_picture_before_its_cause_is_known(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable", at_ms=NOW_MS - 50_000),
+        member("orders", "a"),
+        health("orders", "a", at_ms=NOW_MS - 49_000),
+        health("orders", "a", at_ms=NOW_MS - 30_000, group_state="PreparingRebalance", certainty="provisional"),
+        progress(NOW_MS),
+    )
+    api = serve()
+    api.wait_for_batch(0)
+
+    def told(to: int | None = None) -> list[tuple[int, str, str]]:
+        times = {"from": NOW_MS - 60_000} | ({} if to is None else {"to": NOW_MS + to})
+        found = api.get(LANES, **times)["states"]
+        return [(row["at_ms"] - NOW_MS, row["state"], row["certainty"]) for row in found]
+
+    before = [(-60_000, "Unknown", "unknown"), (-50_000, "Stable", "exact")]
+    assert told() == [*before, (-30_000, "PreparingRebalance", "provisional")]
+    assert told(-30_000) == before
+    # Once it is told, it stands where it was, and once.
+    tables.batch(
+        1,
+        transition("orders", 2, "PreparingRebalance", at_ms=NOW_MS - 31_000, known_at_ms=NOW_MS),
+        transition("orders", 3, "Stable", at_ms=NOW_MS - 1_000, known_at_ms=NOW_MS),
+        progress(NOW_MS),
+    )
+    api.wait_for_batch(1)
+    settled = [(-31_000, "PreparingRebalance", "exact"), (-1_000, "Stable", "exact")]
+    assert told() == [*before, *settled]
+
+
+def test_who_is_waited_for_is_told_from_who_waits(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    common = {"group_state": "PreparingRebalance", "certainty": "provisional"}
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable", at_ms=NOW_MS - 50_000),
+        *(member("orders", one, client_id=one) for one in "abc"),
+        health("orders", "a", client_id="a", status="overdue", **common),
+        health("orders", "b", client_id="b", status="ok", awaited_since_at_ms=NOW_MS - 9_000, **common),
+        health("orders", "c", client_id="c", status="overdue"),
+        progress(NOW_MS),
+    )
+    api = serve()
+    api.wait_for_batch(0)
+    assert {row["lane"]: row["shown"] for row in api.get(LANES)["samples"]} == {
+        "a": "unseen",
+        "b": "awaited",
+        "c": "overdue",
+    }
+
+
+def test_the_list_of_points_has_what_the_lanes_have(tables: Tables, serve: Serve) -> None:
+    story(tables)
+    api = serve()
+    api.wait_for_batch(0)
+    found, points = api.get(LANES), api.get(LANES.replace("/lanes", "/points"))["points"]
+    assert [row["at_ms"] for row in points] == sorted(row["at_ms"] for row in points)
+    for kind, name in lanes.POINTS.items():
+        of_kind = [row for row in points if row["kind"] == kind]
+        assert len(of_kind) == len(found[name]) > 0, kind
+        for point, row in zip(of_kind, found[name], strict=True):
+            filled = {field: value for field, value in point.items() if field != "kind" and value is not None}
+            assert filled == {field: value for field, value in row.items() if field in filled}, kind
 
 
 def test_one_member_is_asked_for_by_its_id(tables: Tables, serve: Serve) -> None:

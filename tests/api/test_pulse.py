@@ -17,7 +17,7 @@ PULSE = "/api/v1/clusters/demo/groups/orders/pulse"
 def archive(tables: Tables, *events: dict[str, Any]) -> None:
     """Events of group `orders`, as the archive holds them."""
     rows = [
-        row_of(TABLES["events"], group_id="orders", event_id=f"e{at}", kind="heartbeat", **given)
+        row_of(TABLES["events"], group_id="orders", event_id=f"e{at}", **({"kind": "heartbeat"} | given))
         for at, given in enumerate(events)
     ]
     write_deltalake(tables.root / "events", to_arrow(TABLES["events"], rows, 0), mode="append")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api import models, report_models
+from api import board_models, models, report_models
 from tests.api.conftest import Api, Serve
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, rejected, transition
 
@@ -79,6 +79,11 @@ SHAPES: dict[str, Any] = {
     f"{GROUP}/health": models.HealthAt,
     f"{GROUP}/pulse": models.Pulse,
     f"{GROUP}/lanes": report_models.Lanes,
+    f"{GROUP}/points": report_models.Points,
+    "/api/v1/boards/clusters/demo": board_models.ClusterBoard,
+    "/api/v1/boards/clusters/demo/groups/orders": board_models.GroupBoard,
+    "/api/v1/boards/clusters/demo/groups/orders/members/weak": board_models.MemberBoard,
+    "/api/v1/boards/clusters/demo/groups/orders/members/gone": board_models.MemberBoard,
     f"{GROUP}/incident": report_models.Incident,
     f"{GROUP}/diff": report_models.Difference,
     "/api/v1/clusters/demo/next-evictions": report_models.NextEvictions,

@@ -18,7 +18,7 @@ from tests.api.written import NOW_MS, Tables, health, member, prediction, progre
 from tests.support.stories import Story
 
 GROUPS = "/api/v1/clusters/demo/groups"
-UNTAGGED = ("/livez", "/healthz", "/readyz", "/metrics", "/api/v1/changes")
+UNTAGGED = ("/livez", "/healthz", "/readyz", "/metrics", "/api/v1/changes", "/api/v1/boards/")
 
 
 def settled(text: str) -> Any:

@@ -1,0 +1,68 @@
+"""What dashboards show of the present of a cluster, a group, a member. Nearly all moves with the clock, so no ETag."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.responses import Response
+
+from api import archive, board_models, boards
+from api.asking import Limit, answer, router_of
+from api.desk import DeskOf
+from api.errors import NotFound
+from api.names import ClusterId, GroupId, MemberId
+
+router = router_of("boards")
+
+NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
+
+
+@router.get(
+    "/boards/clusters/{cluster}",
+    response_model=board_models.ClusterBoard,
+    summary="What a dashboard shows of a cluster now",
+)
+async def cluster_board(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
+    """Who is next, rebalances under way, the worst groups: nothing of it is said of a present that is not known."""
+    at.store.require(*NEEDS)
+    view = at.store.cluster(cluster_id)
+    freshness = at.store.freshness(view)
+    return answer(freshness, **boards.cluster(view, freshness, limit))
+
+
+@router.get(
+    "/boards/clusters/{cluster}/groups/{group}",
+    response_model=board_models.GroupBoard,
+    summary="What a dashboard shows of a group now",
+)
+async def group_board(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, limit: Limit) -> Response:
+    """Its state, whom a rebalance waits for, its members with what is left of their deadlines."""
+    at.store.require(*NEEDS)
+    view = at.store.group(cluster_id, group_id)
+    freshness = at.store.freshness(at.store.cluster(cluster_id))
+    return answer(freshness, **boards.group(view, freshness, limit))
+
+
+@router.get(
+    "/boards/clusters/{cluster}/groups/{group}/members/{member}",
+    response_model=board_models.MemberBoard,
+    summary="What a dashboard shows of a member now",
+)
+async def member_board(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
+    """Its latest life, present or over."""
+    store = at.store
+    store.require(*NEEDS)
+    view = store.group(cluster_id, group_id)
+    cluster = store.cluster(cluster_id)
+    about = store.readers["members"], cluster_id, group_id, member_id
+    life = cluster.only_life(view, member_id)
+    if life is None:
+        bounds = store.current.batch_id, store.settings.rows_read_max
+        lives = await at.read(partial(archive.lives, *about, *bounds))
+        if not lives:
+            raise NotFound(
+                "member", "No member of this id was seen in this group; its /members lists those that are present."
+            )
+        life = lives[0]
+    freshness = store.freshness(cluster)
+    return answer(freshness, member=boards.member(view, life, freshness))
