@@ -140,7 +140,7 @@ class Fold:
             cluster.evictions[row.end_cause] += 1
             group.evictions[row.end_cause] += 1
             group.recent.append(("eviction", row.ended_at_ms))
-            cluster.eviction_known_after_ms.add(row.known_at_ms - row.ended_at_ms)
+            cluster.eviction_known_after_ms.add(row.known_at_ms - row.ended_at_ms, row.ended_at_ms)
 
     def _on_rebalance(self, cluster: ClusterView, row: Any) -> None:
         stands, before = self.view.standing["rebalances"].fold(row)
@@ -157,7 +157,7 @@ class Fold:
             cluster.rebalances[row.trigger] += 1
             group.rebalances[row.trigger] += 1
             group.recent.append(("rebalance", row.completed_at_ms))
-            cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms)
+            cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms, row.completed_at_ms)
             group.member_seconds_lost += row.member_seconds_lost or 0
 
     def _on_prediction(self, cluster: ClusterView, row: Any) -> None:
@@ -175,7 +175,7 @@ class Fold:
         if before is None or before.outcome == "open":
             cluster.predictions[row.kind, row.outcome] += 1
             if row.lead_ms is not None:
-                cluster.lead_ms[row.kind].add(row.lead_ms)
+                cluster.lead_ms[row.kind].add(row.lead_ms, row.outcome_at_ms or row.known_at_ms)
 
 
 def _sample(group: GroupView, row: Any) -> None:

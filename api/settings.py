@@ -79,10 +79,16 @@ class ApiSettings(BaseSettings):
     connections_max: int = Field(default=512, ge=1, description="open connections; Prometheus: 512")
     url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
     metrics_groups_max: int = Field(
-        default=300, ge=0, description="groups of a cluster with series of their own: 66 each"
+        default=300, ge=0, description="groups of a cluster with series of their own: 67 each"
     )
     metrics_members_max: int = Field(
         default=0, ge=0, le=10_000, description="members of a cluster with series of their own, by static id or client"
+    )
+    metrics_newborn_ms: int = Field(
+        default=15_000,
+        ge=0,
+        le=300_000,
+        description="a new counter tells its beginning for that long, at least in one scrape; a usual scrape interval",
     )
     metrics_label_chars_max: int = Field(
         default=200, ge=20, description="longest group label; longer ones end in a digest"

@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import Metric
 from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
 from api.deadlines import HEADROOM_OF, endangered
 from api.distribution import Distribution
+from api.present import in_danger
 from kardia.certainty import CERTAINTIES
 from kardia.tables import OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
 
@@ -46,11 +47,13 @@ def below(view: GroupView) -> Counter[tuple[str, float]]:
     return found
 
 
-def families(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
-    """Series of clusters; `shown` says how many groups of each have series of their own."""
+def families(clusters: list[ClusterView], counted: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
+    """Series of clusters; `shown` says how many groups of each have series of their own. Counters are read off
+    `counted`."""
     yield from _present(clusters, shown)
-    yield from _counted(clusters)
-    yield from _scores(clusters)
+    yield from _counted(counted)
+    yield from _scores(counted)
+    yield from _quantiles(clusters)
 
 
 def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
@@ -70,6 +73,11 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
         "kardia_timeout_imminent_members",
         "Members with an open prediction.",
         labels=("cluster", "kind"),
+    )
+    danger = GaugeMetricFamily(
+        "kardia_members_in_danger",
+        "Members that lose their membership, or hold a rebalance up, unless something comes of them.",
+        labels=OF_CLUSTER,
     )
     without = GaugeMetricFamily(
         "kardia_groups_without_series", "Groups beyond the cap on group labels.", labels=OF_CLUSTER
@@ -97,8 +105,9 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
                 low.add_metric((name, kind, str(threshold)), lows[kind, threshold])
         for kind in PREDICTION_KINDS:
             imminent.add_metric((name, kind), kinds[kind])
+        danger.add_metric((name,), sum(len(in_danger(view)) for view in views))
         without.add_metric((name,), len(cluster.groups) - shown[name])
-    yield from (groups, members, sure, low, imminent, without)
+    yield from (groups, members, sure, low, imminent, danger, without)
 
 
 def _counted(clusters: list[ClusterView]) -> Iterator[Metric]:
@@ -158,6 +167,40 @@ def _scores(clusters: list[ClusterView]) -> Iterator[Metric]:
                 recall.add_metric(labels, came_true / struck)
             _add(lead, labels, cluster.lead_ms[kind])
     yield from (outcomes, precision, recall, lead)
+
+
+QUANTILES = (0.5, 0.95)
+"""Half of them, and all but the slowest."""
+
+
+def _quantiles(clusters: list[ClusterView]) -> Iterator[Metric]:
+    """Quantiles of the durations themselves, of the last hour that was read: those of a histogram are edges of its
+    buckets. No sample where there was nothing."""
+    lasted = GaugeMetricFamily(
+        "kardia_rebalance_duration_quantile_seconds",
+        "How long the rebalances of the last hour took, this part of them at most.",
+        labels=(*OF_CLUSTER, "quantile"),
+    )
+    known_after = GaugeMetricFamily(
+        "kardia_eviction_known_after_quantile_seconds",
+        "From an eviction of the last hour to its evidence, for this part of them at most.",
+        labels=(*OF_CLUSTER, "quantile"),
+    )
+    lead = GaugeMetricFamily(
+        "kardia_prediction_lead_quantile_seconds",
+        "From a prediction of the last hour that came true to its timeout, for this part of them at most.",
+        labels=("cluster", "kind", "quantile"),
+    )
+    for cluster in clusters:
+        now_ms = cluster.reach.newest_ms or 0
+        found = [(lasted, (), cluster.rebalance_ms), (known_after, (), cluster.eviction_known_after_ms)]
+        of_kinds = [(lead, (kind,), cluster.lead_ms[kind]) for kind in PREDICTION_KINDS]
+        for family, labels, durations in (*found, *of_kinds):
+            for share in QUANTILES:
+                duration_ms = durations.quantile_ms(share, now_ms)
+                if duration_ms is not None:
+                    family.add_metric((cluster.cluster_id, *labels, str(share)), duration_ms / 1000)
+    yield from (lasted, known_after, lead)
 
 
 def _add(family: HistogramMetricFamily, labels: tuple[str, ...], found: Distribution) -> None:

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from api import answers
 from api.current import ClusterView, GroupView
 from api.metrics import clusters, groups, members, service
+from api.metrics.births import Births
 from api.store import Store
 
 
@@ -18,15 +19,20 @@ class TableMetrics(Collector):
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._births = Births(store.settings)
         self._member_series_dropped: dict[str, int] = {}
 
     def collect(self) -> Iterator[Metric]:
         """All families; called by each scrape, in a thread: a view that is shown does not change."""
         views = [view for _, view in sorted(self._store.current.clusters.items())]
         shown = {view.cluster_id: self._shown(view) for view in views}
-        yield from service.families(self._store, views)
-        yield from clusters.families(views, {view.cluster_id: len(shown[view.cluster_id]) for view in views})
-        yield from groups.families(self._store, views, shown)
+        store = self._store
+        is_read = store.looked_at_ms is not None and not store.troubles("progress")
+        counted = self._births.counted(views, shown, store.now_ms(), is_read=is_read)
+        yield from service.families(store, views, counted.clusters)
+        lengths = {view.cluster_id: len(shown[view.cluster_id]) for view in views}
+        yield from clusters.families(views, counted.clusters, lengths)
+        yield from groups.families(store, views, shown, counted.groups)
         if self._store.settings.metrics_members_max:
             yield from members.families(self._store.settings, views, self._member_series_dropped)
 

@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from api import answers, deadlines
 from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
 from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
+from api.present import in_danger
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.tables import PREDICTION_KINDS, TRIGGERS
@@ -36,17 +37,26 @@ def label(settings: ApiSettings, value: str) -> str:
     return f"{value[: longest - 13]}~{digest}"
 
 
-def families(store: Store, clusters: list[ClusterView], shown: dict[str, list[GroupView]]) -> Iterator[Metric]:
-    """Series of groups."""
-    found = [
-        Shown(view, (cluster.cluster_id, label(store.settings, view.group_id)))
-        for cluster in clusters
-        for view in shown[cluster.cluster_id]
-    ]
+def families(
+    store: Store,
+    clusters: list[ClusterView],
+    shown: dict[str, list[GroupView]],
+    counted: dict[str, list[GroupView]],
+) -> Iterator[Metric]:
+    """Series of groups; counters are read off `counted`, one for each of `shown`."""
+
+    def labelled(views: dict[str, list[GroupView]]) -> list[Shown]:
+        return [
+            Shown(view, (cluster.cluster_id, label(store.settings, view.group_id)))
+            for cluster in clusters
+            for view in views[cluster.cluster_id]
+        ]
+
+    found = labelled(shown)
     yield from _present(found)
     yield from _deadlines(found)
     yield from _running(store, clusters, shown)
-    yield from _counted(found)
+    yield from _counted(labelled(counted))
 
 
 def _present(found: list[Shown]) -> Iterator[Metric]:
@@ -63,6 +73,11 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
         "Ids handed out to clients that did not come back: a rebalance waits for them.",
         labels=OF_GROUP,
     )
+    danger = GaugeMetricFamily(
+        "kardia_group_members_in_danger",
+        "Members that lose their membership, or hold a rebalance up, unless something comes of them.",
+        labels=OF_GROUP,
+    )
     state = GaugeMetricFamily("kardia_group_state", "1 for the state a group is in.", labels=(*OF_GROUP, "state"))
     generation = GaugeMetricFamily("kardia_group_generation", "Generation of a group.", labels=OF_GROUP)
     for view, labels in found:
@@ -71,11 +86,12 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
             members.add_metric((*labels, status), statuses[status])
         zombies.add_metric(labels, len(deadlines.zombies(view)))
         pending.add_metric(labels, view.pending_members)
+        danger.add_metric(labels, len(in_danger(view)))
         for name in STATES:
             state.add_metric((*labels, name), name == state_label(view))
         if (generation_id := answers.generation(view)) is not None:
             generation.add_metric(labels, generation_id)
-    yield from (members, zombies, pending, state, generation)
+    yield from (members, zombies, pending, danger, state, generation)
 
 
 def _deadlines(found: list[Shown]) -> Iterator[Metric]:

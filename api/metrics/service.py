@@ -13,8 +13,8 @@ from api.store import FOLLOWED, Store
 from kardia import __version__
 
 
-def families(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
-    """Series without a group."""
+def families(store: Store, clusters: list[ClusterView], counted: list[ClusterView]) -> Iterator[Metric]:
+    """Series without a group; counters are read off `counted`, one for each cluster."""
     build = GaugeMetricFamily("kardia_build_info", "What is running.", labels=("version",))
     build.add_metric((__version__,), 1)
     yield build
@@ -25,10 +25,10 @@ def families(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
     batch = GaugeMetricFamily("kardia_batch_id", "The batch that answers rest on; -1 before the first.")
     batch.add_metric((), store.current.batch_id)
     yield batch
-    yield from _feed(store, clusters)
+    yield from _feed(store, clusters, counted)
 
 
-def _feed(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
+def _feed(store: Store, clusters: list[ClusterView], counted: list[ClusterView]) -> Iterator[Metric]:
     of_cluster = ("cluster",)
     reached = GaugeMetricFamily(
         "kardia_complete_as_of_timestamp_seconds", "Instant up to which everything is in the tables.", labels=of_cluster
@@ -50,7 +50,7 @@ def _feed(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
         "Groups without members that are no longer held in memory; their rows stay in the tables.",
         labels=of_cluster,
     )
-    for cluster in clusters:
+    for cluster, told in zip(clusters, counted, strict=True):
         freshness, labels = store.freshness(cluster), (cluster.cluster_id,)
         if freshness.complete_as_of_ms is not None and freshness.age_ms is not None:
             reached.add_metric(labels, freshness.complete_as_of_ms / 1000)
@@ -60,5 +60,5 @@ def _feed(store: Store, clusters: list[ClusterView]) -> Iterator[Metric]:
         for source, at_ms in sorted(cluster.reach.live_sources().items()):
             source_age.add_metric((*labels, source), max(0, freshness.now_ms - at_ms) / 1000)
         for what in LEDGER:
-            ledger.add_metric((*labels, what), cluster.reach.ledger[what])
+            ledger.add_metric((*labels, what), told.reach.ledger[what])
     yield from (reached, age, stale, source_age, ledger, forgotten)

@@ -23,7 +23,8 @@ class Scraped:
     """What a scrape says, by name and labels."""
 
     def __init__(self, tables: Tables, **settings: object) -> None:
-        self.store = Store(ApiSettings(tables=tables.root, **settings), Clock())  # type: ignore[arg-type]
+        self.clock = Clock()
+        self.store = Store(ApiSettings(tables=tables.root, **settings), self.clock)  # type: ignore[arg-type]
         self.store.refresh()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(TableMetrics(self.store))
@@ -188,3 +189,135 @@ def test_a_scrape_does_not_grow_with_history(filled: Tables) -> None:
     ]
     filled.batch(1, *past, *gone, progress(NOW_MS))
     assert Scraped(filled).samples() == before + 1, "one more: poll timeouts have a recall now"
+
+
+HOLD_MS = ApiSettings.model_fields["metrics_newborn_ms"].default
+
+
+def counts(scraped: Scraped, group: str = "orders") -> dict[str, float]:
+    """Counters of one scrape, summed over their other labels."""
+    found: dict[str, float] = {}
+    for family in scraped.families():
+        for one in family.samples:
+            if family.type == "counter" and one.name != "kardia_member_series_dropped_total":
+                whose = one.labels.get("group", group)
+                if whose == group:
+                    found[one.name] = found.get(one.name, 0) + one.value
+    return {name: value for name, value in found.items() if value}
+
+
+def test_a_counter_begins_before_its_first_event(tables: Tables) -> None:
+    """A group whose first rebalance and eviction are known as soon as the group: `increase()` must see them."""
+    tables.create()
+    scraped = Scraped(tables)
+    assert counts(scraped) == {}
+    rows = [
+        transition("orders", 1, "Stable"),
+        rebalance("orders", NOW_MS - 9_000, member_seconds_lost=7),
+        member("orders", "gone", ended_at_ms=NOW_MS - 2_000, end_cause="session_expired"),
+        prediction("orders", "gone", "session", outcome="came_true", lead_ms=4_000),
+        progress(NOW_MS, gaps=2),
+    ]
+    tables.batch(0, *rows)
+    scraped.store.refresh()
+    assert scraped.value("kardia_group_state", group="orders", state="Stable") == 1, "gauges tell what is so"
+    first = scraped.families()
+    histograms = [one for family in first if family.type == "histogram" for one in family.samples]
+    zeros = [one for family in first if family.type == "counter" for one in family.samples]
+    assert {one.value for one in zeros + histograms} == {0}
+    assert {one.labels["group"] for one in zeros if "group" in one.labels} == {"orders"}
+    scraped.clock.now_ms += HOLD_MS - 1
+    assert counts(scraped) == {}
+    scraped.clock.now_ms += 1
+    told = counts(scraped)
+    assert (told["kardia_rebalances_total"], told["kardia_evictions_total"]) == (1, 1)
+    assert (told["kardia_cluster_evictions_total"], told["kardia_rebalance_member_lost_seconds_total"]) == (1, 7)
+    assert told["kardia_predictions_total"] == 1
+    assert scraped.value("kardia_ledger_total", what="gaps") == 2
+    # Another group comes into a cluster that is known.
+    tables.batch(1, transition("later", 1, "Stable"), rebalance("later", NOW_MS - 1_000), progress(NOW_MS + 1))
+    scraped.store.refresh()
+    assert counts(scraped, "later")["kardia_cluster_rebalances_total"] == 2
+    assert "kardia_rebalances_total" not in counts(scraped, "later")
+    scraped.clock.now_ms += HOLD_MS
+    assert counts(scraped, "later")["kardia_rebalances_total"] == 1
+
+
+def test_what_was_there_when_the_program_began_is_told_as_it_is(filled: Tables) -> None:
+    """After a restart Prometheus has the series: one that began at 0 again would be an increase by all there was."""
+    assert counts(Scraped(filled))["kardia_rebalances_total"] == 1
+
+
+def test_a_scrape_before_the_tables_are_read_begins_nothing(filled: Tables) -> None:
+    scraped = Scraped.__new__(Scraped)
+    scraped.clock = Clock()
+    scraped.store = Store(ApiSettings(tables=filled.root), scraped.clock)
+    scraped._registry = CollectorRegistry(auto_describe=False)
+    scraped._registry.register(TableMetrics(scraped.store))
+    assert counts(scraped) == {}
+    scraped.store.refresh()
+    assert counts(scraped)["kardia_rebalances_total"] == 1
+
+
+def test_a_group_that_gets_series_late_begins_with_what_it_had(tables: Tables) -> None:
+    tables.create()
+    scraped = Scraped(tables, metrics_groups_max=1)
+    tables.batch(
+        0,
+        *(transition(group, 1, "Stable") for group in ("a", "z")),
+        *(rebalance("z", NOW_MS - ago) for ago in (9_000, 8_000, 7_000)),
+        member("z", "m"),
+        member("a", "m"),
+        health("a", "m"),
+        health("z", "m"),
+        progress(NOW_MS),
+    )
+    scraped.store.refresh()
+    assert counts(scraped, "z").get("kardia_rebalances_total") is None, "a has the only series"
+    late = health("z", "m", at_ms=NOW_MS + 1, status="imminent")
+    tables.batch(1, rebalance("z", NOW_MS - 1_000), late, progress(NOW_MS + 1))
+    scraped.store.refresh()
+    assert counts(scraped, "z")["kardia_rebalances_total"] == 3
+    scraped.clock.now_ms += HOLD_MS
+    assert counts(scraped, "z")["kardia_rebalances_total"] == 4
+
+
+def test_quantiles_are_those_of_the_durations(tables: Tables) -> None:
+    """Not edges of buckets, nor guesses between two; those of more than an hour ago do not count."""
+    tables.create()
+    took = (130, 190, 260, 4_321)
+    rows = [
+        rebalance("orders", NOW_MS - 60_000 - at * 10_000, completed_at_ms=NOW_MS - 60_000 - at * 10_000 + took_ms)
+        for at, took_ms in enumerate(took)
+    ]
+    old = rebalance("orders", NOW_MS - 3_700_000, completed_at_ms=NOW_MS - 3_600_000)
+    foretold = prediction("orders", "x", "session", outcome="came_true", outcome_at_ms=NOW_MS - 5_000, lead_ms=4_300)
+    tables.batch(0, transition("orders", 1, "Stable"), *rows, old, foretold, progress(NOW_MS))
+    scraped = Scraped(tables)
+
+    def told(what: str, quantile: str, **labels: str) -> float | None:
+        return scraped.value(f"kardia_{what}_quantile_seconds", quantile=quantile, **labels)
+
+    assert (told("rebalance_duration", "0.5"), told("rebalance_duration", "0.95")) == (0.19, 4.321)
+    assert told("prediction_lead", "0.5", kind="session") == 4.3
+    assert told("prediction_lead", "0.5", kind="poll") is None
+    assert told("eviction_known_after", "0.5") is None
+
+
+def test_members_in_danger_are_those_that_lanes_show(tables: Tables) -> None:
+    """Overdue counts; who is waited for counts, and not who waits in its JoinGroup."""
+    tables.create()
+    preparing = {"group_state": "PreparingRebalance"}
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable"),
+        *(member("orders", one) for one in "abcd"),
+        health("orders", "a", status="overdue"),
+        health("orders", "b", status="ok", awaited_since_at_ms=NOW_MS - 500, **preparing),
+        health("orders", "c", status="overdue", **preparing),
+        health("orders", "d", status="late"),
+        progress(NOW_MS),
+    )
+    scraped = Scraped(tables)
+    assert scraped.value("kardia_group_members_in_danger", group="orders") == 2
+    assert scraped.value("kardia_members_in_danger") == 2

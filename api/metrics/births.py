@@ -1,0 +1,81 @@
+"""What counters tell when a series is new: what the count was before, so that Prometheus sees it grow.
+
+`increase()` knows nothing of a counter before its first sample. A group whose first rebalance is in the batch that it
+is first heard of with would begin at 1, and so would one that gets its series, in trouble, long after it was born. So a
+series begins with the count of the scrape before, which is 0 of a group that did not exist then, and keeps it for a
+while: each of several Prometheus servers is to see the beginning. What was in the tables when the program began to read
+them is told as it is: those counters go on from another life of this program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from api.current import ClusterView, GroupView
+from api.settings import ApiSettings
+
+View = TypeVar("View", ClusterView, GroupView)
+
+
+class Held(NamedTuple):
+    """A series that is new: until when it tells its beginning."""
+
+    until_ms: int
+    view: ClusterView | GroupView
+
+
+class Counted(NamedTuple):
+    """Views that counters are read off; gauges are read off the current ones."""
+
+    clusters: list[ClusterView]
+    groups: dict[str, list[GroupView]]
+
+
+class Births:
+    """Remembers from scrape to scrape what was told. Bounded by what has series: clusters, and groups up to the cap."""
+
+    def __init__(self, settings: ApiSettings) -> None:
+        self._settings = settings
+        self._before: Mapping[str, ClusterView] | None = None
+        """Clusters at the scrape before; None before the tables were read."""
+        self._told: set[Hashable] = set()
+        self._held: dict[Hashable, Held] = {}
+
+    def counted(
+        self, clusters: Sequence[ClusterView], shown: Mapping[str, Sequence[GroupView]], now_ms: int, *, is_read: bool
+    ) -> Counted:
+        """What the counters of a scrape are read off. `is_read`: whether the tables have been looked into."""
+        first, before = self._before is None, self._before or {}
+        until_ms, told = now_ms + self._settings.metrics_newborn_ms, set[Hashable]()
+        found = Counted([], {})
+        for cluster in clusters:
+            name = cluster.cluster_id
+            was = before.get(name) or ClusterView(name, self._settings)
+            if not first and name not in self._told:
+                self._held[name] = Held(until_ms, was)
+            found.clusters.append(self._as_told(name, cluster, now_ms))
+            for view in shown[name]:
+                key: Hashable = (name, view.group_id)
+                if not first and key not in self._told:
+                    born = was.groups.get(view.group_id) or GroupView(name, view.group_id, view.shard)
+                    self._held[key] = Held(until_ms, born)
+            told |= {name, *((name, view.group_id) for view in shown[name])}
+            found.groups[name] = [self._as_told((name, view.group_id), view, now_ms) for view in shown[name]]
+        for key in self._held.keys() - told:
+            del self._held[key]
+        self._told = told
+        if is_read:
+            self._before = {cluster.cluster_id: cluster for cluster in clusters}
+        return found
+
+    def _as_told(self, key: Hashable, view: View, now_ms: int) -> View:
+        """The view, or what a new series still tells. The scrape that begins it does, however short it is held."""
+        held = self._held.get(key)
+        if held is None:
+            return view
+        if now_ms >= held.until_ms and key in self._told:
+            del self._held[key]
+            return view
+        assert isinstance(held.view, type(view)), "a key is of one kind"  # noqa: S101 - a broken promise of ours
+        return held.view
