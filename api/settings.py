@@ -84,11 +84,11 @@ class ApiSettings(BaseSettings):
     metrics_members_max: int = Field(
         default=0, ge=0, le=10_000, description="members of a cluster with series of their own, by static id or client"
     )
-    metrics_newborn_ms: int = Field(
-        default=15_000,
-        ge=0,
-        le=300_000,
-        description="a new counter tells its beginning for that long, at least in one scrape; a usual scrape interval",
+    metrics_newborn_scrapes: int = Field(
+        default=2,
+        ge=1,
+        le=10,
+        description="scrapes in which a new counter tells its beginning: one for each Prometheus",
     )
     metrics_label_chars_max: int = Field(
         default=200, ge=20, description="longest group label; longer ones end in a digest"

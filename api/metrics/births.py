@@ -2,9 +2,9 @@
 
 `increase()` knows nothing of a counter before its first sample. A group whose first rebalance is in the batch that it
 is first heard of with would begin at 1, and so would one that gets its series, in trouble, long after it was born. So a
-series begins with the count of the scrape before, which is 0 of a group that did not exist then, and keeps it for a
-while: each of several Prometheus servers is to see the beginning. What was in the tables when the program began to read
-them is told as it is: those counters go on from another life of this program.
+series begins with the count of the scrape before, which is 0 of a group that did not exist then, and keeps it for two
+scrapes: two Prometheus servers with one interval come in turn, and each is to see the beginning. What was in the tables
+when the program began to read them is told as it is: those counters go on from another life of this program.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ View = TypeVar("View", ClusterView, GroupView)
 
 
 class Held(NamedTuple):
-    """A series that is new: until when it tells its beginning."""
+    """A series that is new: in how many more scrapes it tells its beginning."""
 
-    until_ms: int
+    scrapes: int
     view: ClusterView | GroupView
 
 
@@ -43,25 +43,25 @@ class Births:
         self._held: dict[Hashable, Held] = {}
 
     def counted(
-        self, clusters: Sequence[ClusterView], shown: Mapping[str, Sequence[GroupView]], now_ms: int, *, is_read: bool
+        self, clusters: Sequence[ClusterView], shown: Mapping[str, Sequence[GroupView]], *, is_read: bool
     ) -> Counted:
         """What the counters of a scrape are read off. `is_read`: whether the tables have been looked into."""
         first, before = self._before is None, self._before or {}
-        until_ms, told = now_ms + self._settings.metrics_newborn_ms, set[Hashable]()
+        scrapes, told = self._settings.metrics_newborn_scrapes, set[Hashable]()
         found = Counted([], {})
         for cluster in clusters:
             name = cluster.cluster_id
             was = before.get(name) or ClusterView(name, self._settings)
             if not first and name not in self._told:
-                self._held[name] = Held(until_ms, was)
-            found.clusters.append(self._as_told(name, cluster, now_ms))
+                self._held[name] = Held(scrapes, was)
+            found.clusters.append(self._as_told(name, cluster))
             for view in shown[name]:
                 key: Hashable = (name, view.group_id)
                 if not first and key not in self._told:
                     born = was.groups.get(view.group_id) or GroupView(name, view.group_id, view.shard)
-                    self._held[key] = Held(until_ms, born)
+                    self._held[key] = Held(scrapes, born)
             told |= {name, *((name, view.group_id) for view in shown[name])}
-            found.groups[name] = [self._as_told((name, view.group_id), view, now_ms) for view in shown[name]]
+            found.groups[name] = [self._as_told((name, view.group_id), view) for view in shown[name]]
         for key in self._held.keys() - told:
             del self._held[key]
         self._told = told
@@ -69,13 +69,12 @@ class Births:
             self._before = {cluster.cluster_id: cluster for cluster in clusters}
         return found
 
-    def _as_told(self, key: Hashable, view: View, now_ms: int) -> View:
-        """The view, or what a new series still tells. The scrape that begins it does, however short it is held."""
+    def _as_told(self, key: Hashable, view: View) -> View:
+        """The view, or what a new series still tells."""
         held = self._held.get(key)
-        if held is None:
+        if held is None or not held.scrapes:
+            self._held.pop(key, None)
             return view
-        if now_ms >= held.until_ms and key in self._told:
-            del self._held[key]
-            return view
+        self._held[key] = held._replace(scrapes=held.scrapes - 1)
         assert isinstance(held.view, type(view)), "a key is of one kind"  # noqa: S101 - a broken promise of ours
         return held.view

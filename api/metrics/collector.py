@@ -28,7 +28,7 @@ class TableMetrics(Collector):
         shown = {view.cluster_id: self._shown(view) for view in views}
         store = self._store
         is_read = store.looked_at_ms is not None and not store.troubles("progress")
-        counted = self._births.counted(views, shown, store.now_ms(), is_read=is_read)
+        counted = self._births.counted(views, shown, is_read=is_read)
         yield from service.families(store, views, counted.clusters)
         lengths = {view.cluster_id: len(shown[view.cluster_id]) for view in views}
         yield from clusters.families(views, counted.clusters, lengths)

@@ -87,7 +87,7 @@ def test_every_series_that_a_panel_or_a_rule_names_is_scraped_with_its_labels(
 
 def test_no_member_client_or_host_is_a_label(series: dict[str, list[dict[str, str]]]) -> None:
     allowed = {"cluster", "group", "state", "status", "kind", "trigger", "cause", "outcome", "what", "table", "version"}
-    allowed |= {"source", "certainty", "threshold", "method", "route", "limit", "le"}
+    allowed |= {"source", "certainty", "threshold", "method", "route", "limit", "le", "quantile"}
     for name, found in series.items():
         assert set().union(*found) <= allowed, name
 
