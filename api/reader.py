@@ -26,6 +26,7 @@ from api import columns
 from api.errors import TablesMissing, TableUnreadable
 from api.files import Bound, Files
 from kardia.tables import BATCH, TABLES
+from kardia.upkeep import is_gone, surviving
 
 log = logging.getLogger("kardia.api.reader")
 
@@ -36,7 +37,8 @@ AT_ONCE = 250
 them from running for tens of ms."""
 
 VANISHED_RETRIES = 3
-"""A vacuum takes files away once per pass; meeting three passes in one read means that retention is far too short."""
+"""Looks of a scan. A vacuum takes files away once per pass; meeting three passes in one read means that retention is
+far too short."""
 
 
 def _row_type(name: str) -> Any:
@@ -101,9 +103,11 @@ class TableReader:
         for attempt in range(VANISHED_RETRIES):
             try:
                 return take(self._pieces(where, files))
-            except FileNotFoundError:
-                log.info("table.scan.restarted table=%s attempt=%d", self.name, attempt + 1)
             except (pa.ArrowException, DeltaError, OSError) as error:
+                if is_gone(error):
+                    log.info("table.scan.restarted table=%s attempt=%d", self.name, attempt + 1)
+                    self._forget()
+                    continue
                 log.warning("table.scan.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
                 raise TableUnreadable([self.name]) from error
         raise TableUnreadable([self.name])
@@ -128,12 +132,7 @@ class TableReader:
     def _newest(self) -> DeltaTable:
         """The table with all its commits; the lock is held."""
         try:
-            table = self._table
-            if table is None or not self._leads_on(table.version()):
-                table = DeltaTable(self._path)
-                self.identity = str(table.metadata().id)
-            elif self.entry_of(table.version() + 1).exists():
-                table.update_incremental()
+            table = surviving(self._opened, self._forget)
         except (TableNotFoundError, FileNotFoundError, NotADirectoryError):
             self._table = None
             raise TablesMissing([self.name]) from None
@@ -143,6 +142,18 @@ class TableReader:
             raise TableUnreadable([self.name]) from error
         self._table, self._mark = table, self.mark_of(table.version())
         return table
+
+    def _opened(self) -> DeltaTable:
+        table = self._table
+        if table is None or not self._leads_on(table.version()):
+            table = DeltaTable(self._path)
+            self.identity = str(table.metadata().id)
+        elif self.entry_of(table.version() + 1).exists():
+            table.update_incremental()
+        return table
+
+    def _forget(self) -> None:
+        self._table = None
 
     def _leads_on(self, version: int) -> bool:
         """Whether the log still goes on from a version that was read: same table, and no entry cleaned away since."""

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from kardia.tables import TABLES
+from kardia.upkeep import surviving
 
 Record = dict[str, Any]
 
@@ -47,12 +48,15 @@ class Tables:
         return min(latest.values(), default=-1)
 
     def _read(self, name: str, columns: list[str] | None) -> list[Record]:
-        try:
+        def look() -> list[Record]:
             table = DeltaTable(str(self.directory / name))
+            rows: list[Record] = table.to_pyarrow_table(columns=columns).to_pylist()
+            return rows
+
+        try:
+            return surviving(look)
         except TableNotFoundError:
             return []
-        rows: list[Record] = table.to_pyarrow_table(columns=columns).to_pylist()
-        return rows
 
 
 class Follower:
@@ -84,15 +88,10 @@ class Follower:
         return news
 
     def _added(self, name: str) -> list[Record]:
-        table = self._tables.get(name)
         try:
-            if table is None:
-                table = self._tables[name] = DeltaTable(str(self._directory / name))
-            else:
-                table.update_incremental()
+            files = surviving(lambda: self._files_of(name), lambda: self._forget(name))
         except TableNotFoundError:
             return []
-        files = set(table.file_uris())
         fresh = sorted(files - self._files.get(name, set()))
         self._files[name] = files
         rows: list[Record] = []
@@ -102,6 +101,17 @@ class Follower:
             except FileNotFoundError:  # compacted and vacuumed meanwhile; its rows are in a file that comes
                 continue
         return rows
+
+    def _files_of(self, name: str) -> set[str]:
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = DeltaTable(str(self._directory / name))
+        else:
+            table.update_incremental()
+        return set(table.file_uris())
+
+    def _forget(self, name: str) -> None:
+        self._tables.pop(name, None)
 
 
 def _parquet(file: str) -> list[Record]:

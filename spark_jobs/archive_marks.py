@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 
 from kardia.durable import replace_file
 from kardia.tables import EVENTS
+from kardia.upkeep import surviving
 from spark_jobs.archive_once import Marks, moved
 from spark_jobs.archive_rows import lane_of_row
 from spark_jobs.errors import CheckpointError
@@ -72,16 +73,25 @@ class ArchivedEvents:
             self._rows = open_table(self._tables, EVENTS.name).to_pyarrow_dataset()
         return self._rows.scanner(columns=columns, filter=filter_)
 
+    def _forget(self) -> None:
+        self._rows = None
+
     def highest(self, source: str) -> int:
         """Highest start of a source, -1 if there is none."""
+        return surviving(lambda: self._highest(source), self._forget)
+
+    def starts(self, source: str, lowest: int, highest: int) -> set[tuple[int, int]]:
+        """(start, shard) of the events of a source from one start to another, both included."""
+        return surviving(lambda: self._starts(source, lowest, highest), self._forget)
+
+    def _highest(self, source: str) -> int:
         found = -1
         for batch in self._read(["start"], ds.field("source") == source).to_batches():
             if batch.num_rows:
                 found = max(found, pc.max(batch.column(0)).as_py())
         return found
 
-    def starts(self, source: str, lowest: int, highest: int) -> set[tuple[int, int]]:
-        """(start, shard) of the events of a source from one start to another, both included."""
+    def _starts(self, source: str, lowest: int, highest: int) -> set[tuple[int, int]]:
         start = ds.field("start")
         found = self._read(["start", "shard"], (ds.field("source") == source) & (start >= lowest) & (start <= highest))
         table = found.to_table()
@@ -90,13 +100,16 @@ class ArchivedEvents:
 
 def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> LaneMarks:
     """Marks after a batch: those before it, moved by what the batch has in the table."""
-    written = open_table(tables, EVENTS.name).to_pyarrow_dataset()
-    with duckdb.connect() as connection:
-        connection.register("written", written)
-        found = connection.execute(
-            "SELECT source, shard, max(start) FROM written WHERE batch_id = ? GROUP BY ALL ORDER BY ALL", [batch_id]
-        ).fetchall()
     starts: dict[int, list[tuple[str, int]]] = {}
-    for source, shard, start in found:
+    for source, shard, start in surviving(lambda: _written(tables, batch_id)):
         starts.setdefault(lane_of_row(shard, lanes), []).append((source, start))
     return {lane: moved(marks.get(lane, {}), starts.get(lane, ())) for lane in marks.keys() | starts.keys()}
+
+
+def _written(tables: Path, batch_id: int) -> list[tuple[str, int, int]]:
+    """Source, shard and highest start of what a batch has in the table."""
+    with duckdb.connect() as connection:
+        connection.register("written", open_table(tables, EVENTS.name).to_pyarrow_dataset())
+        return connection.execute(
+            "SELECT source, shard, max(start) FROM written WHERE batch_id = ? GROUP BY ALL ORDER BY ALL", [batch_id]
+        ).fetchall()

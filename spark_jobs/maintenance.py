@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from kardia.tables import LIVE_TABLES
-from spark_jobs.writers.tables import SMALL_ROW_GROUPS, open_table, path_of
+from spark_jobs.errors import JobError
+from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table
 
 EVERY_S = 60.0
 """A pass costs 0.13 to 0.45 s per table; queries slow down by about 20 ms per minute without it."""
@@ -92,12 +92,12 @@ class Maintenance:
         """Whether a table had upkeep; None after a failure."""
         try:
             return self._keep(name)
-        except (DeltaError, OSError) as error:
+        except (DeltaError, OSError, JobError) as error:
             self._said(f"maintenance of {name} failed and is tried again: {str(error).splitlines()[0]}")
             return None
 
     def _keep(self, name: str) -> bool:
-        if not DeltaTable.is_deltatable(str(path_of(self._directory, name))):
+        if not is_there(self._directory, name):
             return False
         table = open_table(self._directory, name)
         version = table.version()

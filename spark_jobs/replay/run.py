@@ -17,8 +17,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deltalake import DeltaTable
-
 from ingest.offline import FileRange, plan
 from kardia.events import DEFAULT_LANES
 from kardia.tables import TABLES
@@ -34,7 +32,7 @@ from spark_jobs.replay.windows import Entries, Window, Windows
 from spark_jobs.replay.worker import Parsed
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
-from spark_jobs.writers.tables import highest_batch, path_of
+from spark_jobs.writers.tables import highest_batch, is_there, path_of
 
 PARSED_SHARE = 0.4
 """Share of a range's progress that parsing it is; the rest is stepping and writing its window."""
@@ -80,7 +78,7 @@ def prepare_tables(tables: Path, *, append: bool, overwrite: bool) -> int:
     if overwrite:
         for name in names:
             path = path_of(tables, name)
-            if DeltaTable.is_deltatable(str(path)):
+            if is_there(tables, name):
                 shutil.rmtree(path)
         return 0
     highest = highest_batch(tables, names)

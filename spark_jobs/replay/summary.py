@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
-from deltalake import DeltaTable
 
 from kardia.tables import TABLES
-from spark_jobs.writers.tables import open_table, path_of
+from kardia.upkeep import surviving
+from spark_jobs.writers.tables import is_there, open_table
 
 
 @dataclass
@@ -40,9 +40,13 @@ def standing_sql(table: str) -> str:
 
 def count_tables(summary: Summary, directory: Path, first_batch: int) -> Summary:
     """Add what the tables say since a batch."""
+    return surviving(lambda: _count(summary, directory, first_batch))
+
+
+def _count(summary: Summary, directory: Path, first_batch: int) -> Summary:
     with duckdb.connect() as connection:
         for name in ("members", "rebalances"):
-            if not DeltaTable.is_deltatable(str(path_of(directory, name))):
+            if not is_there(directory, name):
                 return summary
             connection.register(f"all_{name}", open_table(directory, name).to_pyarrow_dataset())
             connection.execute(

@@ -14,8 +14,9 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from kardia.tables import LIVE_TABLES
+from kardia.upkeep import surviving
 from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
-from spark_jobs.writers.tables import SMALL_ROW_GROUPS, by_group, create_or_open
+from spark_jobs.writers.tables import SMALL_ROW_GROUPS, by_group, create_or_open, open_table
 
 THREADS = 4
 """Commits at the same time: four take 14 ms where one takes 9 (a commit waits for the disk)."""
@@ -42,8 +43,7 @@ class DeltaRsWriter:
 
     def written(self) -> int | None:
         """Give the last complete batch of this app_id."""
-        version: int | None = self._open["progress"].transaction_version(self.app_id)
-        return version
+        return surviving(lambda: self._done("progress"), lambda: self._reopen("progress"))
 
     def write(self, batch_id: int, tables: Mapping[str, pa.Table]) -> None:
         """Run steps 1 and 2 for one batch."""
@@ -59,15 +59,26 @@ class DeltaRsWriter:
         """Let the threads go."""
         self._threads.shutdown()
 
+    def _done(self, name: str) -> int | None:
+        """Last batch of this app_id in a table, as of now. A look at the log, entries of which upkeep may remove."""
+        self._open[name].update_incremental()
+        version: int | None = self._open[name].transaction_version(self.app_id)
+        return version
+
     def _append(self, name: str, batch_id: int, rows: pa.Table) -> None:
-        table = self._open[name]
-        table.update_incremental()
-        done = table.transaction_version(self.app_id)
+        """Append, once: what a look that failed did after all is found by the next one, as a transaction."""
+        surviving(lambda: self._append_once(name, batch_id, rows), lambda: self._reopen(name))
+
+    def _reopen(self, name: str) -> None:
+        self._open[name] = open_table(self.directory, name)
+
+    def _append_once(self, name: str, batch_id: int, rows: pa.Table) -> None:
+        done = self._done(name)
         if done is not None and done >= batch_id:
             return
         self._reached(f"{name}:before", batch_id)
         write_deltalake(
-            table,
+            self._open[name],
             by_group(rows),
             mode="append",
             writer_properties=SMALL_ROW_GROUPS,

@@ -6,6 +6,7 @@ clustering: with them one of the two engines can no longer read or write the tab
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from deltalake import DeltaTable, WriterProperties
 from deltalake.exceptions import DeltaError
 
 from kardia.tables import LIVE_TABLES, TABLES
+from kardia.upkeep import surviving
 from spark_jobs.errors import TablesError
 from spark_jobs.schemas import ARROW_SCHEMAS, TABLE_VERSION, VERSION_PROPERTY
 
@@ -54,8 +56,8 @@ def open_table(directory: Path, name: str) -> DeltaTable:
     """Open a table and check that it has the shape this version writes."""
     path = path_of(directory, name)
     try:
-        table = DeltaTable(path)
-    except DeltaError as error:
+        table = surviving(lambda: DeltaTable(path))
+    except (DeltaError, FileNotFoundError) as error:
         raise TablesError(
             f"table {name} cannot be opened: {str(error).splitlines()[0]}",
             str(path),
@@ -76,10 +78,15 @@ def open_table(directory: Path, name: str) -> DeltaTable:
     return table
 
 
+def is_there(directory: Path, name: str) -> bool:
+    """Whether there is such a table."""
+    return surviving(lambda: bool(DeltaTable.is_deltatable(str(path_of(directory, name)))))
+
+
 def create_or_open(directory: Path, name: str) -> DeltaTable:
     """Open a table; create it first if it is not there."""
     path = path_of(directory, name)
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_there(directory, name):
         path.parent.mkdir(parents=True, exist_ok=True)
         DeltaTable.create(
             path,
@@ -95,21 +102,19 @@ def create_or_open(directory: Path, name: str) -> DeltaTable:
 
 def highest_batch(directory: Path, names: tuple[str, ...] = LIVE_TABLES) -> int | None:
     """Highest batch_id in any of the tables, complete or not; None if there is no row at all."""
-    highest: int | None = None
-    for name in names:
-        if not DeltaTable.is_deltatable(str(path_of(directory, name))):
-            continue
-        batches = open_table(directory, name).to_pyarrow_dataset().scanner(columns=["batch_id"]).to_batches()
-        for batch in batches:
-            found = pc.max(batch.column(0)).as_py()
-            if found is not None and (highest is None or found > highest):
-                highest = int(found)
-    return highest
+    found = [surviving(partial(_highest_of, directory, name)) for name in names if is_there(directory, name)]
+    return max((batch_id for batch_id in found if batch_id is not None), default=None)
+
+
+def _highest_of(directory: Path, name: str) -> int | None:
+    batches = open_table(directory, name).to_pyarrow_dataset().scanner(columns=["batch_id"]).to_batches()
+    found = (pc.max(batch.column(0)).as_py() for batch in batches)
+    return max((int(batch_id) for batch_id in found if batch_id is not None), default=None)
 
 
 def last_version(directory: Path, name: str, app_id: str) -> int | None:
     """Last transaction version of an application in a table."""
-    if not DeltaTable.is_deltatable(str(path_of(directory, name))):
+    if not is_there(directory, name):
         return None
-    version: int | None = open_table(directory, name).transaction_version(app_id)
+    version: int | None = surviving(lambda: open_table(directory, name).transaction_version(app_id))
     return version

@@ -243,7 +243,7 @@ def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
         deadline = time.monotonic() + 300
         while not reached():
             assert time.monotonic() < deadline
-            assert running.poll() is None
+            assert running.poll() is None, running.stderr.read() if running.stderr else ""
             time.sleep(0.1)
 
     wait_for(lambda: bool(archived()))
