@@ -9,6 +9,7 @@ from __future__ import annotations
 from kardia.model.group import Group
 from kardia.model.operations import Commit, TxnCommit
 from kardia.model.reactions import REACTIONS
+from kardia.model.records import Offset
 from kardia.model.shard import Shard
 from kardia.model.states import ErrorCode, GroupState
 
@@ -39,7 +40,9 @@ def commit(shard: Shard, request: Commit) -> None:
         if request.too_large:
             error = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
-            shard.records.commit(request.group_id, (request.topic, request.partition), shard.now_ms)
+            expires_at_ms = -1 if request.retention_ms < 0 else shard.now_ms + request.retention_ms
+            offset = Offset(shard.now_ms, expires_at_ms)
+            shard.records.commit(request.group_id, (request.topic, request.partition), offset)
     shard.answer(request.number, error)
 
 
@@ -79,7 +82,7 @@ def txn_commit(shard: Shard, request: TxnCommit) -> None:
     if error is ErrorCode.NONE:
         partition = (request.topic, request.partition)
         if request.producer_id < 0:
-            shard.records.commit(request.group_id, partition, shard.now_ms)
+            shard.records.commit(request.group_id, partition, Offset(shard.now_ms))
         else:
             shard.records.commit_open(request.group_id, partition, request.producer_id)
             group.has_open_offsets = True

@@ -143,7 +143,8 @@ class Coordinator:
 
     def committed_at_ms(self, group_id: str) -> dict[tuple[str, int], int]:
         """Topic and partition of every committed offset with the instant of its commit."""
-        return dict(self._shard.records.offsets.get(group_id, {}))
+        kept = self._shard.records.offsets.get(group_id, {})
+        return {partition: offset.committed_at_ms for partition, offset in kept.items()}
 
     def take_happenings(self) -> list[Happening]:
         """What happened since this was last called, oldest first. Kept until taken."""

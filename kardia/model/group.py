@@ -124,8 +124,8 @@ class Group:
         return not self.pending and self.joined == len(self.members)
 
     def rebalance_timeout_ms(self) -> int:
-        """Highest rebalance timeout of the members, 0 without any."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        """Highest rebalance timeout of the members; 0 without any, and when they ask for less."""
+        return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     def accepts_protocols(self, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
         """Whether a JoinGroup with these can be taken in: same type, and one name that every member supports now."""
@@ -179,7 +179,11 @@ class Group:
 
 
 def subscribed_topics(subscription: bytes) -> set[str] | None:
-    """Topics of a consumer protocol subscription (version, then an array of names), None when it is none."""
+    """Topics of a consumer protocol subscription: version, an array of names, user data, what later versions add.
+
+    None when it ends too early. Like Kafka, which reads what follows the version as version 0, whatever the version is,
+    and makes of bytes that are no UTF-8 what Java makes of them.
+    """
     try:
         _, count = struct.unpack_from(">hi", subscription)
         at, topics = 6, set()
@@ -188,8 +192,9 @@ def subscribed_topics(subscription: bytes) -> set[str] | None:
             name = subscription[at + 2 : at + 2 + length]
             if length < 0 or len(name) < length:
                 return None
-            topics.add(name.decode())
+            topics.add(name.decode(errors="replace"))
             at += 2 + length
-    except (struct.error, UnicodeDecodeError):
+        (length,) = struct.unpack_from(">i", subscription, at)
+    except struct.error:
         return None
-    return topics if count >= 0 else None
+    return topics if count >= 0 and length <= len(subscription) - at - 4 else None

@@ -10,7 +10,7 @@ from kardia.model.group import CONSUMER, Group, Member
 from kardia.model.operations import DeleteGroups, Load, Unload
 from kardia.model.reactions import REACTIONS
 from kardia.model.rebalances import prepare
-from kardia.model.records import GroupRecord, Partition
+from kardia.model.records import GroupRecord, Offset, Partition
 from kardia.model.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
 from kardia.model.states import ErrorCode, GroupState
 
@@ -65,26 +65,31 @@ def expire_timer_fired(shard: Shard) -> None:
 
 
 def _expired(shard: Shard, group: Group) -> set[Partition]:
-    """Offsets to remove now. What counts is the end of membership, where there was one, else each commit."""
+    """Offsets to remove now. An offset that was committed with a retention of its own goes when that is over; else what
+    counts is the end of membership, where there was one, or each commit."""
     behaviour = shard.behaviour
-    latest_ms = shard.now_ms - shard.settings.offsets_retention_ms
     offsets = shard.records.offsets.get(group.group_id, {})
-    if not behaviour.empty_since_counts:
-        return {partition for partition, at_ms in offsets.items() if at_ms < latest_ms}
-    if group.protocol_type is None:
-        return {partition for partition, at_ms in offsets.items() if at_ms <= latest_ms}
-    if group.state is GroupState.EMPTY:
-        since_ms = group.state_since_at_ms
-        return {partition for partition, at_ms in offsets.items() if (at_ms if since_ms < 0 else since_ms) <= latest_ms}
-    if group.state is not GroupState.STABLE and behaviour.only_stable_offsets_expire:
-        return set()
-    if not behaviour.unsubscribed_offsets_expire or group.protocol_type != CONSUMER or group.subscribed is None:
-        return set()
-    return {
-        (topic, partition)
-        for (topic, partition), at_ms in offsets.items()
-        if at_ms <= latest_ms and topic not in group.subscribed
-    }
+    since_ms = -1
+    if behaviour.empty_since_counts and group.protocol_type is not None:
+        if group.state is GroupState.EMPTY:
+            since_ms = group.state_since_at_ms
+        elif (group.state is not GroupState.STABLE and behaviour.only_stable_offsets_expire) or (
+            not behaviour.unsubscribed_offsets_expire or group.protocol_type != CONSUMER or group.subscribed is None
+        ):
+            return set()
+        else:
+            offsets = {(topic, one): kept for (topic, one), kept in offsets.items() if topic not in group.subscribed}
+    return {partition for partition, offset in offsets.items() if _is_over(shard, offset, since_ms)}
+
+
+def _is_over(shard: Shard, offset: Offset, since_ms: int) -> bool:
+    """Whether an offset's retention has ended. `since_ms`: when it began, -1 for the commit."""
+    if offset.expires_at_ms >= 0:
+        return offset.expires_at_ms <= shard.now_ms
+    kept_ms = shard.now_ms - (offset.committed_at_ms if since_ms < 0 else since_ms)
+    if not shard.behaviour.empty_since_counts:
+        return kept_ms > shard.settings.offsets_retention_ms
+    return kept_ms >= shard.settings.offsets_retention_ms
 
 
 def unload(shard: Shard, _: Unload) -> None:

@@ -72,7 +72,8 @@ class Leave(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """OffsetCommit of one partition. `too_large`: its metadata is over the bound, so nothing is stored (error 12)."""
+    """OffsetCommit of one partition. `too_large`: its metadata is over the bound, so nothing is stored (error 12).
+    `retention_ms`: how long the offset is to be kept, from version 2 to 4; -1 for as long as the broker keeps them."""
 
     number: int
     version: int
@@ -84,6 +85,7 @@ class Commit(NamedTuple):
     partition: int
     offset: int
     too_large: bool = False
+    retention_ms: int = -1
 
 
 class TxnCommit(NamedTuple):

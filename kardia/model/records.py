@@ -39,13 +39,20 @@ Partition = tuple[str, int]
 """Topic and partition."""
 
 
+class Offset(NamedTuple):
+    """A committed offset. `expires_at_ms`: -1 when the broker's retention decides."""
+
+    committed_at_ms: int
+    expires_at_ms: int = -1
+
+
 class Records:
     """The log of one shard. A missing group is one without record or with a tombstone."""
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupRecord] = {}
-        self.offsets: dict[str, dict[Partition, int]] = {}
-        """By group: committed partitions with the instant of their commit."""
+        self.offsets: dict[str, dict[Partition, Offset]] = {}
+        """By group: committed partitions."""
         self.open_offsets: dict[str, set[tuple[int, Partition]]] = {}
         """By group: producer id and partition committed in a transaction that has not ended."""
 
@@ -53,9 +60,9 @@ class Records:
         """Groups that a load brings back."""
         return {*self.groups, *self.offsets, *self.open_offsets}
 
-    def commit(self, group_id: str, partition: Partition, at_ms: int) -> None:
+    def commit(self, group_id: str, partition: Partition, offset: Offset) -> None:
         """Record an offset."""
-        self.offsets.setdefault(group_id, {})[partition] = at_ms
+        self.offsets.setdefault(group_id, {})[partition] = offset
 
     def commit_open(self, group_id: str, partition: Partition, producer_id: int) -> None:
         """Record an offset of a transaction; no operation ends one, so it stays open."""

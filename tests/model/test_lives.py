@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from kardia.model.group import subscribed_topics
+from kardia.model.operations import Commit
 from tests.model.context import BOTH, GROUP, Context, S
 
 RETENTION = 1_000_000
@@ -113,6 +114,17 @@ class TestExpiry:
         group.at(10 * CHECK)
         assert group.state == "Empty"
         assert group.move().state == "Empty"
+
+
+@pytest.mark.parametrize("version", BOTH)
+def test_an_offset_with_a_retention_of_its_own_goes_by_it(version: str) -> None:
+    """OffsetCommit 2 to 4. The offset of a group without members: kept for 1 s, and for as long as the broker keeps."""
+    group = Context(version)
+    commit = Commit(1, 4, GROUP, -1, "", None, "orders", 0, 7, retention_ms=1_000)
+    group.send(commit)
+    group.send(commit._replace(number=2, topic="bills", retention_ms=-1))
+    group.sleep(600_000)
+    assert list(group.coordinator.committed_at_ms(GROUP)) == [("bills", 0)]
 
 
 @pytest.mark.parametrize("version", BOTH)
@@ -228,6 +240,14 @@ class TestSubscriptions:
     def test_cut_short_are_none(self, size: int) -> None:
         whole = subscription("orders", "bills")
         assert size >= 6 + 8 + 7 or subscribed_topics(whole[:size]) is None
+
+    def test_are_read_to_the_end_of_the_user_data(self) -> None:
+        """As Kafka does: whatever the version, with what later versions add, with bytes that are no UTF-8."""
+        orders = subscription("orders")
+        assert subscribed_topics(b"\x00\x03" + orders[2:] + b"owned partitions and more") == {"orders"}
+        assert subscribed_topics(b"\xff\xff" + orders[2:]) == {"orders"}
+        assert subscribed_topics(orders.replace(b"or", b"\xff\xfe")) is not None
+        assert [subscribed_topics(orders[:-cut]) for cut in (1, 4)] == [None, None]
 
     def test_with_impossible_counts_are_none(self) -> None:
         assert subscribed_topics(struct.pack(">hi", 0, -1)) is None

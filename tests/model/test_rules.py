@@ -191,6 +191,15 @@ class TestRule6TheTimersOfAPhaseAreFixed:
         group.at(completed + 5_000)
         assert (group.members, group.happened("sync_timeout")) == (["A"], [(completed + 5_000, "B")])
 
+    @pytest.mark.parametrize("version", ["3.9.2", *JAVA])
+    @pytest.mark.parametrize("asked_ms", [-1, 0])
+    def test_no_time_is_the_least_a_rebalance_can_be_given(self, version: str, asked_ms: int) -> None:
+        group = Context(version).stable("A")
+        group.sleep(100).rejoin("A", rebalance=asked_ms)
+        assert (group.state, group.view.sync_deadline_at_ms) == ("CompletingRebalance", group.now_ms)
+        group.sleep(0)
+        assert (group.state, group.generation, group.members) == ("Empty", 3, [])
+
 
 class TestRule7TheRecordComesBeforeStable:
     @pytest.mark.parametrize("version", BOTH)

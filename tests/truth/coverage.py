@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kardia.model import operations as ops
 from kardia.model.operations import View
+from kardia.model.sessions import coordinator_of
 from tests.truth.lockstep import Step
 
 UNREACHABLE_FILE = Path(__file__).with_name("unreachable.json")
@@ -27,12 +28,13 @@ WHO: dict[str, tuple[str, ...]] = {
     "Join": ("new", "new static", "returning static", "pending", *_KNOWN, "stranger"),
     "Sync": (*_KNOWN, "pending", "stranger"),
     "Heartbeat": (*_KNOWN, "pending", "stranger"),
-    "Leave": (*_KNOWN, "pending", "stranger", "batch"),
+    "Leave": (*_KNOWN, "pending", "stranger", "batch", "nobody"),
     "Commit": (*_KNOWN, "pending", "stranger", "nobody"),
     "TxnCommit": (*_KNOWN, "pending", "stranger", "nobody"),
     "DeleteGroups": ("administrator",),
 }
-"""Who can ask. "nobody": neither member id, instance id nor generation, as a consumer without a group."""
+"""Who can ask. "nobody": neither member id, instance id nor generation, as a consumer without a group, or a LeaveGroup
+that names no member."""
 
 OUTCOMES: dict[str, tuple[str, ...]] = {
     "Join": (WAITS, "0", "-1", "23", "25", "26", "79", "81", "82"),
@@ -110,16 +112,8 @@ class Coverage:
     def see(self, step: Step) -> None:
         """Count one step."""
         operation = step.operation
-        emptied: set[str] = set()
         if operation is None:
-            for happening in step.happenings:
-                if happening.kind in TIMED:
-                    # Two timers of one ms are one step: what the first emptied, the second may find expired.
-                    empties = happening.kind in ("died", "offsets_expired") and happening.group_id in emptied
-                    state = "Empty" if empties else _state(step.before.get(happening.group_id))
-                    self.counts[Cell(state, "timer", "", happening.kind)] += 1
-                elif happening.kind == "state" and " to Empty:" in happening.detail:
-                    emptied.add(happening.group_id)
+            self._see_timers(step)
         for answer in step.answers:
             if operation is not None and answer.number == operation.number:
                 continue
@@ -143,6 +137,20 @@ class Coverage:
             cell = Cell(_state(view), kind, _who(operation, view), outcome)
         self.counts[cell] += 1
 
+    def _see_timers(self, step: Step) -> None:
+        """What timers did, each in the state that it found: several of one ms are one step."""
+        found: dict[str, str] = {}
+        left: dict[str, str] = {}
+        for happening in step.happenings:
+            group_id, kind = happening.group_id, happening.kind
+            if kind == "state":
+                left[group_id], _, after = happening.detail.partition(":")[0].partition(" to ")
+                found[group_id] = after
+            elif kind in TIMED:
+                state = found.get(group_id) or _state(step.before.get(group_id))
+                # A generation is told after the change of state that it comes with.
+                self.counts[Cell(left[group_id] if kind == "generation" else state, "timer", "", kind)] += 1
+
     def _waiting(self, answer: ops.Answer) -> tuple[str, str]:
         kind, _, group_id = self._asked.get(answer.number, "? ").partition(" ")
         return kind, group_id
@@ -156,8 +164,8 @@ def _who(operation: ops.Operation, view: View | None) -> str:
     if isinstance(operation, ops.DeleteGroups):
         return "administrator"
     if isinstance(operation, ops.Leave):
-        if len(operation.members) > 1:
-            return "batch"
+        if len(operation.members) != 1:
+            return "batch" if operation.members else "nobody"
         member_id, instance_id = operation.members[0].member_id, operation.members[0].group_instance_id
     else:
         assert not isinstance(operation, ops.Load | ops.Unload)
@@ -189,13 +197,13 @@ class Rule(NamedTuple):
     operations: Sequence[str] = ()
     who: Sequence[str] = ()
     outcomes: Sequence[str] = ()
-    versions: Sequence[str] = ()
+    coordinators: Sequence[str] = ()
 
     def covers(self, cell: Cell, version: str) -> bool:
         """Whether the cell is one of these."""
         pairs = zip(cell, (self.states, self.operations, self.who, self.outcomes), strict=True)
         return all(not wanted or value in wanted for value, wanted in pairs) and (
-            not self.versions or version in self.versions
+            not self.coordinators or coordinator_of(version) in self.coordinators
         )
 
 

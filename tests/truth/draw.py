@@ -49,7 +49,14 @@ SETTINGS = (
 
 SESSIONS_MS = (6_000, 10_000, 10_000, 10_001, 30_000, 45_000)
 REBALANCES_MS = (500, 5_000, 10_000, 10_000, 60_000, 300_000, 300_000)
-_OUT_OF_BOUNDS_MS = (0, 5_999, 1_800_001)
+_OUT_OF_BOUNDS_MS = (-1, 0, 5_999, 1_800_001, 2**31 - 1)
+_EXTREME_SESSIONS_MS = (6_000, 6_001, 299_999, 300_000, 300_001, 600_000, 1_799_999, 1_800_000)
+"""The bounds, and what lies around and beyond the five minutes of a new member."""
+_EXTREME_REBALANCES_MS = (-1, 0, 0, 1, 1_800_000, 2**31 - 1)
+_STATIC_REBALANCE_MS_MIN = 500
+_FAR_MS = 7_200_000
+"""Deadlines that lie further ahead are not waited for: what is done every so often would be all that happens."""
+_RETENTIONS_MS = (-1, -1, 0, 1, 20_000, 60_000, 10**12)
 
 
 def subscription(*topics: str) -> bytes:
@@ -68,6 +75,27 @@ PROTOCOLS: tuple[tuple[tuple[str, bytes], ...], ...] = (
     (("sticky", _ORDERS), ("range", _BOTH), ("uniform", _ORDERS)),
 )
 _ODD_PROTOCOLS: tuple[tuple[tuple[str, bytes], ...], ...] = ((), (("uniform", _ORDERS),))
+_COOPERATIVE = b"\x00\x01" + _ORDERS[2:] + b"\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x01\x00\x00\x00\x00"
+_NEWEST = b"\x00\x03" + _COOPERATIVE[2:] + b"\x00\x00\x00\x05" + b"\x00\x04rack"
+METADATA: dict[str, bytes] = {
+    "cooperative": _COOPERATIVE,
+    "with generation and rack": _NEWEST,
+    "of a version to come": b"\x7f\xff" + _NEWEST[2:] + b"and more",
+    "of version -1": b"\xff\xff" + _ORDERS[2:],
+    "with user data": _ORDERS[:-4] + b"\x00\x00\x00\x02ab",
+    "without topics": subscription(),
+    "a topic twice": subscription("orders", "orders"),
+    "no UTF-8": b"\x00\x00\x00\x00\x00\x01\x00\x02\xff\xfe\xff\xff\xff\xff",
+    "empty": b"",
+    "half a version": b"\x00",
+    "a version": b"\x00\x00",
+    "half a count": b"\x00\x00\x00\x00",
+    "a topic too few": b"\x00\x00\x00\x00\x00\x03\x00\x01a",
+    "no user data": _ORDERS[:-4],
+    "half user data": _ORDERS[:-2],
+}
+"""Subscriptions of every kind that clients send, and such as cannot be read to their end."""
+
 _TOPICS = ("orders", "orders", "refunds", "other")
 
 
@@ -85,6 +113,8 @@ class Artist:
         self._seen: list[str] = ["nobody"]
         self._protocols: dict[str, tuple[tuple[str, bytes], ...]] = {}
         self._cooperation = rng.choice((0.5, 0.75, 0.9))
+        self._extreme = 0.4 if rng.random() < 0.2 else 0.0
+        """How often a JoinGroup has time-outs and metadata at the edge of what there is."""
         self._crossed = False
         """Whether the operation being drawn shall name an instance id that is not its own."""
         self._version = rng.choice((None, None, 0, 3, 5, 9, 9))
@@ -124,7 +154,7 @@ class Artist:
         deadlines = [member.session_deadline_at_ms for member in view.members]
         deadlines += [deadline_at_ms for _, deadline_at_ms in view.pending]
         deadlines += [view.join_deadline_at_ms, view.sync_deadline_at_ms] * 2
-        ahead = sorted(one for one in deadlines if one > now_ms)
+        ahead = sorted(one for one in deadlines if now_ms < one <= now_ms + _FAR_MS)
         if not ahead or chance > 0.985:
             return now_ms + rng.choice((3_000, 20_000, 65_000)), True
         deadline_at_ms = ahead[0] if rng.random() < 0.8 else rng.choice(ahead)
@@ -234,10 +264,19 @@ class Artist:
         if not member_id:
             self._seen.append(new_id)
         session_ms = rng.choice(SESSIONS_MS) if rng.random() < 0.93 else rng.choice(_OUT_OF_BOUNDS_MS)
+        rebalance_ms = rng.choice(REBALANCES_MS)
+        if rng.random() < self._extreme:
+            session_ms = rng.choice(_EXTREME_SESSIONS_MS)
+        if rng.random() < self._extreme:
+            rebalance_ms = rng.choice(_EXTREME_REBALANCES_MS)
+            if instance_id is not None:
+                # With 0, Kafka fires its timer again and again in one instant while no static member rejoins.
+                rebalance_ms = max(rebalance_ms, _STATIC_REBALANCE_MS_MIN)
+        if protocols and rng.random() < self._extreme:
+            protocols = tuple((name, rng.choice(list(METADATA.values()))) for name, _ in protocols)
         kind = "consumer" if rng.random() < 0.97 else rng.choice(("connect", ""))
         host = f"/10.0.0.{rng.randrange(1, 4)}"
         reason = rng.choice((None, None, "", "why not")) if version >= 8 else None
-        rebalance_ms = rng.choice(REBALANCES_MS)
         return Join(
             number,
             version,
@@ -292,7 +331,7 @@ class Artist:
         if version < 3:
             return Leave(self._next(), version, group_id, (Leaving(self._id(view), None, None),))
         entries = []
-        for _ in range(1 if self._crossed else rng.choice((1, 1, 2, 2, 3, 4))):
+        for _ in range(1 if self._crossed else rng.choice((0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4))):
             member_id = self._id(view)
             instance_id = self._instance(view, member_id)
             if not self._crossed and rng.random() < 0.3:
@@ -302,18 +341,29 @@ class Artist:
 
     def _commit(self, group_id: str, view: View | None) -> Commit:
         rng = self._rng
-        number, version = self._next(), rng.randrange(2, 10)
+        number, version = self._next(), rng.randrange(1, 11)
         topic, partition, offset = rng.choice(_TOPICS), rng.randrange(2), number
         too_large = rng.random() < 0.1
-        if rng.random() < 0.12:
-            return Commit(number, version, group_id, -1, "", None, topic, partition, offset, too_large)
-        member_id = self._id(view)
-        instance_id = self._instance(view, member_id)
-        if instance_id is not None:
-            version = max(version, 7)
-        generation_id = self._generation(view)
+        generation_id, member_id, instance_id = -1, "", None
+        if rng.random() >= 0.12:
+            member_id = self._id(view)
+            instance_id = self._instance(view, member_id)
+            if instance_id is not None:
+                version = max(version, 7)
+            generation_id = self._generation(view)
+        retention_ms = rng.choice(_RETENTIONS_MS) if 2 <= version <= 4 else -1
         return Commit(
-            number, version, group_id, generation_id, member_id, instance_id, topic, partition, offset, too_large
+            number,
+            version,
+            group_id,
+            generation_id,
+            member_id,
+            instance_id,
+            topic,
+            partition,
+            offset,
+            too_large,
+            retention_ms,
         )
 
     def _txn_commit(self, group_id: str, view: View | None) -> TxnCommit:
@@ -321,15 +371,25 @@ class Artist:
         number = self._next()
         producer_id, topic, partition = rng.choice((7, 8)), rng.choice(_TOPICS), rng.randrange(2)
         if rng.random() < 0.25:
-            return TxnCommit(number, 2, group_id, producer_id, 0, -1, "", None, topic, partition, number)
+            return TxnCommit(number, rng.randrange(4), group_id, producer_id, 0, -1, "", None, topic, partition, number)
         member_id = self._id(view)
         instance_id = self._instance(view, member_id)
         generation_id = self._generation(view)
         return TxnCommit(
-            number, 3, group_id, producer_id, 0, generation_id, member_id, instance_id, topic, partition, number
+            number,
+            rng.randrange(3, 6),
+            group_id,
+            producer_id,
+            0,
+            generation_id,
+            member_id,
+            instance_id,
+            topic,
+            partition,
+            number,
         )
 
 
 def _only_time_is_missing(view: View, now_ms: int) -> bool:
     """Whether a join phase has every member and waits for its initial delay, or for a pending id."""
-    return view.join_deadline_at_ms >= now_ms and all(one.waits_for_join for one in view.members)
+    return now_ms <= view.join_deadline_at_ms <= now_ms + _FAR_MS and all(one.waits_for_join for one in view.members)

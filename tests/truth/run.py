@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from kardia.model.behaviour import SWITCHES
 from tests.truth import canaries
 from tests.truth.coverage import Cell, Coverage
 from tests.truth.histories import Found, Player, text
-from tests.truth.oracle import VERSIONS
+from tests.truth.oracle import EVERY_VERSION
 from tests.truth.report import Result, markdown, plain
 
 ENOUGH = 3
@@ -125,17 +127,21 @@ def _to_json(result: Result) -> str:
     return json.dumps(result._asdict() | {"counts": counts})
 
 
-def agree(operations: int, seed: int, versions: Sequence[str] = VERSIONS) -> list[Result]:
-    """Run the releases side by side, each in its own process."""
-    processes = [start(version, "--operations", str(operations), "--seed", str(seed)) for version in versions]
-    return [_from_json(finish(process)) for process in processes]
+def agree(operations: int, seed: int, versions: Sequence[str] = EVERY_VERSION) -> list[Result]:
+    """Run the releases side by side, each in its own process, as many at once as there are cores, three at least."""
+
+    def one(version: str) -> Result:
+        return _from_json(finish(start(version, "--operations", str(operations), "--seed", str(seed))))
+
+    with ThreadPoolExecutor(max(os.cpu_count() or 1, 3)) as pool:
+        return list(pool.map(one, versions))
 
 
 def main() -> int:
     """Read the command line and act."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth.run", description="Kafka's own classes as the judge.")
     parser.add_argument("--operations", type=int, default=200_000, help="per release")
-    parser.add_argument("--version", choices=VERSIONS, help="one release only")
+    parser.add_argument("--version", choices=EVERY_VERSION, help="one release only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--history", type=int, help="play this one history again")
     parser.add_argument("--keep", help="with --history: the numbers of the moves to play")
@@ -147,23 +153,23 @@ def main() -> int:
     write = sys.stdout.write
     if given.history is not None:
         keep = [int(one) for one in given.keep.split(",")] if given.keep else None
-        found = replay(given.version or VERSIONS[-1], given.seed, given.history, keep)
-        write(text(found, given.version or VERSIONS[-1]) if found else "No disagreement.\n")
+        found = replay(given.version or EVERY_VERSION[-1], given.seed, given.history, keep)
+        write(text(found, given.version or EVERY_VERSION[-1]) if found else "No disagreement.\n")
         return int(found is not None)
     if given.canaries is not None:
-        version = given.version or VERSIONS[-1]
+        version = given.version or EVERY_VERSION[-1]
         names = given.canaries or [*canaries.PLANTED, *SWITCHES]
         caught = {name: catch(version, given.seed, given.operations, name) for name in names}
         write(json.dumps(caught, indent=None if given.json else 1) + "\n")
         return 0
     if given.shrink is not None:
-        told = show(given.version or VERSIONS[-1], given.seed, given.operations, given.shrink)
+        told = show(given.version or EVERY_VERSION[-1], given.seed, given.operations, given.shrink)
         write(json.dumps({"told": told}) + "\n" if given.json else told)
         return 0
     if given.version and given.json:
         write(_to_json(play(given.version, given.seed, given.operations)) + "\n")
         return 0
-    results = agree(given.operations, given.seed, (given.version,) if given.version else VERSIONS)
+    results = agree(given.operations, given.seed, (given.version,) if given.version else EVERY_VERSION)
     write(plain(results))
     if given.markdown:
         markdown(results, given.markdown)

@@ -5,6 +5,6 @@ clock. Nothing here knows how a coordinator decides: that is what it is asked ab
 """
 
 from tests.truth.oracle.driver import Oracle
-from tests.truth.oracle.settings import VERSIONS
+from tests.truth.oracle.settings import EVERY_VERSION, VERSIONS
 
-__all__ = ["VERSIONS", "Oracle"]
+__all__ = ["EVERY_VERSION", "VERSIONS", "Oracle"]

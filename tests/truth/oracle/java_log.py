@@ -9,19 +9,9 @@ from typing import Any
 
 import jpype
 
-from tests.truth.oracle.jvm import jclass
+from tests.truth.oracle.jvm import either, jclass
 
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
-
-
-def either(*names: str) -> Any:
-    """The first of these classes that the release has."""
-    for name in names:
-        try:
-            return jclass(name)
-        except TypeError:
-            continue
-    raise LookupError(f"none of {names} is in this release")
 
 
 class JavaLog:

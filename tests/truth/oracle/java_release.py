@@ -13,13 +13,14 @@ import jpype
 from kardia.model.operations import View
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
-from tests.truth.oracle.java_log import JavaLog, either
-from tests.truth.oracle.jvm import MadeUp, field, jclass
+from tests.truth.oracle.java_log import JavaLog
+from tests.truth.oracle.jvm import MadeUp, either, field, jclass
 from tests.truth.oracle.members import member_view
 from tests.truth.oracle.settings import properties
 
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 _GROUP = "org.apache.kafka.coordinator.group."
+_PERSISTER = "org.apache.kafka.server.share.persister."
 
 
 class JavaRelease:
@@ -52,17 +53,20 @@ class JavaRelease:
         share_class = jclass(_GROUP + "modern.share.ShareGroupConfig")
         definitions = jclass("org.apache.kafka.common.config.ConfigDef")()
         for source in (config_class, share_class):
-            for key in source.CONFIG_DEF.configKeys().values():
-                definitions.define(key)
+            for part in source.class_.getFields():  # One definition from 4.1 on, five before.
+                if part.getType().getSimpleName() == "ConfigDef":
+                    for key in part.get(None).configKeys().values():
+                        definitions.define(key)
         given = jclass("java.util.HashMap")()
         for name, value in properties(settings).items():
             given.put(name, value)
         abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, given, False)
         config = config_class(abstract)
-        try:
-            manager = jclass(_GROUP + "GroupConfigManager")(jclass("java.util.HashMap")())
-        except TypeError:
-            manager = jclass(_GROUP + "GroupConfigManager")(config, share_class(abstract))
+        no_overrides = jclass("java.util.HashMap")()
+        by_release = {1: (no_overrides,), 2: (config, share_class(abstract))}  # up to 4.2; from 4.4
+        by_release[3] = (no_overrides, *by_release[2])  # 4.3
+        manager_class = jclass(_GROUP + "GroupConfigManager")
+        manager = manager_class(*by_release[manager_class.class_.getConstructors()[0].getParameterCount()])
         registry = jclass("com.yammer.metrics.core.MetricsRegistry")()
         metrics = jclass(_GROUP + "metrics.GroupCoordinatorMetrics")(
             registry, jclass("org.apache.kafka.common.metrics.Metrics")()
@@ -74,6 +78,7 @@ class JavaRelease:
         builder = jclass(_RUNTIME + "CoordinatorRuntime$Builder")()
         shard_builder = jclass(_GROUP + "GroupCoordinatorShard$Builder")
         nobody = jclass("java.util.Optional").empty()
+        authorizer = "withAuthorizerPlugin" if hasattr(shard_builder, "withAuthorizerPlugin") else "withAuthorizer"
         parts: dict[str, Any] = {
             "withLogPrefix": "",
             "withLogContext": log_context,
@@ -85,7 +90,7 @@ class JavaRelease:
             "withLoader": self._log.loader,
             "withCoordinatorShardBuilderSupplier": jpype.JProxy(
                 _RUNTIME + "CoordinatorShardBuilderSupplier",
-                dict={"get": lambda: shard_builder(config, manager).withAuthorizerPlugin(nobody)},
+                dict={"get": lambda: getattr(shard_builder(config, manager), authorizer)(nobody)},
             ),
             "withTime": self._clock.time,
             "withTimer": self._clock.timer,
@@ -116,7 +121,9 @@ class JavaRelease:
             "CoordinatorRuntime": self._runtime,
             "GroupCoordinatorMetrics": metrics,
             "GroupConfigManager": manager,
-            "Persister": jclass("org.apache.kafka.server.share.persister.NoOpStatePersister")(),
+            "Persister": either(
+                *(f"{_PERSISTER}{name}" for name in ("NoOpStatePersister", "NoOpShareStatePersister"))
+            )(),
             "Timer": self._clock.timer,
             "Optional": jclass("java.util.Optional").empty(),
             "Time": self._clock.time,

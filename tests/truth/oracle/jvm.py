@@ -13,8 +13,13 @@ from typing import Any
 import jpype
 
 from spark_jobs.jvm import jars, java
+from tests.truth.oracle.settings import EVERY_VERSION
 
-_JAR_SETS = {"3.9.2": "broker-3.9.2", "4.1.2": "coordinator-4.1.2", "4.4.0": "broker-4.4.0"}
+_JAR_SETS = {version: f"coordinator-{version}" for version in EVERY_VERSION} | {
+    # Brokers that the demo starts; what runs here is in them.
+    version: f"broker-{version}"
+    for version in ("3.9.2", "4.4.0")
+}
 
 _LOGGING = ("log4j", "reload4j", "slf4j-reload4j")
 """Prefixes of jars that would make slf4j write; without them it is silent."""
@@ -64,6 +69,16 @@ def _library() -> Path:
 def jclass(name: str) -> Any:
     """A Java class by its full name."""
     return jpype.JClass(name)
+
+
+def either(*names: str) -> Any:
+    """The first of these classes that the release has."""
+    for name in names:
+        try:
+            return jclass(name)
+        except TypeError:
+            continue
+    raise LookupError(f"none of {names} is in this release")
 
 
 def field(owner: Any, name: str) -> Any:

@@ -32,7 +32,6 @@ class ScalaLog:
         self._none = jclass("org.apache.kafka.common.protocol.Errors").NONE
         self._map = jclass("scala.collection.immutable.Map$Map1")
         guard = jclass("org.apache.kafka.storage.internals.log.VerificationGuard").SENTINEL
-        verified = self._tuple(self._none, guard)
         start = jclass("java.util.concurrent.atomic.AtomicLong")(0)
         log = (
             MadeUp("kafka.log.UnifiedLog")
@@ -58,8 +57,19 @@ class ScalaLog:
             )
             .make()
         )
+        manager = "kafka.server.ReplicaManager"
+        # Up to 3.7 appends of the coordinator have a method of their own, and the verification hands on a buffer.
+        own_method = hasattr(jclass(manager), "appendForGroup")
+        append, entries_at, verified_at = ("appendForGroup", 2, 6) if own_method else ("appendRecords", 4, 5)
+
+        def verify(callback: Any) -> None:
+            if own_method:
+                callback.apply(self._none, jclass("kafka.server.RequestLocal").NoCaching(), guard)
+            else:
+                callback.apply(self._tuple(self._none, guard))
+
         self.replica_manager = (
-            MadeUp("kafka.server.ReplicaManager")
+            MadeUp(manager)
             .returns("getMagic", self._some(jclass("java.lang.Byte").valueOf(jpype.JByte(2))))
             .returns("onlinePartition", self._some(partition))
             .returns("getLog", self._some(log))
@@ -75,13 +85,15 @@ class ScalaLog:
                 _SUPPLIER,
                 "get",
             )
-            .passes("appendRecords", jpype.JProxy(_BOTH, dict={"accept": self._append}), _BOTH, "accept", 4, 5)
+            .passes(
+                append, jpype.JProxy(_BOTH, dict={"accept": self._append}), _BOTH, "accept", entries_at, entries_at + 1
+            )
             .passes(
                 "maybeStartTransactionVerificationForPartition",
-                jpype.JProxy("java.util.function.Consumer", dict={"accept": lambda callback: callback.apply(verified)}),
-                "java.util.function.Consumer",
+                jpype.JProxy(_CONSUMER, dict={"accept": verify}),
+                _CONSUMER,
                 "accept",
-                5,
+                verified_at,
             )
             .make()
         )

@@ -1,4 +1,4 @@
-"""Kafka's Scala coordinator (3.9) as one object in virtual time: the adapter, its coordinator and group manager.
+"""Kafka's Scala coordinator (3.7 to 3.9) as one object in virtual time: the adapter, its coordinator and group manager.
 
 What reaches down into a broker is made up: a replica manager whose appends are answered at once, a log that gives them
 back at a load, a scheduler that runs loads and unloads in the same call. The two purgatories share one virtual timer.
@@ -14,7 +14,7 @@ import jpype
 from kardia.model.operations import View
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
-from tests.truth.oracle.jvm import MadeUp, field, jclass
+from tests.truth.oracle.jvm import MadeUp, either, field, jclass
 from tests.truth.oracle.members import member_view
 from tests.truth.oracle.scala_log import ScalaLog
 
@@ -44,7 +44,7 @@ class ScalaRelease:
             settings.group_max_size,
             settings.initial_rebalance_delay_ms,
         )
-        self._offset_config = jclass("org.apache.kafka.coordinator.group.OffsetConfig")(
+        self._offset_config = either("org.apache.kafka.coordinator.group.OffsetConfig", _GROUP + "OffsetConfig")(
             4096,
             5 * 1024 * 1024,
             settings.offsets_retention_ms,
