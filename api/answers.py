@@ -2,12 +2,13 @@
 
 Every instant of a row appears twice, `x_at_ms` in epoch milliseconds and `x_at` in RFC 3339, and every object carries
 its own `href`. `remaining_ms` is the deadline minus the instant of the answer; below zero the deadline has passed and
-its outcome is not known yet. It is null while the feed is stale: then silence is ours, not the member's.
+its outcome is not known yet. It is null while the feed is stale: then silence is ours, not the member's. A deadline
+that may have been renewed since the health row says so (`is_least`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -76,8 +77,8 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         "health_at_ms": health and health.at_ms,
         "health_at": health and to_rfc3339(health.at_ms),
         "health_certainty": health.certainty if health is not None else "unknown",
-        "session": session(health, freshness),
-        "poll": poll(health, freshness),
+        "session": None if health is None else session(view, health, freshness),
+        "poll": None if health is None else poll(view, health, freshness),
         "predictions": [
             prediction(found, freshness) for (found_id, _), found in view.predictions.items() if found_id == member_id
         ]
@@ -86,22 +87,24 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
     }
 
 
-def session(health: Any, freshness: Freshness) -> dict[str, Any] | None:
+def session(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any]:
     """Session timeout of a present member: the coordinator's own timer."""
-    if health is None:
-        return None
     return {
         "timeout_ms": health.session_timeout_ms,
         "last_heard_at_ms": health.last_heard_at_ms,
         "last_heard_at": to_rfc3339(health.last_heard_at_ms),
-        **_deadline(health.session_deadline_at_ms, health.session_timeout_ms, health.at_ms, freshness),
+        **_deadline(
+            health.session_deadline_at_ms,
+            health.session_timeout_ms,
+            health.at_ms,
+            freshness,
+            is_least=view.is_least(health, "session"),
+        ),
     }
 
 
-def poll(health: Any, freshness: Freshness) -> dict[str, Any] | None:
+def poll(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any]:
     """Poll timeout of a present member: a timer inside the client, inferred from what shows a poll."""
-    if health is None:
-        return None
     interval_ms = deadlines.poll_interval_ms(health)
     return {
         "interval_ms": health.poll_interval_ms,
@@ -109,7 +112,9 @@ def poll(health: Any, freshness: Freshness) -> dict[str, Any] | None:
         "last_poll_at": to_rfc3339(health.last_poll_at_ms),
         "evidence": health.poll_evidence,
         "error_bound_ms": health.poll_error_bound_ms,
-        **_deadline(health.poll_deadline_at_ms, interval_ms, health.at_ms, freshness),
+        **_deadline(
+            health.poll_deadline_at_ms, interval_ms, health.at_ms, freshness, is_least=view.is_least(health, "poll")
+        ),
     }
 
 
@@ -117,7 +122,7 @@ def prediction(row: Any, freshness: Freshness) -> dict[str, Any]:
     """A predicted timeout."""
     return {
         **columns("predictions", row, ("kind", "predicted_at_ms", "deadline_at_ms", "outcome", "certainty")),
-        "remaining_ms": _remaining_ms(row.deadline_at_ms, freshness),
+        "remaining_ms": remaining_ms(row.deadline_at_ms, freshness, is_least=False),
     }
 
 
@@ -127,13 +132,16 @@ def past_prediction(row: Any, freshness: Freshness) -> dict[str, Any]:
     return {
         "href": member_href(row.cluster_id, row.group_id, row.member_id),
         **columns("predictions", row),
-        "remaining_ms": _remaining_ms(row.deadline_at_ms, freshness) if running else None,
+        "remaining_ms": remaining_ms(row.deadline_at_ms, freshness, is_least=False) if running else None,
     }
 
 
-def health(row: Any) -> dict[str, Any]:
-    """What a health row says, as it was written."""
+def health(row: Any, exact: Container[tuple[str, str]]) -> dict[str, Any]:
+    """What a health row says; `exact` are the (member id, session or poll) whose deadline can be no later."""
     found = columns("health", row)
+    for kind in ("session", "poll"):
+        known = getattr(row, f"{kind}_deadline_at_ms") is not None
+        found[f"{kind}_is_least"] = known and (row.member_id, kind) not in exact
     found["pending"] = None if row.pending is None else [dict(entry) for entry in row.pending]
     return {"href": member_href(row.cluster_id, row.group_id, row.member_id), **found}
 
@@ -209,8 +217,8 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         },
         "session_headroom_min_ratio": deadlines.least(map(deadlines.session_headroom, present)),
         "poll_headroom_min_ratio": deadlines.least(map(deadlines.poll_headroom, present)),
-        "next_session_deadline": _next(present, "session_deadline_at_ms", deadlines.session_timeout_ms, freshness),
-        "next_poll_deadline": _next(present, "poll_deadline_at_ms", deadlines.poll_interval_ms, freshness),
+        "next_session_deadline": _next(view, "session", deadlines.session_timeout_ms, freshness),
+        "next_poll_deadline": _next(view, "poll", deadlines.poll_interval_ms, freshness),
         "pending": view.pending,
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
         "links": {
@@ -233,14 +241,18 @@ def generation(view: GroupView) -> int | None:
 
 
 def _next(
-    rows: Iterable[Any], column: str, timeout: Callable[[Any], int | None], freshness: Freshness
+    view: GroupView, kind: str, timeout: Callable[[Any], int | None], freshness: Freshness
 ) -> dict[str, Any] | None:
+    """The deadline of a kind that comes first, as far as it is known: those of the others may be later, too."""
+    column = f"{kind}_deadline_at_ms"
     first = min(
-        (row for row in rows if getattr(row, column) is not None), key=lambda row: getattr(row, column), default=None
+        (row for row in view.health.values() if getattr(row, column) is not None),
+        key=lambda row: getattr(row, column),
+        default=None,
     )
     if first is None:
         return None
-    deadline_ms = getattr(first, column)
+    deadline_ms, is_least = getattr(first, column), view.is_least(first, kind)
     return {
         "href": member_href(first.cluster_id, first.group_id, first.member_id),
         "member_id": first.member_id,
@@ -249,18 +261,27 @@ def _next(
         "timeout_ms": timeout(first),
         "deadline_at_ms": deadline_ms,
         "deadline_at": to_rfc3339(deadline_ms),
-        "remaining_ms": _remaining_ms(deadline_ms, freshness),
+        "is_least": is_least,
+        "remaining_ms": remaining_ms(deadline_ms, freshness, is_least=is_least),
     }
 
 
-def _deadline(deadline_ms: int | None, timeout_ms: int | None, at_ms: int, freshness: Freshness) -> dict[str, Any]:
+def _deadline(
+    deadline_ms: int | None, timeout_ms: int | None, at_ms: int, freshness: Freshness, *, is_least: bool
+) -> dict[str, Any]:
     return {
         "deadline_at_ms": deadline_ms,
         "deadline_at": to_rfc3339(deadline_ms),
-        "remaining_ms": _remaining_ms(deadline_ms, freshness),
+        "is_least": is_least and deadline_ms is not None,
+        "remaining_ms": remaining_ms(deadline_ms, freshness, is_least=is_least),
         "headroom_ratio": deadlines.headroom(deadline_ms, timeout_ms, at_ms),
     }
 
 
-def _remaining_ms(deadline_ms: int | None, freshness: Freshness) -> int | None:
-    return None if deadline_ms is None or freshness.stale else deadline_ms - freshness.now_ms
+def remaining_ms(deadline_ms: int | None, freshness: Freshness, *, is_least: bool) -> int | None:
+    """What is left of a deadline at the instant of the answer; below 0 it has passed, and the outcome is not known yet.
+    None while the feed is stale, and of a least deadline that has passed: it was renewed, or that is not read yet."""
+    if deadline_ms is None or freshness.stale:
+        return None
+    left_ms = deadline_ms - freshness.now_ms
+    return None if is_least and left_ms < 0 else left_ms

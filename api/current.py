@@ -77,6 +77,7 @@ class GroupView:
         "rebalance",
         "rebalances",
         "recent",
+        "settled",
         "shard",
         "state",
     )
@@ -106,8 +107,19 @@ class GroupView:
         """(eviction, rebalance or fenced; when), the latest."""
         self.member_seconds_lost = 0
         """Sum over completed rebalances."""
+        self.settled: frozenset[tuple[str, str]] = frozenset()
+        """(member id, session or poll): of a view of the past, deadlines that are exact for its instant."""
         self._is_shared = False
         self._remembered: dict[str, Any] = {}
+
+    def is_least(self, health: Any, kind: str) -> bool:
+        """Whether a deadline of a member may be later than its health row says, because a member in good health is
+        written down every few seconds only. Not while a prediction is open, which the next request would close, nor
+        when it is overdue."""
+        place = (health.member_id, kind)
+        if place in self.settled or place in self.predictions:
+            return False
+        return kind != "session" or health.status != "overdue"
 
     def heir(self) -> GroupView:
         """The same group, for a next batch to be folded into. What samples of health do not change is shared, until
@@ -118,6 +130,7 @@ class GroupView:
         heir.lives, heir.predictions, heir.rebalance = self.lives, self.predictions, self.rebalance
         heir.rebalances, heir.evictions, heir.fenced = self.rebalances, self.evictions, self.fenced
         heir.recent, heir.member_seconds_lost = self.recent, self.member_seconds_lost
+        heir.settled = self.settled
         heir._is_shared, heir._remembered = True, {}
         return heir
 

@@ -83,7 +83,8 @@ def _unknown(cluster: ClusterView) -> Generator[None, None, int]:
 
 
 def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str, Any]:
-    row = one.health
+    row, view = one.health, cluster.groups[one.group_id]
+    is_least = one.kind != "rebalance" and view.is_least(row, one.kind)
     sure = row.certainty if one.kind == "session" else weaker(row.certainty, "inferred")
     return {
         "href": answers.member_href(cluster.cluster_id, one.group_id, one.member_id),
@@ -94,12 +95,13 @@ def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str
         "kind": one.kind,
         "deadline_at_ms": one.deadline_at_ms,
         "deadline_at": to_rfc3339(one.deadline_at_ms),
-        "remaining_ms": None if freshness.stale else one.deadline_at_ms - freshness.now_ms,
+        "is_least": is_least,
+        "remaining_ms": answers.remaining_ms(one.deadline_at_ms, freshness, is_least=is_least),
         "status": row.status,
         "certainty": sure,
         "health_at_ms": row.at_ms,
         "health_at": to_rfc3339(row.at_ms),
-        "predicted": (one.member_id, one.kind) in cluster.groups[one.group_id].predictions,
+        "predicted": (one.member_id, one.kind) in view.predictions,
     }
 
 

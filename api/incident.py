@@ -14,7 +14,9 @@ from api.current import EVICTION_CAUSES
 from api.cursor import Place
 from api.errors import RangeTooWide
 from api.freshness import Freshness
+from api.past import Then, brought_up
 from api.reader import TableReader
+from api.renewals import Past
 from api.settings import ApiSettings
 from kardia import story
 from kardia.lint import lint
@@ -49,6 +51,8 @@ class Asked(NamedTuple):
     group_id: str
     from_ms: int
     to_ms: int
+    end_ms: int
+    """The end of the stretch, or up to where all is known if that is before it: what was so then can be told."""
     knowledge: archive.Knowledge
     limit: int
 
@@ -60,7 +64,7 @@ class Rows(NamedTuple):
     rebalances: list[Any]
     lives: list[Any]
     predictions: list[Any]
-    health: list[Any]
+    health: Past
     """Of each member the latest at the end."""
     samples: list[Any]
     """All of the last `LINT_MS` before the end."""
@@ -77,9 +81,11 @@ def read(readers: Mapping[str, TableReader], settings: ApiSettings, asked: Asked
     rebalances = archive.rebalances(readers["rebalances"], *about, window, rows_max)
     predictions = archive.predictions(readers["predictions"], *about, window, rows_max)
     lives = archive.lives_until(readers["members"], *about, asked.knowledge, asked.to_ms, rows_max)
-    health = archive.health_at(
-        readers["health"], *about, asked.knowledge, asked.to_ms, settings.health_lookback_ms, rows_max
+    sampled = archive.health_at(
+        readers["health"], *about, asked.knowledge, asked.end_ms, settings.health_lookback_ms, rows_max
     )
+    then = Then(asked.end_ms, asked.knowledge.known_at_ms, asked.knowledge.batch_id)
+    health = brought_up(readers, about, then, sampled, rows_max)
     stretch = max(asked.from_ms, asked.to_ms - LINT_MS), asked.to_ms
     try:
         samples = archive.health_between(readers["health"], *about, asked.knowledge, stretch, rows_max)
@@ -124,7 +130,7 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> dict[st
         "evictions": [answers.eviction(row) for row in latest("evictions", evicted)],
         "rebalances": [answers.rebalance(row, freshness) for row in latest("rebalances", inside)],
         "predictions": [answers.past_prediction(row, freshness) for row in latest("predictions", foretold)],
-        "deadlines": [answers.health(row) for row in latest("deadlines", _present(rows, asked))],
+        "deadlines": [answers.health(row, rows.health.settled) for row in latest("deadlines", _present(rows, asked))],
         "settings": [answers.columns("members", row, SETTINGS) for row in latest("settings", lives)],
         "lint": [finding.as_json() for finding in findings],
         "left_off": left_off,
@@ -138,7 +144,7 @@ def _present(rows: Rows, asked: Asked) -> list[Any]:
         for row in rows.lives
         if row.ended_at_ms is None or row.ended_at_ms > asked.to_ms
     }
-    found = [row for row in rows.health if row.at_ms >= there.get(row.member_id, row.at_ms + 1)]
+    found = [row for row in rows.health.rows if row.at_ms >= there.get(row.member_id, row.at_ms + 1)]
     return sorted(found, key=lambda row: (-(row.session_deadline_at_ms or 1 << 62), row.member_id))
 
 
@@ -159,7 +165,7 @@ def _material(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> stor
         _mappings(rows.rebalances),
         _mappings(rows.lives),
         _mappings(rows.predictions),
-        _mappings(rows.health),
+        tuple(answers.health(row, rows.health.settled) for row in rows.health.rows),
         freshness.complete_as_of_ms,
         freshness.now_ms,
         freshness.stale,

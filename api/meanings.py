@@ -103,7 +103,10 @@ MEANINGS: dict[str, str] = {
     "predictions": "timeouts that were foretold",
     "ready": "whether every table is there and read",
     "rebalances": "rebalances",
-    "remaining_ms": "deadline - answered_at; below 0 the outcome is not known yet; null while the feed is stale",
+    "is_least": "the deadline is that or later: a member in good health is written down every few seconds, and may "
+    "have been heard since; false: nothing that was read renews it up to the instant asked about",
+    "remaining_ms": "deadline - answered_at, or - `at`; below 0 the outcome is not known yet; null while the feed is "
+    "stale, and of a least deadline (`is_least`) that has passed",
     "rejected": "lines that could not be understood",
     "request": "what was asked",
     "rule": "name of the rule",

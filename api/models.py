@@ -32,9 +32,8 @@ class Deadline(Answer):
 
     deadline_at_ms: int | None
     deadline_at: str | None
-    remaining_ms: int | None = Field(
-        description="deadline - answered_at; below 0 overdue; null while the feed is stale"
-    )
+    is_least: bool
+    remaining_ms: int | None
     headroom_ratio: float | None = Field(description="part of the timeout left at health_at, 0 to 1")
 
 
@@ -85,7 +84,14 @@ Member = shape("Member", _Member, columns("members") | {"predictions": many(Pred
 
 
 PastPrediction = shape("PastPrediction", _Href, columns("predictions") | {"remaining_ms": (int | None, ...)})
-Health = shape("Health", _Href, columns("health"))
+
+
+class _Health(_Href):
+    session_is_least: bool = Field(description="the session may be over later than that: see `is_least` of a deadline")
+    poll_is_least: bool = Field(description="the same of the poll interval")
+
+
+Health = shape("Health", _Health, columns("health"))
 
 
 class _Rebalance(_Href):
@@ -121,6 +127,7 @@ class NextDeadline(Answer):
     timeout_ms: int | None
     deadline_at_ms: int
     deadline_at: str | None
+    is_least: bool
     remaining_ms: int | None
 
 

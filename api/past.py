@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from api import archive
+from api import archive, renewals
 from api.current import Current, GroupView
 from api.cursor import Place
 from api.folding import after
@@ -52,8 +52,7 @@ def group_at(
     about, rows_max, at_ms = (cluster_id, group_id), settings.rows_read_max, then.at_ms
     latest = archive.Window(None, at_ms + 1, 1, True, Place(then.batch_id, ()), then.known_at_ms)
     began = archive.rebalances(readers["rebalances"], *about, latest, rows_max).rows
-    said = archive.Window(None, at_ms + 1, rows_max, True, Place(then.batch_id, ()), then.known_at_ms)
-    predicted = archive.predictions(readers["predictions"], *about, said, rows_max).rows
+    open_then = open_predictions(readers["predictions"], about, then, rows_max)
     found: dict[str, list[Any]] = {
         "transitions": archive.transitions(readers["transitions"], *about, latest, "group").rows,
         "members": [
@@ -62,9 +61,7 @@ def group_at(
             if row.ended_at_ms is None or row.ended_at_ms > at_ms
         ],
         "rebalances": [as_of(row, at_ms) for row in began],
-        "predictions": [
-            as_of(row, at_ms) for row in predicted if row.outcome == "open" or (row.outcome_at_ms or 0) > at_ms
-        ],
+        "predictions": open_then,
     }
     joined_at_ms = {row.member_id: row.joined_at_ms for row in found["members"]}
     sampled: list[Any] = []
@@ -74,10 +71,48 @@ def group_at(
         if joined_at_ms.keys() <= {row.member_id for row in sampled}:
             break
     # One member id may have had several lives; a row from before this one began is about another.
-    found["health"] = [row for row in sampled if row.at_ms >= joined_at_ms.get(row.member_id, NEVER_MS)]
+    sampled = [row for row in sampled if row.at_ms >= joined_at_ms.get(row.member_id, NEVER_MS)]
+    past = _brought_up(readers, about, then, sampled, open_then, found["transitions"], rows_max)
+    found["health"] = past.rows
     cluster = after(Current(settings), found, then.batch_id).clusters.get(cluster_id)
     group = cluster.groups.get(group_id) if cluster is not None else None
-    return GroupView(cluster_id, group_id, shard) if group is None else group
+    if group is None:
+        return GroupView(cluster_id, group_id, shard)
+    group.settled = past.settled
+    return group
+
+
+def brought_up(
+    readers: Mapping[str, TableReader], about: tuple[str, str], then: Then, rows: list[Any], rows_max: int
+) -> renewals.Past:
+    """Health rows of a group, the latest up to the instant, with what is known of their deadlines at the instant."""
+    latest = archive.Window(None, then.at_ms + 1, 1, True, Place(then.batch_id, ()), then.known_at_ms)
+    changes = archive.transitions(readers["transitions"], *about, latest, "group").rows
+    said = open_predictions(readers["predictions"], about, then, rows_max)
+    return _brought_up(readers, about, then, rows, said, changes, rows_max)
+
+
+def _brought_up(
+    readers: Mapping[str, TableReader],
+    about: tuple[str, str],
+    then: Then,
+    rows: list[Any],
+    said: list[Any],
+    changes: list[Any],
+    rows_max: int,
+) -> renewals.Past:
+    known = renewals.Known(
+        {(row.member_id, row.kind): row for row in said}, max((row.at_ms for row in changes), default=0)
+    )
+    tables = readers["health"], readers["events"]
+    return renewals.as_of(*tables, about, then.knowledge, then.at_ms, rows, known, rows_max)
+
+
+def open_predictions(reader: TableReader, about: tuple[str, str], then: Then, rows_max: int) -> list[Any]:
+    """Predictions that were open at the instant, as they were told then."""
+    said = archive.Window(None, then.at_ms + 1, rows_max, True, Place(then.batch_id, ()), then.known_at_ms)
+    rows = archive.predictions(reader, *about, said, rows_max).rows
+    return [as_of(row, then.at_ms) for row in rows if row.outcome == "open" or (row.outcome_at_ms or 0) > then.at_ms]
 
 
 def as_of(row: Any, at_ms: int) -> Any:

@@ -24,18 +24,19 @@ class Rendered(NamedTuple):
     """JSON of a group around its holes, and the deadlines that belong into them."""
 
     parts: tuple[bytes, ...]
-    deadlines_ms: tuple[int, ...]
+    deadlines: tuple[tuple[int, bool], ...]
+    """Each with whether it is the least that it may be."""
 
 
 def group(view: GroupView, freshness: Freshness) -> orjson.Fragment:
     """`answers.group` as JSON."""
     if view.rebalance is not None and view.rebalance.completed_at_ms is None:
         return orjson.Fragment(orjson.dumps(answers.group(view, freshness)))
-    parts, deadlines_ms = view.remembered("rendered", _rendered)
-    if freshness.stale:
-        left = [b"null"] * len(deadlines_ms)
-    else:
-        left = [b"%d" % (deadline_ms - freshness.now_ms) for deadline_ms in deadlines_ms]
+    parts, deadlines = view.remembered("rendered", _rendered)
+    left = [
+        orjson.dumps(answers.remaining_ms(deadline_ms, freshness, is_least=is_least))
+        for deadline_ms, is_least in deadlines
+    ]
     return orjson.Fragment(b"".join(chain.from_iterable(zip(parts, [*left, b""], strict=True))))
 
 
@@ -45,4 +46,4 @@ def _rendered(view: GroupView) -> Rendered:
     for deadline in counting:
         deadline["remaining_ms"] = orjson.Fragment(_HOLE)
     parts = tuple(orjson.dumps(found).split(_HOLE))
-    return Rendered(parts, tuple(deadline["deadline_at_ms"] for deadline in counting))
+    return Rendered(parts, tuple((one["deadline_at_ms"], one["is_least"]) for one in counting))

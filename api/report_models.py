@@ -81,7 +81,8 @@ class NextEviction(Answer):
     kind: str = Field(description="session, poll or rebalance: which timeout it is")
     deadline_at_ms: int
     deadline_at: str | None
-    remaining_ms: int | None = Field(description="null while the feed is stale; below 0 the outcome is not known yet")
+    is_least: bool
+    remaining_ms: int | None
     status: str
     certainty: str
     health_at_ms: int

@@ -65,11 +65,11 @@ class Store:
     def __init__(self, settings: ApiSettings, now_ms: Callable[[], int]) -> None:
         self.settings = settings
         self.now_ms = now_ms
-        self.readers = {name: self._reader(name) for name in VIEWED}
-        """For questions about the past, in any thread."""
-        self._followers = {name: Follower(self._reader(name)) for name in FOLLOWED}
         self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
+        self.readers = {name: self._reader(name) for name in VIEWED} | {"events": self.events}
+        """For questions about the past, in any thread."""
+        self._followers = {name: Follower(self._reader(name)) for name in FOLLOWED}
         self.rejected = self._reader("rejected")
         """Lines that could not be understood; the view only has their number."""
         self.current = Current(settings)

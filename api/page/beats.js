@@ -6,7 +6,8 @@ const CAUSES = [
   "fenced", "removed_by_admin", "group_deleted", "unknown",
 ];
 const TAKEN = new Set(["session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout", "join_timeout", "fenced", "removed_by_admin"]);
-const RENEWING = new Set(["heartbeat", "commit"]);
+const RENEWING = new Set(["heartbeat", "commit", "seen"]); // seen: a health row remembers that it was heard then
+const WAITING = new Set(["join", "sync"]);
 const SAMPLES_BEFORE_MS = 15_000; // a member in good health is sampled every 5 s
 const REBALANCES = 100;
 const LIVES = 500;
@@ -26,6 +27,7 @@ export async function load(ask, links, fromMs, toMs) {
     lanes: lanes(pulse.members, [...ended.evictions, ...present.members]),
     rebalances: rebalances.rebalances,
     archivedToMs: pulse.archived_to_ms,
+    reachedMs: pulse.freshness.complete_as_of_ms,
     members: present.members,
   };
 }
@@ -71,24 +73,53 @@ export function latest(sorted, atMs) {
   return sorted[low - 1] ?? null;
 }
 
-/** How a lane stands at an instant: status, and both deadlines as they were known then. */
-export function standing(lane, atMs) {
+/** How a lane stands at an instant: status, and both deadlines as they were known then, or the least that they may have
+ * been (`…IsLeast`): a member in good health is written down every few seconds, and heard in between. The API's
+ * `renewals` says the same of the past. `archivedToMs`: up to when each request is known; null: of none. */
+export function standing(lane, atMs, archivedToMs) {
   const life = lane.lives.find((one) => one.fromMs <= atMs && (one.toMs === null || atMs < one.toMs)) ?? null;
   if (life === null && lane.lives.length) return { present: false, status: lane.lives.some((one) => one.fromMs <= atMs) ? "ended" : "none", sessionAtMs: null, pollAtMs: null };
   const sample = latest(lane.samples, atMs);
   if (sample === null || sample.status === "unknown" || sample.status === "ended") {
     return { present: true, status: "unknown", reasons: sample?.reasons ?? [], sessionAtMs: null, pollAtMs: null };
   }
-  // A request that was answered well renews the session, whether or not a health row has been written since.
-  const beat = latest(lane.beats.filter((one) => RENEWING.has(one.by) && one.error_code === 0), atMs);
-  const renewedAtMs = beat && sample.session_timeout_ms && beat.at_ms > sample.at_ms ? beat.at_ms + sample.session_timeout_ms : null;
+  const after = lane.samples[lane.samples.indexOf(sample) + 1] ?? null;
+  const session = sessionAt(lane, sample, after, atMs, archivedToMs);
+  const poll = within(after, "poll", atMs) ?? { atMs: sample.poll_deadline_at_ms, isLeast: sample.at_ms < atMs };
   return {
     present: true,
     status: sample.status,
     reasons: sample.reasons,
-    sessionAtMs: sample.session_deadline_at_ms === null ? null : Math.max(sample.session_deadline_at_ms, renewedAtMs ?? 0),
+    sessionAtMs: session.atMs,
+    sessionIsLeast: session.isLeast && !isNow(lane.about?.session, session.atMs),
     sessionMs: sample.session_timeout_ms,
-    pollAtMs: sample.poll_deadline_at_ms,
+    pollAtMs: poll.atMs,
+    pollIsLeast: poll.isLeast && !isNow(lane.about?.poll, poll.atMs),
     pollMs: sample.poll_timeout_ms,
   };
+}
+
+/** The session's deadline at an instant between two samples. */
+function sessionAt(lane, sample, after, atMs, archivedToMs) {
+  const remembered = within(after, "session", atMs);
+  if (remembered) return remembered;
+  if (sample.session_deadline_at_ms === null) return { atMs: null, isLeast: false };
+  // A request that was answered well renews the session, whether or not a health row has been written since.
+  const beat = latest(lane.beats.filter((one) => RENEWING.has(one.by) && one.error_code === 0), atMs);
+  const renewedAtMs = beat && sample.session_timeout_ms ? beat.at_ms + sample.session_timeout_ms : 0;
+  const waited = lane.beats.some((one) => WAITING.has(one.by) && one.at_ms > sample.at_ms && one.at_ms <= atMs);
+  const isWhole = archivedToMs !== null && archivedToMs > atMs && sample.group_state === "Stable" && !waited;
+  return { atMs: Math.max(sample.session_deadline_at_ms, renewedAtMs), isLeast: sample.at_ms < atMs && !isWhole };
+}
+
+/** A deadline that the next sample remembers, if what it runs from was before the instant: then nothing came between. */
+function within(after, kind, atMs) {
+  const deadlineMs = after?.[`${kind}_deadline_at_ms`] ?? null;
+  const timeoutMs = after?.[`${kind}_timeout_ms`] ?? null;
+  return deadlineMs !== null && timeoutMs !== null && deadlineMs - timeoutMs <= atMs ? { atMs: deadlineMs, isLeast: false } : null;
+}
+
+/** Whether it is the deadline that the API says of the present, and that nothing has renewed as far as is read. */
+function isNow(deadline, deadlineMs) {
+  return deadline != null && deadline.deadline_at_ms === deadlineMs && !deadline.is_least;
 }

@@ -3,15 +3,17 @@
 import { make, say } from "./dom.js";
 import { duration } from "./words.js";
 
-const MEANING = "≥: at least so long; one in good health is written down every few seconds only. renewed: that time is over, and it has been heard since.";
+const MEANING = "≥: at least so long; one in good health is written down every few seconds only. renewed: that time is over, and it has been heard since. –: not known.";
 const running = new Set();
 let offsetMs = 0;
 let stale = true;
+let reachedMs = null;
 
 /** Learn the server's clock and whether silence still means anything. */
 export function learn(freshness) {
   offsetMs = freshness.answered_at_ms - Date.now();
   stale = freshness.stale;
+  reachedMs = freshness.complete_as_of_ms ?? reachedMs;
 }
 
 /** Whether silence may be the feed's, as last heard. */
@@ -30,7 +32,7 @@ export function countdown(label) {
   const fill = make("i");
   const element = make("div", "count", make("p", "", make("span", "", label), value), make("span", "bar", fill));
   element.title = MEANING;
-  element.countdown = { value, fill, deadlineMs: null, timeoutMs: null, status: "unknown", ratio: null };
+  element.countdown = { value, fill, deadlineMs: null, timeoutMs: null, status: "unknown", ratio: null, isLeast: true };
   running.add(element);
   return element;
 }
@@ -42,24 +44,31 @@ export function show(element, deadline, timeoutMs, status) {
     ratio: deadline?.headroom_ratio ?? null,
     timeoutMs,
     status,
+    isLeast: deadline?.is_least ?? true,
   });
   tick(element);
 }
 
 function tick(element) {
-  const { value, fill, deadlineMs, timeoutMs, status, ratio } = element.countdown;
+  const { value, fill, deadlineMs, timeoutMs, status, ratio, isLeast } = element.countdown;
   const leftMs = deadlineMs === null ? null : deadlineMs - serverNow();
-  const over = leftMs !== null && leftMs <= 0 && !stale && status !== "ok";
+  const over = leftMs !== null && leftMs <= 0 && !stale && !isLeast;
   const shown = status === "overdue" ? "ok" : status;
   const className = `count ${leftMs === null ? "unknown" : over ? "overdue" : shown}`;
   if (element.className !== className) element.className = className;
   if (leftMs === null) say(value, "–");
   else if (stale) say(value, ratio === null ? "feed is old" : `${Math.round(ratio * 100)} % was left`);
-  // One in good health is written every few seconds only: it has at least this long, and has been heard since.
-  else if (shown === "ok" && !over) say(value, leftMs > 0 ? `≥ ${duration(leftMs)}` : "renewed");
+  else if (isLeast) say(value, leastLeft(leftMs, deadlineMs <= reachedMs));
   else say(value, over ? `over ${duration(-leftMs)}` : duration(leftMs));
   const part = stale ? ratio ?? 0 : timeoutMs ? leftMs / timeoutMs : 0;
   fill.style.transform = `scaleX(${Math.max(0, Math.min(1, part)).toFixed(4)})`;
+}
+
+/** What is left of a deadline that may be later: one in good health is written down every few seconds only. `isRead`: all
+ * up to the deadline has been read, so that who is still there has been heard since. */
+export function leastLeft(leftMs, isRead) {
+  if (leftMs > 0) return `≥ ${duration(leftMs)}`;
+  return isRead ? "renewed" : "–";
 }
 
 setInterval(() => {

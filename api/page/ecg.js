@@ -3,7 +3,7 @@
 
 import { load, standing } from "./beats.js";
 import { causePanel } from "./cause.js";
-import { serverNow } from "./countdown.js";
+import { leastLeft, serverNow } from "./countdown.js";
 import { draw, id, make, reconcile, say, visible } from "./dom.js";
 import { drawLane } from "./lane.js";
 import { timeScale } from "./time_scale.js";
@@ -39,7 +39,7 @@ export function ecg(onNeed, onStand, firstMs) {
   const key = make("p", "soft key", ...KEY.map(([className, sign, words]) => make("span", "", make("b", className, sign), ` ${words}`)));
   const empty = make("p", "empty", "No member was there at this time.");
   const chart = make("div", "chart", back, measure, whys, lanes);
-  const state = { widthMs: WINDOWS[innerWidth <= 700 ? 0 : 1][1], known: { lanes: [], rebalances: [], archivedToMs: null }, endMs: null, picked: null, paintedMs: 0 };
+  const state = { widthMs: WINDOWS[innerWidth <= 700 ? 0 : 1][1], known: { lanes: [], rebalances: [], archivedToMs: null, reachedMs: null }, endMs: null, picked: null, paintedMs: 0 };
   const panel = causePanel(() => {
     const left = state.picked;
     state.picked = null;
@@ -87,7 +87,7 @@ export function ecg(onNeed, onStand, firstMs) {
     const isThere = (life) => life.fromMs <= toMs && (life.toMs === null || life.toMs >= fromMs);
     const shown = state.known.lanes.filter((lane) => (lane.lives.length ? lane.lives.some(isThere) : lane.samples.length));
     const ranked = shown.slice(0, LANES_MAX);
-    reconcile(lanes, ranked, (lane) => lane.href, createLane, (item, lane) => updateLane(item, lane, standing(lane, atMs), state.known.rebalances, x, atMs, width));
+    reconcile(lanes, ranked, (lane) => lane.href, createLane, (item, lane) => updateLane(item, lane, standing(lane, atMs, state.known.archivedToMs), state.known, x, atMs, width));
     empty.hidden = shown.length > 0;
     const inside = state.known.rebalances.filter((one) => one.started_at_ms <= toMs && (one.completed_at_ms ?? serverNow()) >= fromMs).reverse();
     paintBack(back, inside, x, atMs, width, chart.clientHeight, state.picked, time.isLive());
@@ -168,20 +168,22 @@ function createLane(lane) {
   return make("li", "lane", name, draw("svg", { class: "track", role: "img" }), make("div", "left num", make("p", "status"), make("p", ""), make("p", "")));
 }
 
-function updateLane(item, lane, now, rebalances, x, atMs, width) {
+function updateLane(item, lane, now, known, x, atMs, width) {
   const [, track, left] = item.children;
-  drawLane(track, lane, now, rebalances, x, atMs, width);
+  drawLane(track, lane, now, known.rebalances, x, atMs, width);
   const [status, session, poll] = left.children;
   status.className = `status ${now.status}`;
   say(status, now.status === "none" ? "to come" : now.status);
-  say(session, now.sessionAtMs === null ? "" : `session ${remaining(now.sessionAtMs - atMs, now.status)}`);
-  say(poll, now.pollAtMs === null || now.pollAtMs === undefined ? "" : `poll ${remaining(now.pollAtMs - atMs, now.status)}`);
+  say(session, now.sessionAtMs === null ? "" : `session ${remaining(now.sessionAtMs, atMs, now.sessionIsLeast, known.reachedMs)}`);
+  say(poll, now.pollAtMs === null || now.pollAtMs === undefined ? "" : `poll ${remaining(now.pollAtMs, atMs, now.pollIsLeast, known.reachedMs)}`);
   track.setAttribute("aria-label", [visible(lane.name, 80), now.status, session.textContent, poll.textContent, `${track.dataset.beats} beats shown`].filter(Boolean).join(", "));
 }
 
-function remaining(ms, status) {
-  if (ms > 0) return duration(ms);
-  return status === "ok" ? "renewed" : `over ${duration(-ms)}`;
+/** What was left at an instant; `isLeast`: it may have been heard since the row that says so. */
+function remaining(deadlineMs, atMs, isLeast, reachedMs) {
+  const leftMs = deadlineMs - atMs;
+  if (isLeast) return leastLeft(leftMs, deadlineMs <= reachedMs);
+  return leftMs > 0 ? duration(leftMs) : `over ${duration(-leftMs)}`;
 }
 
 function paintBack(svg, rebalances, x, atMs, width, height, picked, live) {

@@ -85,7 +85,7 @@ function updateNext(row, one) {
   const worse = one.status === "ok" ? "late" : one.status; // the prediction is younger than the row of its health
   status.className = `status ${worse}`;
   say(status, worse === one.status ? worse : "predicted");
-  show(left, { deadline_at_ms: one.deadline_at_ms, headroom_ratio: null }, FULL_MS, worse);
+  show(left, { deadline_at_ms: one.deadline_at_ms, headroom_ratio: null, is_least: one.is_least }, FULL_MS, worse);
 }
 
 function createOpen(one) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Container
 from typing import Any
 
 from starlette.responses import Response
@@ -12,9 +12,12 @@ from api.asking import Limit, answer, router_of
 from api.desk import DeskOf
 from api.instants import to_rfc3339
 from api.names import ClusterId, GroupId
+from api.past import Then, brought_up
 from api.times import AtInstant, KnownAtInstant, within_reach
 
 router = router_of("history")
+
+KINDS = ("session", "poll")
 
 
 def _worst_first(row: Any) -> tuple[int, float, str]:
@@ -35,32 +38,35 @@ async def health(
     known_at_ms: KnownAtInstant,
     limit: Limit,
 ) -> Response:
-    """Of each member the latest row at or before `at`, not older than the server's look back; worst status first."""
+    """Of each member the latest row at or before `at`, not older than the server's look back; worst status first.
+
+    With `at`, deadlines are brought up to the instant by what later rows, predictions and the archive know.
+    """
     store = at.store
-    store.require("health")
+    store.require("health", "transitions", "predictions")
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster)
     within_reach(at, cluster_id, at=at_ms, known_at=known_at_ms)
-    if at_ms is None:
-        at_ms = cluster.reach.newest_ms or freshness.now_ms
-    rows = await at.read(
-        partial(
-            archive.health_at,
-            store.readers["health"],
-            cluster_id,
-            group_id,
-            archive.Knowledge(store.current.batch_id, known_at_ms),
-            at_ms,
-            store.settings.health_lookback_ms,
-            store.settings.rows_read_max,
+    view = store.group(cluster_id, group_id)
+    rows_max, knowledge = store.settings.rows_read_max, archive.Knowledge(store.current.batch_id, known_at_ms)
+    instant_ms = cluster.reach.newest_ms or freshness.now_ms if at_ms is None else at_ms
+
+    def read() -> tuple[list[Any], Container[tuple[str, str]]]:
+        about = cluster_id, group_id
+        rows = archive.health_at(
+            store.readers["health"], *about, knowledge, instant_ms, store.settings.health_lookback_ms, rows_max
         )
-    )
+        if at_ms is None:
+            return rows, [(row.member_id, kind) for row in rows for kind in KINDS if not view.is_least(row, kind)]
+        return brought_up(store.readers, about, Then(at_ms, known_at_ms, knowledge.batch_id), rows, rows_max)
+
+    rows, exact = await at.read(read)
     rows.sort(key=_worst_first)
     return answer(
         freshness,
-        health=[answers.health(row) for row in rows[:limit]],
-        at_ms=at_ms,
-        at=to_rfc3339(at_ms),
+        health=[answers.health(row, exact) for row in rows[:limit]],
+        at_ms=instant_ms,
+        at=to_rfc3339(instant_ms),
         left_off=max(0, len(rows) - limit),
     )

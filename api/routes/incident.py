@@ -58,7 +58,9 @@ async def incident(
     within_reach(at, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(cluster)
     knowledge = archive.Knowledge(freshness.batch_id, known_at_ms)
-    asked = Asked(cluster_id, group_id, *times, knowledge, limit)
+    reached_ms = freshness.complete_as_of_ms
+    end_ms = times[1] if reached_ms is None else min(times[1], reached_ms)
+    asked = Asked(cluster_id, group_id, *times, end_ms, knowledge, limit)
 
     def made() -> dict[str, Any]:
         rows: Rows = read(store.readers, store.settings, asked)

@@ -230,13 +230,14 @@ def _status(status: str | None, stale: bool) -> Text:
 
 
 def _left(deadline: Answer | None) -> Text:
-    """What is left until a deadline; a dash where nothing is known or nothing may count down."""
+    """What is left until a deadline; a dash where nothing is known or nothing may count down, `≥` where the member may
+    have been heard since it was written down."""
     left_ms: int | None = deadline["remaining_ms"] if deadline is not None else None
     if left_ms is None:
         return Text("-")
     if left_ms < 0:
         return Text(f"over since {words.span(-left_ms)}", style="bold red")
-    return Text(f"{left_ms / 1000:.1f} s")
+    return Text(f"{'≥ ' if deadline is not None and deadline['is_least'] else ''}{left_ms / 1000:.1f} s")
 
 
 def _deadline(deadline: Answer) -> Text:

@@ -187,13 +187,15 @@ def _deadlines(material: Material, at_ms: int, members: Collection[str] | None, 
 
 
 def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
+    """Both deadlines of a member. A row from before the instant gives the least that they may be (`..._is_least`)."""
     parts = []
     if row["session_deadline_at_ms"] is not None and row["last_heard_at_ms"] is not None:
         timeout = f" of {words.span(row['session_timeout_ms'])}" if row["session_timeout_ms"] is not None else ""
+        later = _or_later(row, "session", base_ms)
         parts.append(
-            f"last heard at {words.clock(row['last_heard_at_ms'], base_ms)}, its session is over at "
-            f"{words.clock(row['session_deadline_at_ms'], base_ms)} unless it is heard "
-            f"({_left(row['session_deadline_at_ms'] - base_ms)}{timeout})"
+            f"last heard at {words.clock(row['last_heard_at_ms'], base_ms)}{later}, its session is over at "
+            f"{words.clock(row['session_deadline_at_ms'], base_ms)}{later} unless it is heard "
+            f"({_left(row['session_deadline_at_ms'] - base_ms, timeout, least=bool(later))})"
         )
     if row["poll_deadline_at_ms"] is not None and row["last_poll_at_ms"] is not None:
         sign = lives.POLL_SIGNS.get(row["poll_evidence"], "nothing")
@@ -201,10 +203,11 @@ def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
             row["poll_error_bound_ms"]
         )
         interval = f" of {words.span(row['poll_interval_ms'])}" if row["poll_interval_ms"] is not None else ""
+        later = _or_later(row, "poll", base_ms)
         parts.append(
-            f"last sign of a poll at {words.clock(row['last_poll_at_ms'], base_ms)} ({sign}{bound}), its poll interval "
-            f"is over at {words.clock(row['poll_deadline_at_ms'], base_ms)} unless it polls "
-            f"({_left(row['poll_deadline_at_ms'] - base_ms)}{interval})"
+            f"last sign of a poll at {words.clock(row['last_poll_at_ms'], base_ms)}{later} ({sign}{bound}), its poll "
+            f"interval is over at {words.clock(row['poll_deadline_at_ms'], base_ms)}{later} unless it polls "
+            f"({_left(row['poll_deadline_at_ms'] - base_ms, interval, least=bool(later))})"
         )
     if row.get("polling") == "stalled":
         parts.append("its heartbeats go on, but its application takes nothing: it does not poll")
@@ -247,5 +250,12 @@ def _least(row: Row) -> tuple[int, str]:
     return min(deadlines, default=1 << 62), row["member_id"]
 
 
-def _left(left_ms: int) -> str:
-    return f"{words.span(left_ms)} left" if left_ms >= 0 else f"passed {words.span(-left_ms)} before"
+def _or_later(row: Row, kind: str, base_ms: int) -> str:
+    """A member in good health is written down every few seconds: it may have been heard between its row and then."""
+    return " or later" if row.get(f"{kind}_is_least", row["at_ms"] != base_ms) else ""
+
+
+def _left(left_ms: int, of: str = "", *, least: bool = False) -> str:
+    if left_ms >= 0:
+        return f"{'at least ' if least else ''}{words.span(left_ms)} left{of}"
+    return "how much is left is not known" if least else f"passed {words.span(-left_ms)} before{of}"

@@ -126,7 +126,15 @@ def test_the_state_at_an_instant_knows_what_was_open_then() -> None:
     assert "its session timeout is over at 08:53:30.000 (2 s left)" in warning
     assert "It struck at 08:53:30.000" in warning
     assert 'Status imminent: "silent for 6000 ms"' in deadline
-    assert "(7 s left of 10 s)" in deadline
+    assert "last heard at 08:53:25.000 or later" in deadline, "it may have been heard since it was seen"
+    assert "(at least 7 s left of 10 s)" in deadline
+    exact = health("b", 6_000) | {"session_is_least": False, "poll_is_least": True}
+    (told,) = texts(material(lives=found.lives, health=[exact]), "deadline", at_ms=T + 8_000)
+    assert "its session is over at 08:53:35.000 unless it is heard (7 s left of 10 s)" in told
+    assert "(at least 56 s left of 1 min)" in told
+    over = texts(material(lives=found.lives, health=[health("b", -2_100)]), "deadline", at_ms=T + 8_000)[0]
+    assert "how much is left is not known of 10 s" not in over
+    assert "unless it is heard (how much is left is not known)" in over
     assert "(Seen at 08:53:26.000.)" in deadline
     (during,) = texts(found, "state", at_ms=T + 11_000)
     assert "1 member: a" in during
@@ -136,12 +144,13 @@ def test_the_state_at_an_instant_knows_what_was_open_then() -> None:
 def test_a_live_story_counts_down_and_a_stale_one_does_not() -> None:
     rows = {"lives": [life("a", -60_000)], "transitions": [transition(1, -50_000, "Stable")]}
     live = material(**rows, health=[health("a", 0)], complete_to_ms=T + 100, now_ms=T + 200, stale=False)
-    assert "(8.8 s left of 10 s)" in texts(live, "deadline")[0]
+    assert "(at least 8.8 s left of 10 s)" in texts(live, "deadline")[0]
     assert not texts(live, "limit")
     stale = material(**rows, health=[health("a", 0)], complete_to_ms=T, now_ms=T + 7_200_000, stale=True)
     assert "(9 s left of 10 s)" in texts(stale, "deadline")[0], "what was left when the tables end"
     assert "2 h ago, is in the tables" in texts(stale, "limit")[0]
-    overdue = material(**rows, health=[health("a", 0)], complete_to_ms=T + 9_900, now_ms=T + 9_500, stale=False)
+    row = health("a", 0, status="overdue") | {"session_is_least": False, "poll_is_least": False}
+    overdue = material(**rows, health=[row], complete_to_ms=T + 9_400, now_ms=T + 9_500, stale=False)
     assert "passed 500 ms before" in texts(overdue, "deadline")[0]
 
 
