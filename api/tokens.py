@@ -1,10 +1,11 @@
 """Bearer tokens: who may ask, and about which clusters. Only digests are kept; comparing takes the same time always.
 
-File format: one token per line, either the token itself (at least 32 characters, no blanks) or `sha256:` and 64 hex
+File format: one token per line, either the token itself (at least 32 visible ASCII characters) or `sha256:` and 64 hex
 digits of it; behind it `cluster=NAME` for each cluster that it is for, all clusters if there is none, and
 `expires=INSTANT` (RFC 3339) from when on it is none. A name that is not plain is written as in a URL, `~` and
 base64url. Blank lines and lines that begin with `#` are passed over; say there whose a token is. All lines are valid at
-once, two for rotation. `api.token_file` follows the file.
+once, two for rotation. A line ends with a newline and with nothing else: without one at its end the file may be half
+written, and a line that was cut behind its token would give more than was meant. `api.token_file` follows the file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from api.instants import parse_instant
 TOKEN_CHARS_MIN = 32
 TOKEN_BYTES_MAX = 4_096
 TOKENS_MAX = 100
+
+TOKEN = re.compile(rf"[!-~]{{{TOKEN_CHARS_MIN},}}")
+"""What a header can carry unchanged; no blank or control character can make two of one."""
 
 
 class TokenFileError(ValueError):
@@ -62,18 +66,24 @@ class Tokens:
     def read(cls, path: Path) -> Tokens:
         """Tokens of a file; TokenFileError names the line, never its content."""
         try:
-            lines = path.read_text("utf-8").splitlines()
+            *lines, rest = path.read_bytes().decode("utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise TokenFileError(
                 f"token file: {path.name} cannot be read ({type(error).__name__}); expected a text file with one token "
                 "per line; check the path and its permissions."
             ) from None
+        if rest.strip():
+            raise TokenFileError(
+                f"token file: line {len(lines) + 1} of {path.name} has no newline at its end and may be half written; "
+                "expected a newline behind every line; add it, and replace the file as a whole (write another one, "
+                "then rename it)."
+            )
         digests: list[bytes] = []
         rights: list[Right] = []
         for number, line in enumerate((line.strip() for line in lines), 1):
             if not line or line.startswith("#"):
                 continue
-            token, *names = line.split()
+            token, *names = re.split(r"[ \t]+", line)
             right = _right(names)
             if right is None:
                 raise TokenFileError(
@@ -83,12 +93,12 @@ class Tokens:
             rights.append(right)
             if re.fullmatch(r"sha256:[0-9a-fA-F]{64}", token):
                 digests.append(bytes.fromhex(token.removeprefix("sha256:")))
-            elif len(token) >= TOKEN_CHARS_MIN and not token.startswith("sha256:"):
+            elif TOKEN.fullmatch(token) and not token.startswith("sha256:"):
                 digests.append(sha256(token.encode()).digest())
             else:
                 raise TokenFileError(
-                    f"token file: line {number} of {path.name} is none; expected {TOKEN_CHARS_MIN} or more characters "
-                    "or sha256: and 64 hex digits; make one with `openssl rand -hex 32`."
+                    f"token file: line {number} of {path.name} is none; expected {TOKEN_CHARS_MIN} or more visible "
+                    "ASCII characters or sha256: and 64 hex digits; make one with `openssl rand -hex 32`."
                 )
         if not 1 <= len(digests) <= TOKENS_MAX:
             raise TokenFileError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -290,8 +291,6 @@ def test_who_meets_a_bound_is_told_its_setting_and_is_counted(tables: Tables, tm
 
 @pytest.fixture
 def token_file(tmp_path: Path) -> Path:
-    from hashlib import sha256
-
     path = tmp_path / "tokens"
     path.write_text(f"# rotation\n{TOKEN}\n\nsha256:{sha256(NEXT_TOKEN.encode()).hexdigest()}\n")
     return path
@@ -325,7 +324,7 @@ def test_without_a_token_nothing_is_said_on_any_route(tables: Tables, token_file
 
 def test_token_files_that_cannot_be_used_name_the_line_and_not_its_content(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
-    for content in ("short-secret", "", "# nothing\n", "sha256:abc", f"{TOKEN}\nshort-secret\n"):
+    for content in ("short-secret\n", "", "# nothing\n", "sha256:abc\n", f"{TOKEN}\nshort-secret\n"):
         path.write_text(content)
         with pytest.raises(TokenFileError) as caught:
             Tokens.read(path)
@@ -333,7 +332,7 @@ def test_token_files_that_cannot_be_used_name_the_line_and_not_its_content(tmp_p
         assert "openssl rand -hex 32" in str(caught.value)
     with pytest.raises(TokenFileError, match="cannot be read"):
         Tokens.read(tmp_path / "absent")
-    path.write_text(TOKEN)
+    path.write_text(f"{TOKEN}\n")
     assert TOKEN not in repr(Tokens.read(path))
 
 
@@ -373,6 +372,42 @@ def test_a_scope_that_cannot_be_read_is_refused_and_not_widened(tmp_path: Path) 
     found = Tokens.read(path).accept(f"Bearer {TOKEN}".encode(), NOW_MS)
     assert found is not None
     assert (found.allows("a"), found.allows("b"), found.allows("c")) == (True, True, False)
+
+
+def rights_in(path: Path, *shown: str) -> list[set[str]]:
+    """Of each token the clusters among a, b and c that it may ask about, now and after the end of the rights."""
+    known = Tokens.read(path)
+    scopes = [known.accept(f"Bearer {one}".encode(), at) for one in shown for at in (NOW_MS, NOW_MS + 2)]
+    return [set() if scope is None else {name for name in "abc" if scope.allows(name)} for scope in scopes]
+
+
+def test_a_file_cut_anywhere_gives_nobody_more_than_the_whole_file(tmp_path: Path) -> None:
+    """It may be read while it is written, and a disk may be full behind any byte."""
+    path = tmp_path / "tokens"
+    digest = f"sha256:{sha256(NEXT_TOKEN.encode()).hexdigest()}"
+    whole = f"{TOKEN} cluster=a cluster=b\n# whose\n{digest} cluster=c expires={NOW_MS + 1}\r\n".encode()
+    path.write_bytes(whole)
+    meant = rights_in(path, TOKEN, NEXT_TOKEN)
+    assert meant == [{"a", "b"}, {"a", "b"}, {"c"}, set()]
+    used = []
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        try:
+            found = rights_in(path, TOKEN, NEXT_TOKEN)
+        except TokenFileError:
+            continue
+        used.append(cut)
+        assert all(some <= full for some, full in zip(found, meant, strict=True)), cut
+    assert used == [at + 1 for at, byte in enumerate(whole[:-1]) if byte == ord("\n")]
+
+
+@pytest.mark.parametrize("separator", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r"])
+def test_only_a_newline_ends_a_line(tmp_path: Path, separator: str) -> None:
+    """What an editor shows as one line must not be read as two, of which the first has all rights."""
+    path = tmp_path / "tokens"
+    path.write_bytes(f"{TOKEN}{separator}cluster=a\n".encode())
+    with pytest.raises(TokenFileError, match="line 1"):
+        Tokens.read(path)
 
 
 def test_binding_beyond_loopback_needs_a_token_or_the_ugly_flag(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_token_file_that_the_disk_would_not_give_is_read_again(
 
     path.write_text(f"{WRONG}\n")
     with monkeypatch.context() as disk:
-        disk.setattr(Path, "read_text", _fails)
+        disk.setattr(Path, "read_bytes", _fails)
         assert [accepts(at_ms) for at_ms in (0, 1, RETRY_MS, RETRY_MS + 1)] == [True] * 4
     assert outcomes == ["kept"]
     assert accepts(2 * RETRY_MS - 1)
