@@ -128,6 +128,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
     )
     app.state.desk = Desk(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
     app.state.registry = registry
+    app.state.requests = requests
     app.state.changes = Changes(settings.followers_max)
 
     @app.get("/", include_in_schema=False)

@@ -76,7 +76,12 @@ class ApiSettings(BaseSettings):
     followers_max: int = Field(
         default=64, ge=0, le=200, description="pages that follow by server-sent events; more ask every second"
     )
-    connections_max: int = Field(default=512, ge=1, description="open connections; Prometheus: 512")
+    connections_max: int = Field(
+        default=512, ge=1, description="open connections; one more closes the one idle for longest; Prometheus: 512"
+    )
+    request_within_ms: int = Field(
+        default=10_000, ge=100, description="so soon after it was opened a connection must have sent a request"
+    )
     url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
     metrics_groups_max: int = Field(
         default=300, ge=0, description="groups of a cluster with series of their own: 67 each"

@@ -7,6 +7,10 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from api.errors import LIMITS
 from api.token_file import OUTCOMES
 
+CLOSED = ("idle", "refused", "no_request")
+"""Why the server closed a connection: it was idle and its place was needed; all places were taken by requests; no
+request came in time."""
+
 
 class RequestMetrics:
     """Requests answered, and the time they took."""
@@ -27,6 +31,15 @@ class RequestMetrics:
         )
         for limit in LIMITS:
             self._limited.labels(limit)
+        self._closed = Counter(
+            "kardia_http_connections_closed",
+            "Connections that the server closed: idle and their place was needed, refused because all places were "
+            "taken by requests, or without a request in time.",
+            ("why",),
+            registry=registry,
+        )
+        for why in CLOSED:
+            self._closed.labels(why)
         self._token_file = Counter(
             "kardia_token_file_changes",
             "Changes of the token file: taken, or kept as it was before because the new one cannot be used.",
@@ -39,6 +52,10 @@ class RequestMetrics:
     def limit(self, limit: str) -> None:
         """Count a request that met a bound."""
         self._limited.labels(limit).inc()
+
+    def connection_closed(self, why: str) -> None:
+        """Count a connection that the server closed."""
+        self._closed.labels(why).inc()
 
     def token_file(self, outcome: str) -> None:
         """Count a change of the token file."""

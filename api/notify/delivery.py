@@ -1,7 +1,8 @@
 """Sends what waits in one outbox, in order, until it is taken. One task for each target, so that none holds up another.
 
 An answer that will not change (4xx other than 408 and 429) is counted and given up; everything else is tried again,
-with growing pauses, for as long as it takes: the outbox is bounded. Follows no redirect, uses no proxy.
+with growing pauses, for as long as it takes: the outbox is bounded. One time limit holds for a whole delivery, from the
+connection to the end of the answer, of which only the status counts. Follows no redirect, uses no proxy.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from api.notify.targets import Links, Request
 log = logging.getLogger("kardia.api.notify")
 
 BATCH_MAX = 64
+ANSWER_BYTES_MAX = 65_536
+"""Of an answer so much is read and thrown away; a receiver's answer without end filled 17 GB of memory."""
+
 RETRY_STATUSES = frozenset({408, 429})
 
 
@@ -44,6 +48,7 @@ class Delivery:
         links: Links,
         metrics: NotifyMetrics,
         retry_after_max_ms: int,
+        send_timeout_ms: int,
     ) -> None:
         self.name = name
         self.outbox = outbox
@@ -52,6 +57,7 @@ class Delivery:
         self._links = links
         self._metrics = metrics
         self._retry_after_max_ms = retry_after_max_ms
+        self._send_timeout_s = send_timeout_ms / 1_000
         self._something = asyncio.Event()
 
     def put(self, notices: Sequence[Notice]) -> None:
@@ -60,8 +66,8 @@ class Delivery:
             self.outbox.put(notice)
         for reason in list(self.outbox.dropped):
             self._metrics.dropped.labels(self.name, "full").inc(self.outbox.dropped.pop(reason))
-        self._metrics.waiting.labels(self.name).set(len(self.outbox.notices))
-        if self.outbox.notices:
+        self._metrics.waiting.labels(self.name).set(len(self.outbox))
+        if len(self.outbox):
             self._something.set()
 
     async def run(self, client: httpx.AsyncClient, saved: Callable[[], None], now_ms: Callable[[], int]) -> None:
@@ -73,7 +79,7 @@ class Delivery:
                 for request in self._requests(waiting, self._links):
                     await self._deliver(client, request, now_ms)
                     self.outbox.done(list(request.notices))
-                    self._metrics.waiting.labels(self.name).set(len(self.outbox.notices))
+                    self._metrics.waiting.labels(self.name).set(len(self.outbox))
                 saved()
 
     async def _deliver(self, client: httpx.AsyncClient, request: Request, now_ms: Callable[[], int]) -> None:
@@ -95,18 +101,36 @@ class Delivery:
             self._metrics.seconds.labels(self.name).observe(max(0, now_ms() - notice.at_ms) / 1_000)
 
     async def _post(self, client: httpx.AsyncClient, request: Request) -> None:
+        status = 0
         try:
-            reply = await client.post(
-                self._url + request.path, content=request.body, headers={"content-type": request.content_type}
-            )
-        except httpx.HTTPError as error:
-            self._metrics.failures.labels(self.name).inc()
-            log.info("notice.not_taken target=%s error=%s", self.name, type(error).__name__)
-            raise NotTakenError from error
-        if reply.is_success:
+            async with asyncio.timeout(self._send_timeout_s):
+                async with client.stream(
+                    "POST",
+                    self._url + request.path,
+                    content=request.body,
+                    headers={"content-type": request.content_type},
+                ) as reply:
+                    status = reply.status_code
+                    await _discard(reply)
+        except (httpx.HTTPError, TimeoutError) as error:
+            if not 200 <= status < 300:  # else it was taken, and only the rest of its answer did not come
+                self._metrics.failures.labels(self.name).inc()
+                log.info("notice.not_taken target=%s error=%s", self.name, type(error).__name__)
+                raise NotTakenError from error
+        if 200 <= status < 300:
             return
-        if 400 <= reply.status_code < 500 and reply.status_code not in RETRY_STATUSES:
-            raise RefusedError(str(reply.status_code))
+        if 400 <= status < 500 and status not in RETRY_STATUSES:
+            raise RefusedError(str(status))
         self._metrics.failures.labels(self.name).inc()
-        log.info("notice.not_taken target=%s status=%d", self.name, reply.status_code)
+        log.info("notice.not_taken target=%s status=%d", self.name, status)
         raise NotTakenError
+
+
+async def _discard(reply: httpx.Response) -> None:
+    """Read a short answer to its end, so that the connection can be used again, and keep nothing of it. A longer one is
+    left where it is, and its connection closed: nobody but the status is asked."""
+    taken = 0
+    async for piece in reply.aiter_raw():
+        taken += len(piece)
+        if taken > ANSWER_BYTES_MAX:
+            return

@@ -29,6 +29,9 @@ from api.store import Store
 
 log = logging.getLogger("kardia.api.notify")
 
+SAVE_MS = 1_000
+"""While much waits, what was delivered is saved that often."""
+
 FIND_MS = 500
 """Longest time between two findings: some conditions come true by waiting, without a row."""
 
@@ -64,9 +67,11 @@ class Notifier:
                 links,
                 self.metrics,
                 settings.retry_after_max_ms,
+                settings.send_timeout_ms,
             )
             for name, url, requests in targets
         ]
+        self._saved_at_ms = 0
         self._found_at_ms = 0
         self._found_batch = -1
         self._blind_since_ms: int | None = None
@@ -76,10 +81,10 @@ class Notifier:
         """Until it is cancelled."""
         if self.settings.metrics_port is not None:
             start_http_server(self.settings.metrics_port, addr="127.0.0.1", registry=self.metrics.registry)
-        timeout = self.settings.send_timeout_ms / 1_000
-        async with httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client:
+        # `Delivery` has one time limit for the whole of a delivery.
+        async with httpx.AsyncClient(timeout=None, trust_env=False, follow_redirects=False) as client:  # noqa: S113
             sending = [
-                asyncio.create_task(delivery.run(client, self.save, self._now_ms), name=delivery.name)
+                asyncio.create_task(delivery.run(client, self._save_delivered, self._now_ms), name=delivery.name)
                 for delivery in self._deliveries
             ]
             for delivery in self._deliveries:
@@ -135,7 +140,15 @@ class Notifier:
             delivery.put(notices)
         self.save()
 
+    def _save_delivered(self) -> None:
+        """Something needs not be sent again. In a storm that is so many times a second, and each time the whole state
+        is written: once a second is enough, because what is not saved is only told twice."""
+        waits = any(len(delivery.outbox) for delivery in self._deliveries)
+        if not waits or self._now_ms() - self._saved_at_ms >= SAVE_MS:
+            self.save()
+
     def save(self) -> None:
         """Put on disk what a restart must know."""
+        self._saved_at_ms = self._now_ms()
         outboxes = {delivery.name: delivery.outbox.notices for delivery in self._deliveries}
         self._file.save(Memory(alerts=list(self._lifecycle.alerts.values()), outboxes=outboxes))

@@ -26,6 +26,6 @@ class NotifySettings(BaseSettings):
 
     refresh_ms: int = Field(default=100, ge=10, le=1_000, description="pause between two looks at the tables")
     stale_after_ms: int = Field(default=10_000, ge=100, description="age of complete_as_of from which nothing follows")
-    outbox_max: int = Field(default=1_000, ge=1, description="notices that may wait for one target")
+    outbox_max: int = Field(default=10_000, ge=1, description="notices that may wait for one target")
     send_timeout_ms: int = Field(default=5_000, ge=100, description="time one POST may take")
     retry_after_max_ms: int = Field(default=10_000, ge=100, description="longest pause between two attempts")

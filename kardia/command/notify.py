@@ -35,13 +35,14 @@ def notify(
     from pydantic import ValidationError
     from rich.console import Console
 
+    from api import bounded_log
     from api.notify.run import Notifier
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
     from api.pauses import Pauses
     from kardia.story import words
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    bounded_log.begin(logging.WARNING)
     err = Console(stderr=True, markup=False, soft_wrap=True)
     given = {
         "tables": tables,

@@ -50,11 +50,12 @@ def serve(
     from pydantic import ValidationError
     from rich.console import Console
 
+    from api import bounded_log
     from api.certificates import CertificateError
     from api.settings import ApiSettings
     from api.tokens import TokenFileError
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    bounded_log.begin(logging.WARNING)
     given = {
         "tables": tables,
         "host": host,
@@ -96,13 +97,19 @@ def _tls(settings: ApiSettings) -> SSLContext | None:
     return Certificate(settings.tls_certificate, settings.tls_key).context
 
 
+BACKLOG = 128
+"""Connections that wait to be accepted. When no file is left, asyncio complains once for each of them, each second."""
+
+
 def _run(settings: ApiSettings) -> None:
+    import logging
     import socket
     import time
 
     import uvicorn
 
     from api.app import create_app
+    from api.connections import Connections, allow_files
     from api.pauses import Pauses
 
     tls = _tls(settings)
@@ -120,21 +127,29 @@ def _run(settings: ApiSettings) -> None:
                 f"{settings.host}:{settings.port} cannot be listened on ({error.strerror}); expected a free port of "
                 "this machine; stop what uses it, choose another --port, or --port 0 for any free one."
             ) from None
-        listener.listen(settings.connections_max)
+        room = allow_files(settings.connections_max)
+        connections = Connections(room, settings.request_within_ms, app.state.requests.connection_closed)
+        if room < settings.connections_max:
+            logging.getLogger("kardia.api.serve").warning(
+                "open files: this system allows %d connections beside them; expected %d; raise the limit (ulimit -n).",
+                room,
+                settings.connections_max,
+            )
+        listener.listen(BACKLOG)
         shown = f"[{settings.host}]" if ":" in settings.host else settings.host
         typer.echo(
             f"kardia serve: http{'s' * (tls is not None)}://{shown}:{listener.getsockname()[1]}/ over {settings.tables}"
         )
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=connections.protocol(),  # type: ignore[arg-type]  # whatever makes a protocol
             ws="none",
             log_config=None,
             access_log=False,  # a URL holds ids of groups and members
             server_header=False,
             proxy_headers=False,  # nothing here asks where a request came from, so nobody needs to be believed
             date_header=True,
-            limit_concurrency=settings.connections_max,
+            backlog=BACKLOG,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=10,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 import subprocess
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from api.connections import FILES_BESIDE
 from api.settings import ApiSettings
 from api.token_file import RETRY_MS, TokenFile
 from api.tokens import TokenFileError, Tokens
@@ -291,25 +291,81 @@ def test_tokens_are_in_no_answer_no_log_and_no_setting_that_is_shown(tables: Tab
             assert token not in text
 
 
-def test_connections_beyond_the_bound_are_turned_away(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who connect and say nothing hold a place each, and no more."""
+CLOSED = re.compile(r'^kardia_http_connections_closed_total{why="(\w+)"} (\S+)$', re.M)
+
+
+def closed_by(url: str) -> dict[str, float]:
+    """Connections that the server closed, by why."""
+    text = httpx.get(f"{url}/metrics", trust_env=False, timeout=WAIT_S).text
+    return {why: float(count) for why, count in CLOSED.findall(text)}
+
+
+def test_who_connects_and_says_nothing_takes_nobody_s_place(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More silent connections than there are places: everybody who asks is answered, and they are closed one by one."""
     story(tables)
-    monkeypatch.setenv("KARDIA_SERVE_CONNECTIONS_MAX", "3")
+    monkeypatch.setenv("KARDIA_SERVE_CONNECTIONS_MAX", "20")
     with served("--tables", str(tables.root), "--port", "0") as (_, url), ExitStack() as stack:
-        place = urlsplit(url)
+        place = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        for _ in range(60):
+            stack.enter_context(socket.create_connection(place, timeout=WAIT_S))
+            assert httpx.get(f"{url}/livez", trust_env=False, timeout=WAIT_S).status_code == 200
+        closed = closed_by(url)
+        assert closed["idle"] >= 40
+        assert closed["refused"] == 0
+
+
+def test_a_connection_must_ask_something_in_time(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that never ends is no request, however often a byte of it comes."""
+    story(tables)
+    monkeypatch.setenv("KARDIA_SERVE_REQUEST_WITHIN_MS", "500")
+    with served("--tables", str(tables.root), "--port", "0") as (_, url):
+        place = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        with socket.create_connection(place, timeout=WAIT_S) as silent, socket.create_connection(place) as slow:
+            slow.settimeout(0.05)
+            ended = False
+            while not ended:  # the wait for an answer paces it
+                try:
+                    slow.sendall(b"G")
+                    ended = slow.recv(1) == b""
+                except TimeoutError:
+                    continue
+                except OSError:
+                    ended = True
+            assert ended_by_peer(silent)
+        with socket.create_connection(place, timeout=WAIT_S) as asking:
+            asking.sendall(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            assert asking.recv(12) == b"HTTP/1.1 200"
+        assert closed_by(url)["no_request"] == 2
+
+
+def ended_by_peer(connection: socket.socket) -> bool:
+    """Whether the other side closes it."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_connections_that_cannot_be_accepted_flood_no_log(tables: Tables, tmp_path: Path) -> None:
+    """The system gives the server few files. It says so, stays reachable, and its log stays small."""
+    story(tables)
+    command = [sys.executable, "-m", "kardia.command.main", "serve", "--tables", str(tables.root), "--port", "0"]
+    limit = f'ulimit -n {FILES_BESIDE + 30}; exec "$@"'
+    log = tmp_path / "log"
+    with log.open("wb") as told, ExitStack() as stack:
+        server = subprocess.Popen(["/bin/sh", "-c", limit, "sh", *command], stdout=subprocess.PIPE, stderr=told)
+        stack.callback(server.wait, WAIT_S)
+        stack.callback(server.terminate)
+        assert server.stdout is not None
+        stack.callback(server.stdout.close)
+        url = server.stdout.readline().decode().split()[2].rstrip("/")
+        place = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        for _ in range(FILES_BESIDE + 200):
+            stack.enter_context(socket.create_connection(place, timeout=WAIT_S))
         assert httpx.get(f"{url}/livez", trust_env=False, timeout=WAIT_S).status_code == 200
-        for _ in range(3):
-            stack.enter_context(socket.create_connection((place.hostname or "", place.port or 0), timeout=WAIT_S))
-
-        async def rush() -> set[int]:
-            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=WAIT_S) as client:
-                return {(await client.get("/livez")).status_code for _ in range(5)}
-
-        assert asyncio.run(rush()) == {503}
-        stack.close()
-        api = Api(url)
-        api.wait(lambda: api.client.get("/livez").status_code == 200, "a free place")
-        api.client.close()
+    text = log.read_text()
+    assert "this system allows 30 connections" in text
+    assert len(text) < 20_000
 
 
 def test_the_application_can_call_nobody() -> None:

@@ -32,8 +32,62 @@ def test_a_full_outbox_drops_refreshes_first_and_says_what() -> None:
     outbox = Outbox([], 2)
     for one in (notice("raised", "a"), notice("refreshed", "b"), notice("raised", "c"), notice("raised", "d")):
         outbox.put(one)
-    assert [one.id for one in outbox.notices] == ["raised-c-0", "raised-d-0"]
+    assert [one.id for one in outbox.notices] == ["raised-a-0", "raised-c-0"]
     assert outbox.dropped == {"refreshed": 1, "raised": 1}
+    outbox.done(outbox.first(2))
+    for one in (notice("refreshed", "a", 1), notice("refreshed", "c", 1), notice("refreshed", "d", 1)):
+        outbox.put(one)
+    assert "refreshed-d-1" in [one.id for one in outbox.notices], "its next refresh tells what was dropped"
+
+
+def test_in_a_storm_beyond_the_bound_everybody_is_told_in_the_end() -> None:
+    """Ten thousand alerts, room for a thousand: each round of refreshes tells others, raises go before refreshes."""
+    outbox, told, count = Outbox([], 1_000), set[str](), 10_000
+    for number in range(count):
+        outbox.put(notice("raised", f"g{number}"))
+    rounds = 0
+    while len(told) < count:
+        while waiting := outbox.first(64):
+            told |= {one.finding.group for one in waiting}
+            outbox.done(waiting)
+        rounds += 1
+        for number in range(count):
+            outbox.put(notice("refreshed", f"g{number}", rounds))
+        outbox.put(notice("raised", f"new-{rounds}"))
+        assert outbox.first(1)[0].what == "raised"
+        assert len(outbox) == 1_000
+    assert rounds <= count / 1_000 + 2
+
+
+def test_what_waits_costs_the_same_however_much_it_is() -> None:
+    """Looks at waiting notices are counted, not timed: a refresh once looked at every one that waited."""
+
+    class Key(str):
+        looks = 0
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            Key.looks += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    def looks(count: int) -> float:
+        outbox, Key.looks = Outbox([], count), 0
+        for round_ in range(3):
+            for number in range(count):
+                outbox.put(notice("refreshed", Key(f"g{number}"), round_))
+            outbox.done(outbox.first(count // 2))
+        return Key.looks / count
+
+    assert looks(4_000) < 2 * looks(500) + 1
+
+
+def test_an_end_overtakes_the_refreshes_of_its_alert() -> None:
+    outbox = Outbox([], 10)
+    for one in (notice("raised", "a"), notice("refreshed", "a", 1), notice("resolved", "a", 2)):
+        outbox.put(one)
+    assert [one.what for one in outbox.notices] == ["raised", "resolved"], "a refresh behind it would raise it again"
 
 
 def test_the_state_survives_whole_and_belongs_to_one(tmp_path: Path) -> None:
