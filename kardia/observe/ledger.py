@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kardia.certainty import Certainty, stands
 from kardia.observe.facts import Facts
-from kardia.observe.group import NEVER, Cause, Group, Rebalance
+from kardia.observe.group import NEVER, Cause, Ended, Group, Rebalance
+from kardia.observe.phases import STAMP_MS
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
@@ -16,6 +18,9 @@ MAX_STRAGGLERS = 50
 
 RETURN_MAX_MS = 300_000.0
 """A client that comes back later than five minutes, the default max.poll.interval.ms, is a new story."""
+
+_BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
+_BY_LEAVE = frozenset({"left", "poll_timeout", "removed_by_admin"})
 
 _TAKEN_AWAY = frozenset({"session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout"})
 
@@ -85,5 +90,25 @@ def _entry(member_id: str, client_id: str, waited_ms: int, *, joined: bool, pend
 
 def emit(observer: Facts, group: Group, current: Rebalance) -> None:
     """Write what is known about a rebalance."""
-    certainty = current.cause.certainty if current.cause is not None else "unknown"
-    observer.emit_rebalance(group, current, stragglers(observer, group, current), certainty)
+    observer.emit_rebalance(group, current, stragglers(observer, group, current), _how_sure(group, current))
+
+
+def _how_sure(group: Group, current: Rebalance) -> Certainty:
+    """How sure the cause is: of several that did the same within the width of a stamp, who came first is not known."""
+    cause = current.cause
+    if cause is None:
+        return "unknown"
+    if not stands(cause.certainty):
+        return cause.certainty
+    if any(_is_rival(cause, over) for over in group.ended.values()):
+        return "provisional"
+    near = (join for join in current.joins if abs(join.handled_at - cause.at) <= STAMP_MS)
+    rivals = any(join.member_id != cause.member_id and join.handled_at != cause.at for join in near)
+    return "provisional" if rivals and cause.trigger in _BY_JOIN else cause.certainty
+
+
+def _is_rival(cause: Cause, over: Ended) -> bool:
+    """Whether somebody else ended in that instant, and may have begun it. Of one LeaveGroup the first entry did."""
+    if over.member.member_id == cause.member_id or abs(over.ended_at - cause.at) > STAMP_MS:
+        return False
+    return over.cause == "session_expired" or (over.cause in _BY_LEAVE and over.ended_at != cause.at)

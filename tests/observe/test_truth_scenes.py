@@ -277,3 +277,18 @@ def test_a_rebalance_is_complete_when_its_assignment_is_stored_and_the_group_sta
         known = scene.known()
         assert [row["completed_at_ms"] for row in known.rebalances()] == [START + 3_011]
         assert known.states()[-1] == (3_011, "Stable")
+
+
+def test_of_two_who_left_in_one_instant_neither_is_sure_to_have_begun_the_rebalance() -> None:
+    """Their lines have one stamp, and durations cut to 1 µs: the order of the two is lost."""
+    scene = stable("a", "b", "c")
+    scene.heartbeats(6_000, 7_000, "a", "b", "c")
+    scene.leave(9_000.2, "b", reason="the consumer is being closed")
+    scene.leave(9_000.9, "c", reason="the consumer is being closed")
+    scene.heartbeat(9_500, "a", error=27)
+    scene.joined(9_600, 2, {"a": 9_600})
+    scene.synced(9_610, "a")
+    scene.tick(12_000)
+    known = scene.known()
+    assert [(row["trigger"], row["certainty"]) for row in known.rebalances()][-1] == ("member_left", "provisional")
+    assert [known.ended()[member][1:] for member in ("b", "c")] == [("left", "exact")] * 2

@@ -20,6 +20,9 @@ NEAR_MS = 12
 DEADLINE_MS = 3
 """A deadline is a renewal, whose line is cut to 1 ms, and a timeout."""
 
+LEFT_OPEN_MS = 5_000.0
+"""So long after its deadline a prediction may wait for what shows its outcome."""
+
 JUDGED = ("exact", "inferred")
 _LEAVES = frozenset({"left", "poll_timeout", "removed_by_admin"})
 
@@ -37,6 +40,39 @@ def compare(result: Score, truth: Truth, tables: dict[str, list[dict[str, Any]]]
                     result.count(f"untrue: {table} {certainty}")
                     text = f"{table} {row.get('member_id') or ''} {wrong}"
                     result.problem(f"{certainty} and untrue", truth.group_id, row["at_ms"], text)
+
+
+def compare_last(result: Score, truth: Truth, stood: dict[str, list[dict[str, Any]]], until_ms: float) -> None:
+    """Judge what is provisional still when everything has been read: nothing corrects it any more, so it is asked to be
+    true as well. A prediction is open no longer when its deadline has passed."""
+    judges = {"members": _member, "rebalances": _rebalance}
+    for table, judge in judges.items():
+        for row in stood[table]:
+            result.count(f"stand: {table}")
+            if row["certainty"] == "provisional" and row["at_ms"] <= until_ms:
+                result.count(f"stand provisional: {table}")
+                wrong = judge(truth, row)
+                if wrong and table == "members" and _left(truth, row):
+                    result.count("leaves whose reason is said provisionally")
+                elif wrong:
+                    result.count(f"stand provisional and untrue: {table}")
+                    text = f"{table} {row.get('member_id') or ''} {wrong}"
+                    result.problem("provisional and untrue at last", truth.group_id, row["at_ms"], text)
+    open_join_phase = bool(truth.rebalances) and truth.rebalances[-1].joined_at_ms < 0
+    for row in stood["predictions"]:
+        # Whoever stopped polling may be dead, which its session will show; who is silent may wait in a JoinGroup.
+        waits = row["kind"] == "poll" or open_join_phase
+        if row["outcome"] == "open" and row["deadline_at_ms"] <= until_ms - LEFT_OPEN_MS and not waits:
+            text = f"{row['member_id']} {row['kind']}, deadline {row['deadline_at_ms'] - START_MS:,.0f}"
+            result.problem("prediction left open", truth.group_id, row["predicted_at_ms"], text)
+
+
+def _left(truth: Truth, row: dict[str, Any]) -> bool:
+    """Whether a member is said to have left when it did: only its client knows why, if its version tells no reason."""
+    return row["end_cause"] in _LEAVES and any(
+        life.cause in _LEAVES and abs(life.ended_at_ms - row["ended_at_ms"]) <= NEAR_MS
+        for life in _lives(truth, row["member_id"])
+    )
 
 
 def _lives(truth: Truth, member_id: str) -> list[Life]:
@@ -108,6 +144,9 @@ def _rebalance(truth: Truth, row: dict[str, Any]) -> str:
     both_left = {row["trigger"], true.trigger} <= {"poll_timeout", "member_left", "removed_by_admin"}
     if row["trigger"] != "unknown" and row["trigger"] != true.trigger and not both_left:
         return f"trigger {row['trigger']}; {true}"
+    named = row["trigger_member_id"] or ""
+    if row["certainty"] == "exact" and row["trigger"] == true.trigger and named != true.member_id:
+        return f"begun by {named}; {true}"
     return ""
 
 

@@ -106,6 +106,8 @@ SHARES = (
     ("other ends found", "other ends: found", "other ends"),
     ("rebalances, trigger right", "rebalances: trigger right", "rebalances"),
     ("... trigger said to be unknown", "rebalances: trigger unknown", "rebalances"),
+    ("rebalances that stand provisional", "stand provisional: rebalances", "stand: rebalances"),
+    ("lives that stand provisional", "stand provisional: members", "stand: members"),
     ("stragglers right", "stragglers: right", "stragglers"),
     ("states right, at instants all through", "states: right", "states"),
     ("... said to be unknown", "states: unknown", "states"),
@@ -126,7 +128,11 @@ def _table(columns: Sequence[Report]) -> str:
         if any(one.score.counts[part] for one in columns) or not name.startswith("..."):
             rows.append((name, [f"{one.score.counts[part]:,} of {one.score.counts[whole]:,}" for one in columns]))
     rows.append(("median lead, of the timeout", [_median(one) for one in columns]))
-    rows.append(("99 % of the instants of evictions within", [_within(one) for one in columns]))
+    rows.append(("99 % of the instants of evictions within", [_within(one, "eviction instant") for one in columns]))
+    rows += [
+        (f"99 % of the instants of rebalances within, {what}", [_within(one, f"rebalance, {what}") for one in columns])
+        for what in ("start", "end of the join phase", "completion")
+    ]
     rows += [(f"rows said {sure}", [_said(one, sure) for one in columns]) for sure in CERTAINTIES]
     rows += [(f"untrue rows said {sure}", [_untrue(one, sure) for one in columns]) for sure in CERTAINTIES[:2]]
     rows += [(name, [f"{one.score.counts[f'problem: {name}']}" for one in columns]) for name in NEVER_WRONG]
@@ -139,6 +145,9 @@ def _table(columns: Sequence[Report]) -> str:
 
 COUNTED = (
     "causes of one instant, said provisionally",
+    "triggers of one instant, said provisionally",
+    "trigger members of one instant, said provisionally",
+    "leaves whose reason is said provisionally",
     "ends undone by a load that nobody saw",
     "ends said provisionally of members that are there",
 )
@@ -164,6 +173,6 @@ def _median(report: Report) -> str:
     return f"{statistics.median(report.score.errors.get('lead, share of the timeout in %', [0])):.0f} %"
 
 
-def _within(report: Report) -> str:
-    errors = sorted(abs(error) for error in report.score.errors.get("eviction instant", [0]))
+def _within(report: Report, what: str) -> str:
+    errors = sorted(abs(error) for error in report.score.errors.get(what, [0]))
     return f"{errors[int(0.99 * (len(errors) - 1))]:,} ms"

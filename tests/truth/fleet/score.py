@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.stories import named, standing
-from tests.truth.fleet import foretold, honesty, said_states
+from tests.truth.fleet import foretold, honesty, ledgers, said_states
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.honesty import JUDGED
 from tests.truth.fleet.run import Run
@@ -75,9 +75,11 @@ def score(run: Run, seen: Seen) -> Score:
         doubts = said_states.doubts(of_group["health"])
         evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, died=run.scenario.restarts)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
-        _rebalances(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
+        shown_until = {"": until_ms, "sync_timeout": _shown_until(truth, "sync_timeout", until_ms)}
+        ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), shown_until, evidence)
         said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
         honesty.compare(result, truth, of_group, until_ms)
+        honesty.compare_last(result, truth, {name: rows.get(group_id, []) for name, rows in stood.items()}, until_ms)
         foretold.compare(
             result, truth, stood["predictions"].get(group_id, []), of_group["predictions"], until_ms, seen.damage
         )
@@ -168,11 +170,29 @@ def _one_that_is_there(result: Score, truth: Truth, life: Life, row: dict[str, A
 
 
 def _of_one_instant(truth: Truth, life: Life, row: dict[str, Any], error_ms: int) -> bool:
-    """Whether a timer of another kind fired when this end is said to have been: which came first is lost in the stamps,
-    and with it what became of those who wait for the second."""
+    """Whether the timer of the cause that is said was due when it is said to have fired, by the coordinator itself, and
+    another one of another kind fired then: which came first is lost in the stamps, and with it what became of those who
+    wait for the second."""
+    at_ms = row["ended_at_ms"]
+    if not _was_due(truth, life.member_id, row["end_cause"], at_ms):
+        return False
     others = (one for one in truth.lives if one is not life and one.cause in TIMED and one.cause != row["end_cause"])
-    tied = any(abs(one.ended_at_ms - row["ended_at_ms"]) <= TIMER_MS for one in others)
-    return abs(error_ms) <= TIMER_MS + 1 or tied
+    return abs(error_ms) <= TIMER_MS + 1 or any(abs(one.ended_at_ms - at_ms) <= TIMER_MS for one in others)
+
+
+def _was_due(truth: Truth, member_id: str, cause: str, at_ms: int) -> bool:
+    """Whether right before an instant the coordinator had a timer of that kind set for it."""
+    before_ms = at_ms - TIMER_MS - 2
+    view, member = truth.view_at(before_ms), truth.member_at(member_id, before_ms)
+    if view is None or member is None:
+        return False
+    due_at_ms = {
+        "session_expired": member.session_deadline_at_ms,
+        "sync_timeout": view.sync_deadline_at_ms,
+        "rebalance_timeout": view.join_deadline_at_ms,
+        "join_timeout": member.session_deadline_at_ms,
+    }
+    return abs(due_at_ms.get(cause, -1) - at_ms) <= TIMER_MS + 1
 
 
 def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None, evidence: Evidence) -> None:
@@ -210,95 +230,3 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
     if abs(error_ms) > (TIMER_MS if timed else HANDLED_MS):
         text = f"{life.member_id}: {life.cause} ({row['certainty']}) {error_ms:+d} ms off"
         result.problem("instant of an end", truth.group_id, life.ended_at_ms, text)
-
-
-def _rebalances(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence) -> None:
-    said: dict[int, list[dict[str, Any]]] = {}
-    for row in rows:
-        said.setdefault(row["generation_before"], []).append(row)
-    true = {one.generation_before: one for one in truth.rebalances}
-    for generation, one in true.items():
-        found = said.get(generation, [])
-        if len(found) > 1:
-            text = (
-                f"generation {generation} has {len(found)} rows: {[row['started_at_ms'] - START_MS for row in found]}"
-            )
-            result.problem("rebalance twice", truth.group_id, one.started_at_ms, text)
-        if one.trigger == "sync_timeout" and not one.member_id:
-            continue  # of an id left behind by a replaced static member: nobody is removed, nothing shows it
-        if 0 <= one.joined_at_ms <= _shown_until(truth, one.trigger, until_ms):
-            dark = evidence.damage.dark(one.started_at_ms, one.joined_at_ms) or evidence.hides(one)
-            if not found and (dark or one.joined_at_ms <= evidence.damage.begins_at_ms):
-                result.count("rebalances in the dark")
-                continue
-            result.count("rebalances")
-            if not found:
-                result.problem("missed rebalance", truth.group_id, one.started_at_ms, f"{one}")
-            else:
-                _one_rebalance(result, truth, one, max(found, key=lambda row: row["known_at_ms"]), until_ms)
-    for generation, found in said.items():
-        if generation not in true:
-            text = f"generation {generation}, {found[0]['trigger']}"
-            result.problem("invented rebalance", truth.group_id, found[0]["started_at_ms"], text)
-
-
-def _one_rebalance(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], until_ms: float) -> None:
-    def wrong(kind: str, text: str) -> None:
-        result.problem(kind, truth.group_id, one.started_at_ms, f"{text}; {one}")
-
-    if row["generation_after"] != one.generation_after:
-        wrong("generation", f"said {row['generation_after']}")
-    timed = one.trigger in TIMED
-    if row["trigger"] == "unknown":
-        result.count("rebalances: trigger unknown")
-        result.count(f"trigger unknown: {one.trigger}")
-    elif row["trigger"] != one.trigger:
-        result.count(f"rebalances: {one.trigger} said {row['trigger']}")
-        if not {row["trigger"], one.trigger} <= {"poll_timeout", "member_left"} or row["certainty"] == "exact":
-            wrong("wrong trigger", f"said {row['trigger']} {row['trigger_member_id']} {row['certainty']}")
-    elif (row["trigger_member_id"] or "") not in _triggers(truth, one):
-        wrong("wrong trigger member", f"said {row['trigger_member_id']} {row['certainty']}")
-    else:
-        result.count("rebalances: trigger right")
-        result.error("rebalance start", row["started_at_ms"] - one.started_at_ms)
-        if abs(row["started_at_ms"] - one.started_at_ms) > (TIMER_MS if timed else HANDLED_MS):
-            wrong("rebalance start", f"{row['started_at_ms'] - one.started_at_ms:+d} ms, {row['certainty']}")
-    if row["joined_at_ms"] is None or abs(row["joined_at_ms"] - one.joined_at_ms) > HANDLED_MS:
-        wrong("end of the join phase", f"said {row['joined_at_ms']}")
-    elif 0 <= one.assigned_at_ms <= until_ms:
-        if row["completed_at_ms"] is None:
-            wrong("completion missed", f"{row['certainty']}")
-        else:
-            result.error("rebalance end", row["completed_at_ms"] - one.assigned_at_ms)
-    _straggler(result, truth, one, row)
-
-
-def _triggers(truth: Truth, one: TrueRebalance) -> set[str]:
-    """Who started it: of several sessions that ended within the width of a stamp each may be named."""
-    if one.trigger != "session_expired":
-        near = {member_id for member_id, at_ms in one.joins.items() if abs(at_ms - one.started_at_ms) <= TIMER_MS}
-        return {one.member_id} | (near if one.trigger == "member_joined" else set())
-    return {
-        life.member_id
-        for life in truth.lives
-        if life.cause == "session_expired" and abs(life.ended_at_ms - one.started_at_ms) <= TIMER_MS
-    }
-
-
-def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any]) -> None:
-    """The longest waited for: who never came, else who joined last."""
-    waited = dict.fromkeys(one.dropped, one.joined_at_ms - one.started_at_ms)
-    waited |= {
-        member_id: at_ms - one.started_at_ms for member_id, at_ms in one.joins.items() if member_id not in waited
-    }
-    if len(waited) < 2 or max(waited.values()) < 600 or row["trigger"] == "unknown":
-        return
-    result.count("stragglers")
-    longest = max(waited.values())
-    names = {member_id for member_id, ms in waited.items() if ms >= longest - HANDLED_MS}
-    found = [entry for entry in row["stragglers"] if not entry["pending"]]  # ids that nobody used are no members
-    if found and found[0]["member_id"] in names and abs(found[0]["waited_ms"] - longest) <= 2 * HANDLED_MS:
-        result.count("stragglers: right")
-    else:
-        text = f"{names} waited {longest}; said {found[:2]}"
-        result.problem("straggler", truth.group_id, one.started_at_ms, text)
