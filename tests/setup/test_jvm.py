@@ -63,7 +63,12 @@ def test_the_lock_holds_the_measured_sets_and_no_address() -> None:
         "spark": 11,
         "broker-4.4.0": 44,
         "broker-3.9.2": 57,
+        "coordinator-3.7.2": 46,
+        "coordinator-3.8.1": 48,
+        "coordinator-4.0.2": 20,
         "coordinator-4.1.2": 21,
+        "coordinator-4.2.1": 21,
+        "coordinator-4.3.1": 21,
         "byte-buddy": 2,
     }
     text = lock.LOCK_FILE.read_text()
