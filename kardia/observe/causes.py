@@ -32,13 +32,21 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     if by_timer and joined_at - STAMP_MS <= deadline <= joined_at + tolerance:
         # The session was to end in the same moment; a busy broker fires timers late.
         return joined_at, "rebalance_timeout", "provisional" if deadline <= joined_at + STAMP_MS else "inferred"
+    unasked = joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance
+    if armed <= group.unsure_to and 0 <= group.broke_at <= joined_at - member.session_ms and not unasked:
+        # The session ran from a load that came soon after the last line, maybe: it was over before the others joined.
+        return min(at for at in (began, joined_at) if at >= 0), "session_expired", "provisional"
     if deadline <= joined_at + tolerance:
-        return min(deadline, joined_at), "session_expired", "provisional" if unsure else "exact"
+        if observer.is_broken(group.broker, armed, deadline) and unasked:
+            # The session ran anew since, or its timer was late. Nobody joined at this instant: the phase ended by it.
+            return joined_at, "session_expired", "provisional"
+        at, certainty = observer.ran_out(group, member, armed, joined_at)
+        return at, "session_expired", "provisional" if unsure else certainty
     if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
         return joined_at, "rebalance_timeout", "provisional" if unsure else "exact"
     if lasted >= 0.5 * longest > 0 and armed > group.unsure_to:
         return joined_at, "rebalance_timeout", "inferred"
-    if armed <= group.unsure_to and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
+    if armed <= group.unsure_to and unasked:
         # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
         # joined at this instant, so the phase ended because this member's session did.
         return joined_at, "session_expired", "provisional"

@@ -107,15 +107,21 @@ def ran_out(observer: Facts, group: Group, generation: int, member_id: str, sinc
     return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
 
 
-def become_empty_unseen(observer: Facts, group: Group) -> None:
-    """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance."""
+def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
+    """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance, by the
+    time at which somebody joined."""
     group.pending.clear()
     ends = sorted(how_ended(group, member) for member in group.members.values())
-    for at, member_id, why in ends:
-        member = group.members[member_id]
+    last_at = group.deserted_at
+    for over_at, member_id, why in ends:
+        member, at = group.members[member_id], over_at
+        if why == "session_expired":
+            at, _ = observer.ran_out(group, member, member.armed_at, max(over_at, since))
+        last_at = max(last_at, at)
         since_load = member.armed_at <= group.unsure_to or member.renewed_unseen
+        since_load = since_load or observer.is_broken(group.broker, member.armed_at, at)
         how_sure: Certainty = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
         end_member(observer, group, member, at, why, "", how_sure)
-    becomes_empty(observer, group, max(group.deserted_at, ends[-1][0]))
+    becomes_empty(observer, group, last_at)
     for over in group.ended.values():
         lives.confirm(observer, group, over)

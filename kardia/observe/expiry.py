@@ -87,6 +87,16 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         watches.watch_deserted(observer, group, deadline)
 
 
+def look_again(observer: Facts, broker: str, since: float, now: float) -> None:
+    """A broker that might have been down was not: whose deadline has passed since then is judged as any other."""
+    for group in observer.groups.values():
+        if group.broker == broker:
+            for member in group.members.values():
+                if member.overdue and member.deadline >= since and not observer.silent_at(broker, member.deadline):
+                    member.overdue = False
+                    observer.watch(group, member, not_before=now)
+
+
 def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
     """An id that was handed out was never used: it no longer blocks a rebalance."""
     pending.is_over(group, member_id, now)

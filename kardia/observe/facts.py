@@ -22,6 +22,10 @@ from kardia.tables import LIVE_TABLES, Row
 OFFSETS_BROKER = "offsets-topic"
 """Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
 
+FLUSHED_MS = 2_000.0
+"""Lines of so long before the last one that a dead broker has written may be missing: of requests that it had not
+answered yet, or that stood in a buffer."""
+
 JUDGED_WITHIN_MS = 30_000.0
 """So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
 
@@ -41,7 +45,8 @@ class Facts:
         self.timers: dict[str, list[Timer]] = {}
         self.silences: dict[str, list[list[float]]] = {}
         self.unjudged: dict[str, list[list[float]]] = {}
-        """Silences after which nothing has shown yet whether the broker was restarted in them."""
+        """Silences after which nothing has shown yet whether the broker was restarted in them: [last line before, first
+        line after, first request since by another connection than before, or NEVER]. See `restarts`."""
         self.blind_to: dict[str, float] = {}
         """Broker -> end of the last gap in its log."""
         self.slow: dict[str, slowness.Windows] = {}
@@ -74,11 +79,29 @@ class Facts:
         since, which nothing has shown yet."""
         if any(begin < at < end for begin, end in self.silences.get(broker, ())):
             return True
-        return any(begin < at < end + JUDGED_WITHIN_MS for begin, end in self.unjudged.get(broker, ()))
+        return any(begin < at < end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
 
     def was_silent(self, broker: str, begin: float, end: float) -> bool:
         """Whether the broker logged nothing at all for some time between two instants."""
         return any(since < end and begin < to for since, to in self.silences.get(broker, ()))
+
+    def is_broken(self, broker: str, since: float, until: float) -> bool:
+        """Whether the broker may have been down or have stood still between two instants, so that a timer begun at the
+        first need not have fired at the second."""
+        return any(begin - FLUSHED_MS < until and since < end for begin, end in self.silences.get(broker, ()))
+
+    def ran_out(self, group: Group, member: Member, armed_at: float, latest: float) -> tuple[float, Certainty]:
+        """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
+        deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
+        deadline = armed_at + member.session_ms
+        over_at = deadline
+        for begin, end in self.silences.get(group.broker, ()):
+            if begin < deadline < end and armed_at < end:
+                over_at = end
+        over_at = min(over_at, latest)
+        if member.is_unsure(armed_at) or armed_at <= group.unsure_to:
+            return over_at, "provisional"
+        return over_at, "provisional" if self.is_broken(group.broker, armed_at, deadline) else "exact"
 
     def is_blind_since(self, at: float) -> bool:
         """Whether since an instant a part of any log was lost, or a broker logged nothing at all: clients that were

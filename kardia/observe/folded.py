@@ -11,7 +11,7 @@ from kardia.events import Event
 from kardia.model.libraries import LIBRARIES
 from kardia.observe import polls
 from kardia.observe.facts import Facts
-from kardia.observe.group import Group, Member
+from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.requests import renew
 from kardia.stretches import ARRIVED, BYTES, DECIDED, START, WIDTH, Stretch
 
@@ -94,6 +94,7 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
                 habit = max(habit * 0.97, gap)
             last = at
     member.armed_at, member.habit_ms = last, habit
+    member.heard_at = NEVER
     observer.watch_renewed(group, member)
 
 

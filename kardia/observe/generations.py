@@ -30,7 +30,7 @@ def on_join_phase_completed(
         become_empty_before(observer, group)
         current = group.rebalance
     elif ran_out(observer, group, generation, member_id, since):
-        become_empty_unseen(observer, group)
+        become_empty_unseen(observer, group, since)
         current = group.rebalance
     group.deserted_at = NEVER
     if generation <= group.generation:

@@ -5,11 +5,10 @@ Sources: the answers 25 and 82 of `validateGenerationIdAndMember` and its like, 
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
 from kardia.model.states import GroupState
 from kardia.observe import forgetting, lives, loads, pending
 from kardia.observe.facts import Facts
-from kardia.observe.group import Group
+from kardia.observe.group import Group, Member
 from kardia.observe.phases import STAMP_MS, sync_deadline, unsynced
 from kardia.observe.rebalance import end_member, on_told
 
@@ -26,9 +25,10 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
         return
     deadline = member.deadline
     if 0 <= deadline <= at + observer.settings.tolerance_ms:
-        unsure = member.renewed_unseen or member.armed_at <= group.unsure_to
-        how_sure: Certainty = "provisional" if unsure else "exact"
-        end_member(observer, group, member, min(deadline, at), "session_expired", "", how_sure)
+        ended_at, how_sure = observer.ran_out(group, member, member.armed_at, at)
+        end_member(observer, group, member, ended_at, "session_expired", "", how_sure)
+    elif _ran_out_since_load(group, member, at):
+        end_member(observer, group, member, at, "session_expired", "", "provisional")
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
         ended_at = min(sync_deadline(group), at)
         for one in unsynced(group):
@@ -36,6 +36,11 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     else:
         # Its LeaveGroup may stand right behind: both were handled in one instant.
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+
+
+def _ran_out_since_load(group: Group, member: Member, at: float) -> bool:
+    """Whether a session may be over that runs from the load after a restart, which lies soon after the last line."""
+    return 0 <= group.broke_at <= at - member.session_ms and 0 <= member.armed_at <= group.unsure_to
 
 
 def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:

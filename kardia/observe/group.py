@@ -50,6 +50,8 @@ class Member:
     # the session
     armed_at: float = NEVER
     """Last renewal of the session timer."""
+    heard_at: float = NEVER
+    """Last renewal in which it had a part, while its timer runs from a load, in which it had none; NEVER else."""
     armed_before_join: float = NEVER
     """Renewal in force before the last join completion: tells when a member that is missing from it had run out."""
     unknown_since: float = NEVER
@@ -59,6 +61,8 @@ class Member:
     habit_ms: float = 0.0
     """Longest usual silence between two renewals, slowly forgotten."""
 
+    connected_at: float = NEVER
+    """Since when it comes by another connection than that of its first JoinGroup; NEVER if it does not."""
     heard_on: str = ""
     """Connection of its last heartbeat."""
     throttled_ms: float = 0.0
@@ -116,6 +120,17 @@ class Member:
         return self.pushed_poll_at if self.by_telemetry else self.polled_at
 
     @property
+    def last_heard_at(self) -> float:
+        """Latest renewal of its session in which it had a part."""
+        return self.heard_at if self.heard_at >= 0 else self.armed_at
+
+    def begin_anew(self, at: float) -> None:
+        """Its timer begins anew at a load."""
+        if self.heard_at < 0:
+            self.heard_at = self.armed_at
+        self.armed_at = at
+
+    @property
     def renewed_unseen(self) -> bool:
         """Whether it is not known from when its session runs, and nothing was heard of it since."""
         return self.is_unsure(self.armed_at)
@@ -146,6 +161,10 @@ class Ended:
     """Who broke it, one of `FAULTS`; empty if nobody did."""
     fault_certainty: str = ""
     fault_signs: dict[str, int] = field(default_factory=dict)
+    told: bool = False
+    """Whether the coordinator said so itself, in server.log."""
+    foretold: list[list[Any]] = field(default_factory=list)
+    """Predictions that its end decided: [kind, predicted at, deadline], for an end that is taken back."""
 
 
 @dataclass(slots=True)
@@ -276,6 +295,10 @@ class Group:
     """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
     prepared_reason: str = ""
     loaded_at: float = NEVER
+    load_told_at: float = NEVER
+    """When the coordinator last said itself, in server.log, that it had loaded the group."""
+    broke_at: float = NEVER
+    """Last line of its broker before it was restarted, if it was: since then at the earliest sessions run anew."""
     moved_at: float = NEVER
     """When its broker last answered that it does not lead the group; its next answer shows that it loaded it again."""
     empty_at: float = NEVER

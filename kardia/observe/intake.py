@@ -252,9 +252,10 @@ class Intake(Facts):
         first_at = float(detail.get("first_line_at_ms", NEVER))
         if 0 <= alive_to <= first_at - SILENCE_MS:
             found.insert(0, [alive_to, first_at])
+        found = [pair for pair in found if pair not in self.silences.get(broker, ())]
         if found:
             self.silences.setdefault(broker, []).extend(found)
-            self.unjudged.setdefault(broker, []).extend(found)
+            self.unjudged.setdefault(broker, []).extend([begin, end, NEVER] for begin, end in found)
 
     def _note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
         """Remember when the broker was slow."""
@@ -267,7 +268,7 @@ class Intake(Facts):
         slow = self.slow.get(broker)
         for silences in (self.silences, self.unjudged):
             if silences.get(broker):
-                silences[broker] = [pair for pair in silences[broker] if pair[1] >= at]
+                silences[broker] = [silence for silence in silences[broker] if silence[1] >= at]
         if slow:
             self.slow[broker] = {begin: window for begin, window in slow.items() if begin >= at}
 

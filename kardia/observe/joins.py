@@ -11,7 +11,7 @@ from kardia.events import Event
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import generations, lives, loads, moves, pending, polls, rebalance, refusals, timeouts
 from kardia.observe.facts import Facts
-from kardia.observe.group import Group, Join, Member, Rebalance
+from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
 from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
@@ -107,6 +107,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     member.seen_joining = True
     member.overdue = False
+    member.heard_at = NEVER
     if member.session_prediction_at >= 0:
         observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at)
     timeouts.rejoined(observer, group, member, event.handled_at_ms)

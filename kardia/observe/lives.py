@@ -36,7 +36,7 @@ def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reaso
         del group.ended[next(iter(group.ended))]
     facts.emit_member(group, member, at, certainty, over)
     facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty)
-    _score(facts, group, member, cause, at)
+    _score(facts, group, over)
     if member.health_at >= 0:
         known_at = facts.known_at(group)
         facts.rows["health"].append(
@@ -44,8 +44,9 @@ def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reaso
         )
 
 
-def _score(facts: Facts, group: Group, member: Member, cause: str, at: float) -> None:
+def _score(facts: Facts, group: Group, over: Ended) -> None:
     """What became of the predictions about a life that is over."""
+    member, cause, at = over.member, over.cause, over.ended_at
     for kind in ("session", "poll", "rebalance"):
         if getattr(member, f"{kind}_prediction_at") < 0:
             continue
@@ -53,7 +54,18 @@ def _score(facts: Facts, group: Group, member: Member, cause: str, at: float) ->
             outcome = "came_true"
         else:
             outcome = "unknown" if cause in ("unknown", "session_expired") else "averted"
+        over.foretold.append(
+            [kind, getattr(member, f"{kind}_prediction_at"), getattr(member, f"{kind}_prediction_deadline")]
+        )
         facts.close_prediction(group, member, kind, outcome, at)
+
+
+def _unscore(facts: Facts, group: Group, over: Ended, at: float) -> None:
+    """An end is taken back, and with it what it made of predictions."""
+    for kind, predicted_at, deadline in over.foretold:
+        setattr(over.member, f"{kind}_prediction_at", predicted_at)
+        setattr(over.member, f"{kind}_prediction_deadline", deadline)
+        facts.close_prediction(group, over.member, kind, "unknown", at)
 
 
 def confirm(facts: Facts, group: Group, over: Ended) -> None:
@@ -61,6 +73,7 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
     began = over.ended_at - over.member.session_ms
     # Its session ended; when, is known within bounds only.
     since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at)
+    since_load = since_load or facts.is_broken(group.broker, began, over.ended_at)
     if over.certainty in ("inferred", "provisional") and over.cause == "session_expired" and not since_load:
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)
@@ -101,9 +114,12 @@ def reinstate(
     member = over.member
     group.ended.pop(member.member_id, None)
     group.members[member.member_id] = member
+    _unscore(facts, group, over, at)
     if member.instance_id:
         group.instances[member.instance_id] = member.member_id
-    member.armed_at = member.returned_at = max(member.armed_at, at)
+    if member.armed_at < at:
+        member.begin_anew(at)
+    member.returned_at = member.armed_at
     member.timer_at = NEVER
     member.overdue = False
     facts.index(group, member)

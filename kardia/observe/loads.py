@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 ABSENT_MS = 5_000.0
 """A group of which nobody asked for that long may have been led by another broker meanwhile, and be back."""
 
+_BY_SILENCE = frozenset({"session_expired", "rebalance_timeout", "sync_timeout"})
+"""Ends that the coordinator's timers bring about."""
+
 NOT_STORED = "it joined in a rebalance that was not stored when the coordinator moved"
 
 
@@ -105,9 +108,40 @@ def _withdraw(facts: Facts, group: Group) -> None:
         emit(facts, group, current)
 
 
+def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None:
+    """The coordinator was restarted after the last line at `since`: what only silence had shown after it is taken back,
+    because sessions ran anew from a load at `at` or before. Who is gone, by an answer, went at an instant that is not
+    known."""
+    back = [
+        over for over in group.ended.values() if over.ended_at > since and over.cause in _BY_SILENCE and not over.told
+    ]
+    heard = heard_at(group) >= at or group.stored[2:] == [[]]  # or it is stored as one without members
+    for over in back:
+        if over.certainty == "exact" or (heard and stands(over.certainty)):
+            lives.correct(facts, group, over, over.ended_at, over.cause, "provisional")
+    if heard or not any(over.certainty != "exact" for over in back):
+        return
+    facts.divergences += 1
+    current = group.rebalance
+    if group.state == GroupState.EMPTY and group.stored:
+        _withdraw(facts, group)
+        group.generation, group.leader, _ = group.stored
+    begun = current is not None and current.cause is not None and current.joined_at < 0
+    if group.state == GroupState.EMPTY or begun:
+        group.rebalance = None
+        group.deserted_at = NEVER
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
+    for over in back:
+        if over.certainty != "exact":
+            lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+
+
 def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
     """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
     group by then, and its sessions run from a load that nobody has seen."""
+    longest_ms = max((member.session_ms for member in group.members.values()), default=0)
+    if facts.is_broken(group.broker, at - longest_ms, at):
+        return "provisional"
     if not facts.has_several_brokers() or (group.moved_at < 0 and heard_at(group) >= at):
         return "inferred"
     return "provisional"

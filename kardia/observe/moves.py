@@ -2,8 +2,7 @@
 
 When a coordinator loads a group every session starts anew; when that was is seen only within bounds, by answers before
 and after. A move is one of the whole shard. Signs: NOT_COORDINATOR and its like, an answer from another broker, and
-after a silence of the log connections whose numbers are lower than those before it: a broker counts them from its
-start. Sources: `onGroupLoaded`, `SocketServer` (`nextConnectionIndex`).
+what shows that the broker itself was restarted (`restarts`). Source: `onGroupLoaded`.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from kardia.certainty import Certainty
 from kardia.events import Event, Kind
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import forgetting, loads
-from kardia.observe.facts import JUDGED_WITHIN_MS, Facts
-from kardia.observe.group import LOADS_WITHIN_MS, NEVER, Group
+from kardia.observe.facts import Facts
+from kardia.observe.group import LOADS_WITHIN_MS, NEVER, Group, Member
 
 
 def group_of(facts: Facts, event: Event) -> Group:
@@ -55,6 +54,23 @@ def _switch(facts: Facts, group: Group, event: Event) -> None:
         note_answer(group, event)
 
 
+def on_load_line(facts: Facts, group: Group, at: float) -> None:
+    """The coordinator's own line: it has loaded the group. Read late, it may be about what has gone on since."""
+    pending = facts.unjudged.get(group.broker)
+    if pending:
+        pending[:] = [silence for silence in pending if silence[0] >= at]
+    begin = max((silence[0] for silence in facts.silences.get(group.broker, ()) if silence[0] < at), default=at)
+    group.broke_at = max(group.broke_at, begin)
+    loads.take_back_since(facts, group, begin, at)
+    if loads.heard_at(group) > at:
+        group.loaded_at = max(group.loaded_at, at)
+        for member in group.members.values():
+            if 0 <= member.armed_at < at:
+                _arm(facts, group, member, at)
+    else:
+        reload(facts, group, at, "exact")
+
+
 def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
     """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
     group.loaded_at = at
@@ -68,7 +84,8 @@ def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
         facts.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
     group.pending.clear()
     for member in group.members.values():
-        member.armed_at = max(member.armed_at, at)
+        if member.armed_at < at:
+            member.begin_anew(at)
         member.overdue = False
         member.told_at = NEVER
         facts.watch(group, member)
@@ -87,9 +104,7 @@ def give_up(facts: Facts, group: Group, at: float) -> None:
     group.loaded_at = group.moved_at = max(group.loaded_at, at)
     for member in group.members.values():
         if 0 <= member.armed_at < at:
-            member.armed_at = at
-            member.overdue = False
-            facts.watch(group, member)
+            _arm(facts, group, member, at)
 
 
 def give_up_neighbours(facts: Facts, group: Group, at: float, left: str) -> None:
@@ -125,32 +140,29 @@ def _says_nothing(event: Event) -> bool:
     return event.kind == Kind.HEARTBEAT and event.error_code == ErrorCode.NONE
 
 
-def judge(facts: Facts, event: Event, at: float) -> None:
-    """See whether the first requests after a silence come by connections of a broker that was restarted in it."""
-    pending = facts.unjudged[facts.broker]
-    while pending and at > pending[0][1] + JUDGED_WITHIN_MS:
-        del pending[0]
-    if not pending or at < pending[0][1]:
-        return
-    group = facts.groups.get(event.group_id)
-    member = group.members.get(event.member_id) if group is not None else None
-    if group is None or member is None or group.broker != facts.broker or not member.connection:
-        return
-    before, number = _number(member.connection), _number(event.connection)
-    if before is None or number is None or before[0] != number[0]:
-        return
-    if event.connection != member.connection:
-        if number[1] >= before[1]:
-            return  # a new connection to the same process, or of a counter that has come further since
-        for other in list(facts.groups.values()):
-            if other.broker == facts.broker:
-                give_up(facts, other, pending[0][1] - 1.0)  # the line that ended the silence may be an answer
-    del pending[0]
+def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
+    """The broker of a group was restarted: the last line before that stands at `begin`, the first after it at `end`.
+
+    What was said of instants since then is taken back. The load lies somewhere between, or a little later; `end` is
+    taken for it, and everything that follows from that is provisional.
+    """
+    group.broke_at = begin
+    for member in group.members.values():
+        member.connection = member.heard_on = ""  # none of them lives any more; their numbers are given again
+    loads.take_back_since(facts, group, begin, end)
+    if loads.heard_at(group) >= end:
+        group.loaded_at = max(group.loaded_at, end - 1.0)  # it has answered since: it holds what it answers
+        group.unproven_at = max(group.unproven_at, end)
+        for member in group.members.values():
+            if 0 <= member.armed_at < end:
+                _arm(facts, group, member, end)
+    else:
+        give_up(facts, group, end - 1.0)  # the line that ended the silence may be an answer
 
 
-def _number(connection: str) -> tuple[str, int] | None:
-    """(broker and processor, number) of `local-remote-number`; from 4.0 it is `local-remote-processor-number`."""
-    parts = connection.split("-")
-    if len(parts) not in (3, 4) or not parts[-1].isdigit():
-        return None
-    return "-".join((parts[0], *parts[2:-1])), int(parts[-1])
+def _arm(facts: Facts, group: Group, member: Member, at: float) -> None:
+    member.begin_anew(at)
+    member.overdue = False
+    if member.session_prediction_at >= 0:
+        facts.close_prediction(group, member, "session", "unknown", at)
+    facts.watch(group, member)

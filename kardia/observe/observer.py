@@ -24,11 +24,11 @@ from kardia.observe import (
     expiry,
     forgetting,
     joins,
-    moves,
     quiet,
     rebalance,
     records,
     requests,
+    restarts,
     rows,
     timeouts,
     watches,
@@ -44,6 +44,9 @@ _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Ki
 
 _OF_SILENCE = frozenset({"drop", "deserted", "overdue", "unsynced"})
 """Kinds of timers that say something because nothing came; a broker that may be dead says nothing."""
+
+_BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT)})
+"""Kinds of requests that a client sends by one connection as long as that lasts."""
 
 SIGN_MS = 1_000.0
 """A log without a line for longer than that may be the log of a broker that has died: no deadline in it is sure."""
@@ -208,8 +211,11 @@ class Observer(Intake):
         self._call_back()
 
     def _handle(self, event: Event, at: float) -> None:
-        if event.connection and self.unjudged.get(self.broker):
-            moves.judge(self, event, at)
+        if event.connection:
+            if self.unjudged.get(self.broker):
+                restarts.judge(self, event, at)
+            if event.kind in _BY_ONE_CONNECTION:
+                restarts.note_connection(self, event, at)
         handler = HANDLERS.get(event.kind)
         if handler is None:
             self.not_modelled += 1
@@ -361,7 +367,7 @@ class Observer(Intake):
                     or member.rebalance_prediction_at >= 0
                 )
                 if ((danger or changed) and clock > member.health_at) or clock - member.health_at >= every:
-                    status, certainty, reasons = rows.status_of(group, member, clock)
+                    status, certainty, reasons = rows.status_of(group, member, clock, self.alive_to(group.broker))
                     if stands(certainty) and clock > self.alive_to(group.broker) + SIGN_MS:
                         certainty = "provisional"
                     member.health_at = clock

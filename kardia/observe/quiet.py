@@ -70,7 +70,7 @@ class _Batch:
         for _, _, event in self._ready:
             self._look_at(event)
         for broker, limit in self._limits.items():
-            if any(begin < limit for begin, _ in self._observer.unjudged.get(broker, ())):
+            if any(begin < limit for begin, _, _ in self._observer.unjudged.get(broker, ())):
                 self._everything = True  # a restart may show
         if self._everything:
             return
@@ -143,6 +143,7 @@ class _Batch:
                 head.generation_id != group_of.generation
                 or stretch.numbers[DECIDED] < self._now.get(broker, NEVER)
                 or says_library(member_of, head)
+                or (member_of.heard_on and head.connection != member_of.heard_on)
             ):
                 troubled.add(head.group_id)
             else:

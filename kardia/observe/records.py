@@ -13,9 +13,9 @@ from typing import Any
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, emptied, faults, gone, lives, moves, rebalance
+from kardia.observe import costs, emptied, faults, gone, lives, loads, moves, rebalance
 from kardia.observe.facts import Facts
-from kardia.observe.group import Group, Member
+from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
 
 
 def on_group_record(observer: Facts, event: Event, at: float) -> None:
@@ -157,8 +157,8 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     if not event.group_id:
         if what == "partition_loaded":
             for loaded in list(observer.groups.values()):
-                if loaded.shard == event.shard:
-                    moves.reload(observer, loaded, at, "exact")
+                if loaded.shard == event.shard and not loaded.load_told_at >= at - LOADS_WITHIN_MS:
+                    moves.on_load_line(observer, loaded, at)
         return
     group = observer.groups.get(event.group_id)
     if group is None:
@@ -170,18 +170,33 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         if current is None or current.settled or current.row_known < 0:
             group.prepared_at = at
             group.prepared_reason = str(detail.get("reason", ""))
+    elif what == "group_empty":
+        if not group.members and group.state == GroupState.PREPARING:
+            emptied.becomes_empty(observer, group, at)
+        if group.state == GroupState.EMPTY and event.generation_id == group.generation:
+            loads.note_empty(group)
     elif what == "group_loaded":
-        moves.reload(observer, group, at, "exact")
+        group.load_told_at = at
+        if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
+            loads.note_empty(group)  # what ended before was stored, and stays
+        moves.on_load_line(observer, group, at)
+
+
+def _has_none(event: Event) -> bool:
+    """Whether the group was loaded without members; the Java coordinator says how many there are."""
+    return str((event.detail or {}).get("reason", "")).startswith("0 ")
 
 
 def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
     member = group.members.get(member_id)
     if member is not None:
         rebalance.end_member(observer, group, member, at, "session_expired", "", "exact")
+        if member_id in group.ended:
+            group.ended[member_id].told = True
         return
     over = group.ended.get(member_id)
     if over is not None and over.cause in ("session_expired", "unknown") and over.certainty != "exact":
-        over.ended_at, over.cause, over.certainty = at, "session_expired", "exact"
+        over.ended_at, over.cause, over.certainty, over.told = at, "session_expired", "exact", True
         if over.fault == faults.UNKNOWN:
             faults.judge(observer, group, over)
         observer.emit_member(group, over.member, at, "exact", over)

@@ -108,7 +108,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None
 
 def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
     """The session timer of a member starts again at `at`."""
-    last = member.armed_at
+    last, member.heard_at = member.armed_at, NEVER
     if at > last:
         if last >= 0:
             gap = at - last

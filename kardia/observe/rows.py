@@ -12,7 +12,7 @@ from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe import pending
 from kardia.observe.application import UNKNOWN
-from kardia.observe.deadlines import polls_unseen
+from kardia.observe.deadlines import GRACE_MS, polls_unseen
 from kardia.observe.group import NEVER, TELEMETRY_ERROR_MS, Ended, Group, Member, Rebalance
 from kardia.observe.leaves import LEAVE_DELAY_MS
 from kardia.observe.waiting import awaited
@@ -207,7 +207,7 @@ def health_row(
         group.generation if group.generation >= 0 else None,
         _timeout(member.session_ms),
         interval,
-        known(member.armed_at),
+        known(member.last_heard_at),
         known(deadline),
         known(polled_at),
         evidence,
@@ -288,8 +288,9 @@ def _certainty(group: Group, member: Member, now: float) -> Certainty:
     return "exact"
 
 
-def status_of(group: Group, member: Member, now: float) -> tuple[str, Certainty, list[str]]:
-    """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop."""
+def status_of(group: Group, member: Member, now: float, alive_to: float) -> tuple[str, Certainty, list[str]]:
+    """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
+    is the last sign of life of its broker."""
     if group.protocol != "classic":
         return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
     if member.unknown_since >= 0:
@@ -298,6 +299,15 @@ def status_of(group: Group, member: Member, now: float) -> tuple[str, Certainty,
         return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
     if member.armed_at < 0:
         return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
+    if alive_to < member.deadline < now - GRACE_MS:
+        return (
+            "overdue",
+            "provisional",
+            [
+                f"its session deadline passed, and its broker has logged nothing since {instant(alive_to)}: one that "
+                "is down evicts nobody, its next line will tell"
+            ],
+        )
     if member.overdue:
         return (
             "overdue",

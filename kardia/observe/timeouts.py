@@ -126,8 +126,10 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     )
     how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
     for end_at, member_id, why in ends:
-        member = group.members[member_id]
-        end_member(observer, group, member, end_at, why, "", how_sure)
+        member, over_at = group.members[member_id], end_at
+        if why == "session_expired":
+            over_at, _ = observer.ran_out(group, member, member.armed_at, max(at, end_at))
+        end_member(observer, group, member, over_at, why, "", how_sure)
     group.deserted_at = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at)

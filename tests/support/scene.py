@@ -248,6 +248,22 @@ class Scene:
         event = self.events[-1]
         self.events[-1] = event._replace(source=f"offsets-topic/offsets/{event.shard}")
 
+    def loaded(self, at: float, *, known: float | None = None) -> None:
+        """A line of server.log: the coordinator has loaded the group's partition; `known`: when it was read."""
+        self._event(
+            Kind.COORDINATOR_LINE,
+            at,
+            group_id="",
+            client_id="",
+            client_host="",
+            connection="",
+            software="",
+            detail={"what": "partition_loaded", "reason": ""},
+        )
+        event = self.events[-1]
+        source = event.source.replace("/request/", "/server/")
+        self.events[-1] = event._replace(source=source, logged_at_ms=START + (at if known is None else known))
+
     # --- what the collector says
 
     def tick(
@@ -290,6 +306,20 @@ class Scene:
         """Feed everything, and ask."""
         observer = Observer(ObserverSettings("test"))
         rows = observer.step(self.events)
+        for table, more in observer.finish().items():
+            rows[table].extend(more)
+        return Known(rows, observer)
+
+    def known_step_by_step(self) -> Known:
+        """The same, with one step for each tick, as events come live."""
+        observer = Observer(ObserverSettings("test"))
+        rows: dict[str, list[Row]] = {}
+        begin = 0
+        for place, event in enumerate(self.events, 1):
+            if event.kind == Kind.TICK or place == len(self.events):
+                for table, more in observer.step(self.events[begin:place]).items():
+                    rows.setdefault(table, []).extend(more)
+                begin = place
         for table, more in observer.finish().items():
             rows[table].extend(more)
         return Known(rows, observer)

@@ -6,17 +6,20 @@ which was made from server.log and from what was done to the clients.
 
 from __future__ import annotations
 
+import gzip
 import json
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ingest.offline import parse_range, plan, read_offsets_file, route
 from ingest.router import Directory
-from kardia.events import DEFAULT_LANES, Event, Kind, lane_of
+from ingest.stamps import Stamps, zone_named
+from kardia.events import DEFAULT_LANES, SILENCE_MS, Event, Kind, lane_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
 
@@ -111,16 +114,40 @@ def observe(lanes: tuple[tuple[Event, ...], ...]) -> dict[str, list[Row]]:
 def live(name: str, every_ms: int = 1_000) -> dict[str, list[Row]]:
     """Rows of a story that is read as it is written: each broker's log is complete up to now every `every_ms`."""
     rows: dict[str, list[Row]] = {}
+    stamps = stamps_of(name)
     for lane, events in enumerate(lanes_of(name)):
         observer = Observer(ObserverSettings("test"), lane)
-        for step in read_live(events, every_ms):
+        for step in read_live(events, every_ms, stamps):
             for table, some in observer.step(step).items():
                 rows.setdefault(table, []).extend(some)
     return rows
 
 
-def read_live(events: tuple[Event, ...], every_ms: int) -> Iterator[list[Event]]:
-    """What one look at the logs after the other brings; each ends with a tick of each log."""
+@cache
+def stamps_of(name: str) -> dict[str, list[float]]:
+    """Source of each request log of a story -> instants of its lines, those that give no event among them."""
+    story, found = Story(name), {}
+    for piece in plan(sorted(story.folder.glob("kafka-request*.log.gz")), zone=story.zone):
+        stamps = Stamps(zone_named(story.zone))
+        with gzip.open(piece.path) as lines:
+            found[parse_range(piece).source] = sorted(at for line in lines if (at := stamps.at_ms(line)) is not None)
+    return found
+
+
+def _signs(stamps: list[float], since: float, now: float) -> dict[str, Any]:
+    """When a log was alive, as its collector says it in a tick."""
+    first, last = bisect_right(stamps, since), bisect_right(stamps, now)
+    lines = stamps[first:last]
+    silences = [[one, two] for one, two in pairwise(lines) if two - one >= SILENCE_MS]
+    signs: dict[str, Any] = {"last_line_at_ms": stamps[last - 1]} if last else {}
+    return signs | ({"first_line_at_ms": stamps[first], "silences": silences} if last > first else {})
+
+
+def read_live(
+    events: tuple[Event, ...], every_ms: int, stamps: dict[str, list[float]] | None = None
+) -> Iterator[list[Event]]:
+    """What one look at the logs after the other brings; each ends with a tick of each log. Without `stamps` every log
+    is taken to be alive at each tick."""
     waiting = sorted((event for event in events if event.kind != Kind.TICK), key=lambda event: event.logged_at_ms)
     sources = sorted({event.source for event in events if "/request/" in event.source})
     if not waiting:
@@ -129,7 +156,11 @@ def read_live(events: tuple[Event, ...], every_ms: int) -> Iterator[list[Event]]
     while begin < len(waiting):
         now += every_ms
         end = bisect_right(waiting, now, key=lambda event: event.logged_at_ms)
-        ticks = [Event(int(Kind.TICK), -1, source, 0, end, now, now, now, now) for source in sources]
+        ticks = [
+            Event(int(Kind.TICK), -1, source, 0, end, now, now, now, now, detail=_signs(lines, now - every_ms, now))
+            for source in sources
+            for lines in ((stamps or {}).get(source, []),)
+        ]
         yield [*waiting[begin:end], *ticks]
         begin = end
 

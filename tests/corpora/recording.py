@@ -1,0 +1,243 @@
+"""Records a story of a broker that dies or stands still: `python -m tests.corpora.recording STORY VERSION FOLDER`.
+
+A real broker (`demo.broker`), consumers of two libraries, and one thing done to the broker: SIGKILL and a new start, or
+SIGSTOP and SIGCONT. Some consumers are killed with the broker, others live through it. What is kept has the shape of
+the other stories: request log, server.log, records of `__consumer_offsets`, `truth.jsonl` with what was done and when,
+`meta.json`, and `expect.json`, which comes from server.log alone (`demo.server_log`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from demo import process, server_log
+from demo.broker import Broker, BrokerSettings, jar_set
+from spark_jobs.jvm import jars
+
+SESSION_MS, HEARTBEAT_MS = 10_000, 2_000
+STEADY_S = 9.0
+"""Between the last assignment and what is done to the broker."""
+
+JAVA_MEMBER = """
+import java.time.Duration;
+import java.util.*;
+import org.apache.kafka.clients.consumer.*;
+
+public class Member {
+    public static void main(String[] words) {
+        Map<String, Object> settings = new HashMap<>();
+        settings.put("bootstrap.servers", words[0]);
+        settings.put("group.id", words[1]);
+        settings.put("client.id", words[2]);
+        settings.put("session.timeout.ms", words[3]);
+        settings.put("heartbeat.interval.ms", words[4]);
+        settings.put("auto.commit.interval.ms", "2000");
+        settings.put("key.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer");
+        settings.put("value.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer");
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings);
+        consumer.subscribe(List.of("orders"), new ConsumerRebalanceListener() {
+            public void onPartitionsRevoked(Collection<org.apache.kafka.common.TopicPartition> taken) { }
+            public void onPartitionsAssigned(Collection<org.apache.kafka.common.TopicPartition> given) {
+                System.out.println("{\\"what\\": \\"assigned\\"}");
+            }
+        });
+        while (true) consumer.poll(Duration.ofMillis(500));
+    }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is done to the broker, and how long it takes until it is well again."""
+
+    what: str
+    down_s: float
+    stands_still: bool = False
+    """SIGSTOP and SIGCONT, instead of SIGKILL and a new start."""
+    after_s: float = 27.0
+
+
+STORIES = {
+    "d01_kill_long": Story("one broker, SIGKILL, started again when every session is over", 17.0),
+    "d02_kill_short": Story("one broker, SIGKILL, started again at once: no session is over by then", 0.0),
+    "d03_stand_still": Story("one broker, SIGSTOP for longer than a session, SIGCONT", 14.0, stands_still=True),
+}
+
+
+class Recording:
+    """One broker and its consumers, and what was done to them."""
+
+    def __init__(self, version: str, folder: Path) -> None:
+        self._folder = folder
+        self.broker = Broker(folder / "broker", BrokerSettings(version=version))
+        self.truth: list[dict[str, Any]] = []
+        self._members: dict[str, subprocess.Popen[str]] = {}
+        self._classes = folder / "classes"
+        self._jars = os.pathsep.join(str(path) for path in jars.ensure(jar_set(version)))
+
+    def compile(self) -> None:
+        """Make the Java consumer."""
+        self._classes.mkdir()
+        (self._classes / "Member.java").write_text(JAVA_MEMBER)
+        command = [shutil.which("javac") or "javac", "-cp", self._jars, "Member.java"]
+        subprocess.run(command, cwd=self._classes, check=True)
+
+    def tell(self, member: str, action: str, **more: Any) -> None:
+        """Note what the driver does."""
+        at_ms = time.time_ns() // 1_000_000
+        self.truth.append({"t": at_ms, "src": "driver", "member": member, "action": action, **more})
+
+    def start(self, group: str, name: str, *, java: bool = False) -> None:
+        """Start a consumer."""
+        self.tell(name, "start", group=group, kind="java" if java else "ck")
+        words = [self.broker.bootstrap, group, name, str(SESSION_MS), str(HEARTBEAT_MS)]
+        command = ["java", "-Xmx96m", "-XX:TieredStopAtLevel=1", "-cp", f"{self._classes}{os.pathsep}{self._jars}"]
+        command += ["Member", *words]
+        if not java:
+            command = [sys.executable, "-m", "demo.consumer", "--bootstrap-server", words[0], "--group", group]
+            command += ["--client-id", name, "--topic", "orders", "--session-timeout-ms", words[3]]
+            command += ["--heartbeat-interval-ms", words[4], "--poll-interval-ms", "60000"]
+        self._members[name] = process.spawn(
+            command, log=self._folder / f"{name}.log", environ=process.environ(), commanded=not java
+        )
+
+    def await_assigned(self, name: str) -> None:
+        """Wait until a consumer has its partitions."""
+        log = self._folder / f"{name}.log"
+        process.until(lambda: '"assigned"' in log.read_text(), 60.0, lambda: process.tail(log))
+
+    def kill(self, *names: str) -> None:
+        """SIGKILL for consumers."""
+        for name in names:
+            process.kill_session(self._members[name])
+            self.tell(name, "SIGKILL")
+
+    def harm(self, story: Story) -> None:
+        """Do to the broker what the story says, and to two consumers with it."""
+        self.tell("broker", "SIGSTOP" if story.stands_still else "SIGKILL")
+        if story.stands_still:
+            os.kill(self.broker.pid, signal.SIGSTOP)
+        else:
+            self.broker.kill()
+        self.kill("pair-b", "lone-a")
+        time.sleep(story.down_s)
+        self.tell("broker", "SIGCONT" if story.stands_still else "start")
+        if story.stands_still:
+            os.kill(self.broker.pid, signal.SIGCONT)
+        else:
+            self.broker.start()
+
+    def end(self) -> None:
+        """Stop everything."""
+        self.kill(*(name for name, running in self._members.items() if running.poll() is None))
+        self.broker.stop()
+
+
+def record(story: Story, version: str, folder: Path) -> tuple[Recording, int, int]:
+    """Let it happen; returns the recording and the instants between which it is judged."""
+    recording = Recording(version, folder)
+    recording.compile()
+    broker = recording.broker
+    broker.start()
+    try:
+        broker.create_topic("orders", 3)
+        members = {"pair-a": "pair", "pair-b": "pair", "lone-a": "lone", "both-a": "both", "both-b": "both"}
+        begin_ms = time.time_ns() // 1_000_000
+        for name, group in members.items():
+            recording.start(group, name, java=name == "pair-a")
+        for name in members:
+            recording.await_assigned(name)
+        time.sleep(STEADY_S)
+        recording.harm(story)
+        time.sleep(6.0)
+        recording.start("lone", "lone-b")
+        time.sleep(story.after_s)
+        end_ms = time.time_ns() // 1_000_000
+        keep_offsets(broker.bootstrap, folder / "offsets.jsonl")
+    finally:
+        recording.end()
+    return recording, begin_ms, end_ms
+
+
+def keep_offsets(bootstrap: str, path: Path) -> None:
+    """Write every record of `__consumer_offsets`."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "dump", "enable.partition.eof": True})
+    partitions = consumer.list_topics("__consumer_offsets", timeout=30).topics["__consumer_offsets"].partitions
+    consumer.assign([TopicPartition("__consumer_offsets", number, 0) for number in partitions])
+    open_ends = set(partitions)
+    with path.open("w") as file:
+        while open_ends:
+            message = consumer.poll(10.0)
+            if message is None:
+                raise SystemExit("the offsets topic was not read to its end within 10 s")
+            if message.error():
+                open_ends.discard(message.partition())
+                continue
+            key, value = message.key() or b"", message.value()
+            entry = {"p": message.partition(), "o": message.offset(), "ts": message.timestamp()[1]}
+            file.write(json.dumps(entry | {"k": key.hex(), "v": value.hex() if value is not None else None}) + "\n")
+    consumer.close()
+
+
+def kept(line: bytes) -> bool:
+    """Whether a line of server.log is kept: the coordinator's, and those of the start."""
+    return any(words in line for words in (b"[GroupCoordinator", b"[GroupMetadataManager", b"Kafka Server started"))
+
+
+def expectation(log: Path) -> dict[str, Any]:
+    """Evictions, leaves and rebalances as server.log tells them."""
+    facts = list(server_log.facts(log.read_text().splitlines(), UTC))
+    evictions = [
+        {"group": one.group_id, "member_id": one.member_id, "t": one.at_ms, "why": "session timeout"}
+        for one in facts
+        if one.what == server_log.MEMBER_FAILED
+    ]
+    rebalances = [
+        {"group": one.group_id, "from_gen": one.generation, "t_start": one.at_ms, "reason": one.reason}
+        for one in facts
+        if one.what == server_log.REBALANCE_STARTED
+    ]
+    return {"evictions": evictions, "rebalances": rebalances}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Record and keep one story."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("story", choices=sorted(STORIES))
+    parser.add_argument("version")
+    parser.add_argument("to", type=Path, help="folder in which the story gets one of its own")
+    options = parser.parse_args(argv)
+    story, to = STORIES[options.story], options.to / f"{options.story}-{options.version}"
+    with tempfile.TemporaryDirectory() as folder:
+        recording, begin_ms, end_ms = record(story, options.version, Path(folder))
+        broker = recording.broker
+        to.mkdir(parents=True)
+        for log in (broker.request_log, broker.server_log, Path(folder) / "offsets.jsonl"):
+            with log.open("rb") as source, gzip.GzipFile(to / f"{log.name}.gz", "wb", mtime=0) as packed:
+                packed.writelines(line for line in source if log is not broker.server_log or kept(line))
+        (to / "truth.jsonl").write_text("".join(json.dumps(one) + "\n" for one in recording.truth))
+        judged = {"scenario": options.story, "broker": options.version, "start_ms": begin_ms, "end_ms": end_ms}
+        meta = {"what": story.what, "broker_version": options.version, "nodes": 1, "log_timezone": "UTC"}
+        (to / "meta.json").write_text(json.dumps(judged | meta, indent=1) + "\n")
+        (to / "expect.json").write_text(json.dumps(judged | expectation(broker.server_log), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""A broker that dies, comes back or stands still: its log has no last word, and silence after it proves nothing.
+
+Instants in ms from the start of a scene. The broker numbers its connections from its start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kardia.events import Kind
+from tests.support.scene import START, Known, Scene
+from tests.support.stories import named
+
+UNKNOWN_MEMBER = 25
+
+
+def pair(number: int = 5) -> Scene:
+    """A Stable group of a and b, heard until 9,000 and 9,400; the last line of the log stands at 9,500."""
+    scene = Scene()
+    scene.connects(number)
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 9_001, "a")
+    scene.heartbeats(6_400, 9_401, "b")
+    scene.fetch(9_500, "somebody")
+    scene.tick(9_600, last_line=9_500)
+    return scene
+
+
+def silent_to(scene: Scene, begin: float, end: float) -> Scene:
+    """The collector goes on, the log does not."""
+    at = begin
+    while at < end:
+        scene.tick(at, last_line=9_500)
+        at += 1_000
+    return scene
+
+
+def said_of(known: Known, table: str, since: float) -> list[dict[str, Any]]:
+    """Rows of a table about what was so since an instant."""
+    return [row for row in named(table, known.rows[table]) if row["at_ms"] >= START + since]
+
+
+def test_a_broker_of_which_nothing_is_heard_evicts_nobody_and_the_answer_says_what_it_waits_for() -> None:
+    known = silent_to(pair(), 10_500, 60_000).known()
+    assert known.alive() == {"a", "b"}
+    assert len(known.rebalances()) == 1
+    rows = [row for row in named("health", known.rows["health"]) if row["at_ms"] > START + 25_000]
+    assert {row["status"] for row in rows} == {"overdue"}
+    assert {row["certainty"] for row in rows} == {"provisional"}
+    assert all("has logged nothing since" in row["reasons"][0] for row in rows)
+
+
+def came_back(scene: Scene, number: int) -> Scene:
+    """Clients of a and b come again under new ids at 44,600; the ghosts of the old ones end 10 s after the load that
+    nobody saw, at 45,330, and with them the join phase. Their connections have that number."""
+    scene.connects(number)
+    scene._event(Kind.JOIN, 44_600, client_id="a", error_code=79, detail=handed_out("a2"))
+    scene._event(Kind.JOIN, 44_610, client_id="b", error_code=79, detail=handed_out("b2"))
+    scene.tick(45_000, last_line=44_610, silences=[[9_500, 44_600]])
+    scene.joined(45_330, 2, {"a2": 44_620.0, "b2": 44_640.0})
+    scene.synced(45_340, "a2", "b2")
+    scene.heartbeats(46_000, 60_000, "a2", "b2")
+    scene.tick(60_000)
+    return scene
+
+
+def handed_out(member: str) -> dict[str, Any]:
+    return {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "assigned_member_id": member}
+
+
+@pytest.mark.parametrize("number", [1, 5, 6])
+def test_the_deadlines_of_a_dead_brokers_sessions_are_no_evictions(number: int) -> None:
+    known = came_back(silent_to(pair(), 10_500, 44_500), number).known()
+    ended = known.ended()
+    assert ended.keys() == {"a", "b"}
+    for at, cause, certainty in ended.values():
+        assert (cause, certainty) == ("session_expired", "provisional")
+        assert 44_600 <= at <= 45_330
+    (rebalance,) = known.rebalances()[1:]
+    assert rebalance["started_at_ms"] - START == 44_620
+    assert (rebalance["trigger"], rebalance["trigger_member_id"]) == ("member_joined", "a2")
+    exact = [row for row in said_of(known, "transitions", 9_500) if row["certainty"] in ("exact", "inferred")]
+    assert [row for row in exact if row["at_ms"] < START + 44_600] == []
+
+
+def test_who_is_told_25_by_a_broker_that_died_meanwhile_went_at_an_instant_that_nobody_knows() -> None:
+    scene = silent_to(pair(), 10_500, 44_500)
+    scene.connects(1)
+    scene.heartbeat(44_600, "a")
+    scene.heartbeat(44_700, "b", error=UNKNOWN_MEMBER)
+    scene.tick(46_000, last_line=44_700, silences=[[9_500, 44_600]])
+    at, cause, certainty = scene.known().ended()["b"]
+    assert (cause, certainty) == ("session_expired", "provisional")
+    assert at >= 44_600
+
+
+def test_a_short_outage_moves_every_deadline_to_the_load() -> None:
+    """Dead from 9,500 to 14,000, and seen so only by connections that are numbered anew: b's session would have ended
+    at 19,400, and runs from the load."""
+    scene = pair(17)
+    scene.connects(2)
+    scene.heartbeats(14_000, 23_500, "a")
+    scene.heartbeats(24_300, 27_000, "a", error=27, every=1_000)
+    scene.tick(27_000, last_line=26_500, silences=[[9_500, 14_000]])
+    at, cause, certainty = scene.known().ended()["b"]
+    assert (cause, certainty) == ("session_expired", "provisional")
+    assert 23_000 <= at <= 24_300
+
+
+def test_an_outage_too_short_to_be_a_silence_of_the_log_shows_by_connections_that_are_numbered_anew() -> None:
+    """Dead from 9,500 to 11,900; nothing in the ticks tells of it. b's deadline of 19,400 is none."""
+    scene = pair(17)
+    scene.connects(2)
+    scene.heartbeats(11_900, 21_500, "a", every=2_000)
+    for at in range(12_000, 21_500, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(21_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    row = [row for row in named("health", known.rows["health"]) if row["member_id"] == "b"][-1]
+    assert row["certainty"] == "provisional"
+    assert row["session_deadline_at_ms"] - START >= 21_000
+
+
+def test_a_restart_takes_back_what_silence_had_shown_after_the_last_line_before_it() -> None:
+    """b, alone in its group, was told to be evicted at 19,000; then server.log, read late, tells that the coordinator
+    had loaded the group at 14,000."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"b": 0.0}, first=("b",))
+    scene.synced(3_010, "b")
+    scene.heartbeats(6_000, 9_001, "b")
+    for at in range(9_500, 23_000, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(22_000)
+    first = scene.known()
+    assert first.ended() == {"b": (19_000, "session_expired", "inferred")}
+    assert first.states()[-1] == (19_000, "Empty")
+    scene.loaded(14_000, known=22_500)
+    scene.tick(23_000)
+    known = scene.known_step_by_step()
+    assert known.alive() == {"b"}
+    group = known.observer.group("g")
+    assert group is not None
+    assert (group.state, group.generation) == ("Stable", 1)
+    assert next((member, outcome) for member, _, outcome in known.predictions()) == ("b", "unknown")
+    assert [row["certainty"] for row in known.rebalances()] == ["exact", "unknown"]
+
+
+def test_last_heard_is_an_instant_at_which_it_spoke() -> None:
+    scene = silent_to(pair(17), 10_500, 14_000)
+    scene.connects(2)
+    scene.heartbeats(14_000, 20_000, "a")
+    scene.tick(20_000, last_line=20_000, silences=[[9_500, 14_000]])
+    rows = [row for row in named("health", scene.known().rows["health"]) if row["member_id"] == "b"]
+    assert {row["last_heard_at_ms"] - START for row in rows if row["at_ms"] > START + 10_000} == {9_400}
+
+
+def test_a_connection_that_goes_on_shows_that_the_broker_only_had_nothing_to_log() -> None:
+    """The log is silent from 9,400 to 12,400, as clients that only heartbeat make it; b's end is as sure as ever."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+    scene.synced(3_010, "a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_000, 15_500, "a")
+    scene.heartbeats(18_000, 19_000, "a", error=27)
+    scene.joined(18_300, 2, {"a": 18_200.0})
+    scene.synced(18_310, "a")
+    scene.heartbeats(21_000, 24_000, "a")
+    scene.tick(25_000, silences=[[6_000, 9_000], [9_000, 12_000], [12_000, 15_000], [15_000, 18_000]])
+    assert scene.known().ended() == {"b": (16_000, "session_expired", "exact")}
+
+
+def test_who_ran_out_while_the_broker_stood_still_was_evicted_when_it_went_on() -> None:
+    """Stopped from 9,500 to 24,000 and continued: its timers fire at once, a's heartbeat comes after them."""
+    scene = silent_to(pair(), 10_500, 24_000)
+    scene.heartbeat(24_050, "a", error=UNKNOWN_MEMBER)
+    scene.tick(25_000, last_line=24_050, silences=[[9_500, 24_050]])
+    scene._event(Kind.JOIN, 24_100, client_id="a", error_code=79, detail=handed_out("a2"))
+    scene.joined(27_200, 3, {"a2": 24_200.0})
+    scene.synced(27_210, "a2")
+    scene.tick(30_000)
+    ended = scene.known().ended()
+    for member in "ab":
+        at, cause, certainty = ended[member]
+        assert (cause, certainty) == ("session_expired", "provisional")
+        assert 24_000 <= at <= 24_100
