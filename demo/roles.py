@@ -6,15 +6,20 @@ and the environment for what others must not see in a list of processes.
 
 from __future__ import annotations
 
+import glob
 import json
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 from demo.supervisor import Role
-from demo.up_config import UpConfig
+from demo.up_config import CollectSection, UpConfig
 
 ASK_TIMEOUT_S = 2.0
+
+SERVER_LOG = "server.log"
+"""Name of the broker's own log in Kafka's own logging configuration."""
 
 
 def kardia(*words: str) -> list[str]:
@@ -65,9 +70,23 @@ def collect_command(config: UpConfig) -> list[str]:
     command += ["--log-timezone", collect.log_timezone, "--metrics-port", str(collect.metrics_port)]
     for path in collect.request_log:
         command += ["--request-log", path]
-    for path in collect.server_log:
+    for path in server_logs(collect):
         command += ["--server-log", path]
     return command
+
+
+def server_logs(collect: CollectSection) -> tuple[str, ...]:
+    """The server.log files to follow: those that are named, else the one beside each request log, where there is one.
+    It tells what the request log cannot: that a coordinator has loaded its groups, and what its timers did."""
+    if collect.server_log is not None:
+        return collect.server_log
+    folders = [Path(name).parent for pattern in collect.request_log for name in _files(pattern)]
+    beside = (folder / SERVER_LOG for folder in folders)
+    return tuple(dict.fromkeys(str(path) for path in beside if path.is_file()))
+
+
+def _files(pattern: str) -> list[str]:
+    return glob.glob(pattern) or [pattern]  # noqa: PTH207 - a pattern may be absolute
 
 
 def stream_command(config: UpConfig) -> list[str]:

@@ -134,7 +134,9 @@ def configuration(options: Options, broker: Broker, alarm: Alarm | None) -> UpCo
         cluster=CLUSTER,
         bootstrap_server=broker.bootstrap,
         data=options.directory / "kardia",
-        collect=CollectSection(request_log=(str(broker.request_log),), log_timezone="UTC", metrics_port=collect_port),
+        collect=CollectSection(
+            request_log=(str(broker.request_log),), server_log=(), log_timezone="UTC", metrics_port=collect_port
+        ),
         stream=StreamSection(metrics_port=stream_port),
         serve=ServeSection(port=options.port or api_port),
         notify=alarm.section() if alarm is not None else NotifySection(),

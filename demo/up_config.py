@@ -31,7 +31,11 @@ class CollectSection(_Strict):
     """`collect`: the logs on this machine."""
 
     request_log: tuple[str, ...] = Field(min_length=1, description="kafka-request.log of each broker here, or patterns")
-    server_log: tuple[str, ...] = Field(default=(), description="server.log of each broker here, or patterns")
+    server_log: tuple[str, ...] | None = Field(
+        default=None,
+        description="server.log of each broker here, or patterns; default: the one beside each request log, where "
+        "there is one. [] for none",
+    )
     log_timezone: str = Field(description="time zone of the brokers' JVM: UTC, Europe/Berlin or +05:30")
     metrics_port: Port = Field(default=9464, description="port of the collector's own /metrics")
 

@@ -6,8 +6,9 @@ once), `observer` (the loop), `quiet` with `held` and `folded` (the same for man
 `facts` (memory and mouth), `requests` and `joins` (what an answer means), `expiry`, `deadlines` (what silence means),
 `moves`, `restarts` and `loads` (what another coordinator means or a broker that was silent, and what is loaded),
 `rebalance` with `generations`, `emptied`, `causes`, `phases`, `watches`, `timeouts`, `refusals` and `gone` (how one
-begins and ends), `ledger`, `costs`, `pending` and `waiting` (how it is told), `lives`, `faults` (who broke one), `leaves`, `polls`, `application` and `identity` (what
-a client's behaviour means, and whose it is), `records` (what the offsets topic and server.log add), `rows`.
+begins and ends), `ledger`, `costs`, `pending` and `waiting` (how it is told), `lives`, `faults` (who broke one),
+`leaves`, `polls`, `application` and `identity` (what a client's behaviour means, and whose it is), `records` (what the
+offsets topic and server.log add), `rows`, `forgetting` (what need not be held any more).
 """
 
 from kardia.observe.observer import Observer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,22 @@ def test_check_shows_the_roles_and_starts_nothing(tmp_path: Path) -> None:
     refused = subprocess.run(command, capture_output=True, text=True, check=False, env=process.environ())
     assert refused.returncode == 2
     assert "did you mean cluster?" in refused.stderr
+
+
+def test_the_server_log_beside_a_request_log_is_followed_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    logs = tmp_path / "broker logs"
+    logs.mkdir()
+    text = GOOD.replace("/var/log/kafka/kafka-request.log", f"{logs}/kafka-request*.log")
+
+    def followed(more: str = "") -> list[str]:
+        config = load(_write(tmp_path, text.replace("  log_timezone", f"{more}  log_timezone")))
+        command = roles(config)[0].command
+        return [name for option, name in pairwise(command) if option == "--server-log"]
+
+    (logs / "kafka-request.log").touch()
+    (logs / "kafka-request-old.log").touch()
+    assert followed() == []
+    (logs / "server.log").touch()
+    assert followed() == [str(logs / "server.log")]
+    assert followed("  server_log: []\n") == []
+    assert followed("  server_log: /elsewhere/server.log\n") == ["/elsewhere/server.log"]
