@@ -44,6 +44,9 @@ __all__ = ["FileRange", "ParsedRange", "parse_pieces", "parse_range", "plan", "r
 
 _BLOCK_BYTES = 1024 * 1024
 
+PIECE_EVENTS = 50_000
+"""Events of one piece that are not folded, some 70 MB: lines of 20 bytes all rejected make so many in 1 MiB."""
+
 
 class ParsedRange(msgspec.Struct):
     """What a range says. `events` has one list per lane; `unrouted` is [client id, address, events]."""
@@ -134,7 +137,7 @@ def parse_pieces(piece: FileRange, piece_bytes: int = RANGE_BYTES, *, fold: bool
     sink = Sink(piece.lanes, Directory())
     start = end = piece.start
     for end in _feed(piece, dialect, sink):
-        if end - start >= piece_bytes:
+        if end - start >= piece_bytes or sink.size() >= PIECE_EVENTS:
             yield _parsed(piece.source, start, end, sink, dialect)
             sink = _emptied(sink)
             start = end

@@ -13,23 +13,29 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, MetricsData
+from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData, NumberDataPoint
 
 MAX_PACKED_BYTES = 1024 * 1024
 """A broker takes 1 MiB by default (`telemetry.max.bytes`); one metric of a consumer has some 200 bytes."""
 
-MAX_UNPACKED_BYTES = 8 * 1024 * 1024
-"""What is longer unpacked is not read: every metric that a Java client has takes about 300 kB."""
+MAX_UNPACKED_BYTES = 1024 * 1024
+"""What is longer unpacked is not read: every metric that a Java client has takes about 300 kB. Part by part of two
+bytes each, so much is 16 times as much memory and some ms to parse."""
+
+MAX_PARTS = 10_000
+"""Resources, scopes, metrics, attributes and points looked at, in 10 ms; a Java client pushes about 1,000."""
 
 MAX_ID_CHARS = 2**15 - 1
 """Longest string of the protocol; a longer attribute is none that a consumer wrote."""
 
 LAST_POLL = "org.apache.kafka.consumer.last.poll.seconds.ago"
+
+T = TypeVar("T")
 
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
@@ -56,12 +62,11 @@ def read(metrics: str, compression: int) -> Pushed:
         return Pushed()
     try:
         packed = _decoded(metrics)
-        data = MetricsData.FromString(_unpacked(packed, compression))
+        return _said(MetricsData.FromString(_unpacked(packed, compression)))
     except Unreadable as error:
         return Pushed(unreadable=str(error))
     except DecodeError:
         return Pushed(unreadable="not metrics")
-    return _said(data)
 
 
 def _decoded(metrics: str) -> bytes:
@@ -135,14 +140,15 @@ _UNPACKERS: dict[int, Callable[[bytes], bytes]] = {
 def _said(data: MetricsData) -> Pushed:
     said: dict[str, str] = {}
     last_poll_s = None
-    for resource in data.resource_metrics:
-        for attribute in resource.resource.attributes:
+    part = _Parts()
+    for resource in part.of(data.resource_metrics):
+        for attribute in part.of(resource.resource.attributes):
             if len(attribute.value.string_value) <= MAX_ID_CHARS:
                 said.setdefault(attribute.key, attribute.value.string_value)
-        for scope in resource.scope_metrics:
-            for metric in scope.metrics:
+        for scope in part.of(resource.scope_metrics):
+            for metric in part.of(scope.metrics):
                 if metric.name == LAST_POLL:
-                    last_poll_s = max(_values(metric), default=last_poll_s)
+                    last_poll_s = max(_values(part.of(metric.gauge.data_points)), default=last_poll_s)
     return Pushed(
         said.get("group_id", ""),
         said.get("group_member_id") or said.get("member_id", ""),
@@ -151,9 +157,22 @@ def _said(data: MetricsData) -> Pushed:
     )
 
 
-def _values(metric: Metric) -> Iterator[float]:
+class _Parts:
+    """Hands out parts until there are too many."""
+
+    def __init__(self) -> None:
+        self._room = MAX_PARTS
+
+    def of(self, parts: Sequence[T]) -> Sequence[T]:
+        self._room -= len(parts)
+        if self._room < 0:
+            raise Unreadable("too many parts")
+        return parts
+
+
+def _values(points: Iterable[NumberDataPoint]) -> Iterator[float]:
     """Values of a gauge that can be: -1 stands for a client that never polled."""
-    for point in metric.gauge.data_points:
+    for point in points:
         value = float(point.as_double if point.HasField("as_double") else point.as_int)
         if math.isfinite(value) and 0 <= value <= 1e9:
             yield value

@@ -67,6 +67,8 @@ def rejection(reason: str, expected: str, line: bytes, source: str, start: int, 
 def excerpt(line: bytes) -> str:
     """At most `EXCERPT_CHARS` characters with everything a terminal would act on escaped."""
     text = line[: EXCERPT_CHARS * 4].decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text[:EXCERPT_CHARS]
     escaped: list[str] = []
     room = EXCERPT_CHARS
     for char in text:

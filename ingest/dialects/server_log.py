@@ -34,6 +34,11 @@ _PARTITION = rf"(?: \(__consumer_offsets-(?P<partition>{_NUMBER})\))?"
 _LEFT = "has left group"
 
 
+MAX_CHARS = (1024 * 1024, 1024 * 1024, 16_384, 2_048)
+"""Characters of a message, by how many ids its pattern has, three or more the last: some ms each. A sentence with three
+has some 500; one with many members has them in its reason."""
+
+
 class Pattern(NamedTuple):
     """One line of the table: what it is, words that must be in the line, and the expression of the whole message."""
 
@@ -44,12 +49,15 @@ class Pattern(NamedTuple):
     """One expression with the shortest and the longest ids that fit. If both say the same, no other does."""
     between: tuple[str, ...]
     """Words that stand between two free texts: as often as they are in the message, so many readings there may be."""
+    max_chars: int
+    """A longer message is not matched: the work grows with the power of the free texts."""
 
 
 def _pattern(what: str, words: str, expression: str, *between: str) -> Pattern:
     free = expression.replace(".*?", ".*")
     shortest, longest = (re.compile(text, re.DOTALL) for text in (free.replace(".*", ".*?"), free))
-    return Pattern(what, words, shortest, longest, between)
+    ids = free.count(".*") - free.count("(?P<reason>.*)") - free.count("(?P<members>.*)")  # which go on to the end
+    return Pattern(what, words, shortest, longest, between, MAX_CHARS[min(ids, len(MAX_CHARS) - 1)])
 
 
 class Said(NamedTuple):
@@ -66,6 +74,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern(
         "preparing_rebalance",
         "Preparing to rebalance group ",
+        r"(?=[\s\S]*\)\.?\Z)"  # looked at first: else each beginning is followed to the end, in vain
         rf"Preparing to rebalance group (?P<group>.*?) in state \w+ with old generation {_GENERATION}"
         rf"{_PARTITION} \(reason: (?P<reason>.*)\)\.?",
         " with old generation ",
@@ -287,7 +296,11 @@ class ServerLog:
             message = _SCALA_PREFIX.sub("", message, count=1)
         if "The following groups were deleted: " in message:
             return self._deleted(message, source, start, end, at_ms)
-        said = list(_readings(message, partition))
+        found = list(_readings(message, partition))
+        if None in found:
+            expected = "a sentence of ordinary length; in one so long an id may look like anything"
+            return rejection("ambiguous", expected, line, source, start, end, at_ms)
+        said = [one for one in found if one is not None]
         if not said:
             return "not_a_coordinator_line"
         possible = [one for one in said if one.partition <= MAX_NUMBER and one.generation_id <= MAX_NUMBER]
@@ -368,13 +381,17 @@ class ServerLog:
         return shard_of(group_id, self._offsets_partitions)
 
 
-def _readings(message: str, partition: int) -> Iterator[Said]:
-    """What a message may say, the same only once. `partition` is that of the prefix, which no client can write."""
+def _readings(message: str, partition: int) -> Iterator[Said | None]:
+    """What a message may say, the same only once; None where it is too long to be searched. `partition` is that of the
+    prefix, which no client can write."""
     if not any(words in message for words in _WORDS):
         return
     known: list[tuple[str, dict[str, str]]] = []
     for pattern in PATTERNS:
         if pattern.words not in message:
+            continue
+        if len(message) > pattern.max_chars:
+            yield None
             continue
         for expression in (pattern.shortest, pattern.longest):
             match = expression.fullmatch(message)

@@ -68,6 +68,8 @@ class Piece(msgspec.Struct, array_like=True):
     """Between two lines nothing was logged for `SILENCE_MS` or longer: from, to."""
     slow: list[list[float]] = []
     """Windows in which a request was slow, see `kardia.slowness`."""
+    unfolded: int = 0
+    """Events that are not folded: what a piece takes in memory goes by them."""
 
 
 _index_decoder = msgspec.msgpack.Decoder(Index)
@@ -75,15 +77,16 @@ _index_decoder = msgspec.msgpack.Decoder(Index)
 
 def spill(parsed: ParsedRange, path: Path) -> Piece:
     """Write a parsed piece and say what it is."""
-    at = total = 0
+    at = total = unfolded = 0
     with path.open("wb") as file:
 
         def put(elements: Sequence[Any], events: int) -> Segment:
-            nonlocal at, total
+            nonlocal at, total, unfolded
             data = memoryview(_encoder.encode(elements))[_header_bytes(len(elements)) :]
             file.write(data)
             at += len(data)
             total += events
+            unfolded += len(elements)
             return Segment(at - len(data), len(data), len(elements), events)
 
         def put_stretches(stretches: Sequence[Stretch]) -> Segment:
@@ -120,6 +123,7 @@ def spill(parsed: ParsedRange, path: Path) -> Piece:
         parsed.rejected,
         parsed.silences,
         parsed.slow,
+        unfolded,
     )
 
 

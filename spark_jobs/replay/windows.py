@@ -24,6 +24,10 @@ from spark_jobs.replay.pieces import Piece
 WINDOW_PIECES = 16
 """Pieces of one window at most: of 32 MiB, as folded 30 MB each; `inputs.GROUP_BYTES` bounds what is parsed ahead."""
 
+WINDOW_EVENTS = 150_000
+"""Events of one window that are not folded at most, or one piece: some 400 MB with their rows. Of an ordinary log a
+window has half as many; one that is all rejected lines has them in 3 MiB."""
+
 Entries = list[tuple[str, str, list[int]]]
 """Part of a directory (`ingest.router`): client id, address, shards."""
 
@@ -96,13 +100,24 @@ class Windows:
         horizon_ms = min((at_ms for _, at_ms in coming), default=math.inf)
         later = {broker_of(source) for source, _ in coming}
         while self._waiting and self._waiting[0].first_at_ms <= horizon_ms:
-            chosen = [piece for piece in self._waiting[: self._size] if piece.first_at_ms <= horizon_ms]
+            chosen = self._chosen(horizon_ms)
             self._waiting = self._waiting[len(chosen) :]
             upto_ms = min(horizon_ms, self._waiting[0].first_at_ms if self._waiting else math.inf)
             busy = later | {broker_of(piece.source) for piece in self._waiting}
             yield self._window(chosen, upto_ms, busy, last=drain and not self._waiting)
         if drain and self._number == 0:
             yield self._window([], math.inf, set(), last=True)
+
+    def _chosen(self, horizon_ms: float) -> list[Piece]:
+        """The next pieces, as many as one window may hold and one at least."""
+        chosen: list[Piece] = []
+        single = 0
+        for piece in self._waiting[: self._size]:
+            single += piece.unfolded
+            if piece.first_at_ms > horizon_ms or (chosen and single > WINDOW_EVENTS):
+                break
+            chosen.append(piece)
+        return chosen
 
     def _window(self, chosen: list[Piece], horizon_ms: float, busy: set[str], *, last: bool) -> Window:
         for piece in chosen:
