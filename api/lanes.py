@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from api.current import StateNow
 from api.deadlines import headroom
-from api.present import UNKNOWN_STATE, shown
+from api.present import AWAITED, UNKNOWN_STATE, shown
 from kardia.certainty import Certainty
 
 NAME_CHARS_MAX = 80
@@ -96,6 +96,20 @@ POINT = ("kind", "at_ms", "lane", "shown", "gap_ratio", "session_headroom_ratio"
 
 POINTS = {"state": "states", "sample": "samples", "beat": "beats", "poll": "polls"}
 """Kind of a point -> the list of `Lanes` that it is from."""
+
+
+TROUBLE = ("overdue", "imminent", AWAITED, "late")
+"""Shown statuses for which a member goes into a picture that has no room for all, the first one first."""
+
+
+def worst(members: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """At most `limit` members: those that were in most trouble in the stretch; among equals by id."""
+    return sorted(members, key=lambda one: (_trouble(one), one["member_id"]))[:limit]
+
+
+def _trouble(one: dict[str, Any]) -> int:
+    seen = {shown(row["status"], row["group_state"], row["awaited_since_at_ms"]) for row in one["samples"]}
+    return next((rank for rank, status in enumerate(TROUBLE) if status in seen), len(TROUBLE))
 
 
 def points(found: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:

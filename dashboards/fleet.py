@@ -6,22 +6,41 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
 from dashboards.answers import CLOCK, Column, rows
 from dashboards.board import board
-from dashboards.panels import HEADROOM, Says, alarm, bars, coloured, lines, number, stacked, steps
+from dashboards.palette import (
+    ALARM,
+    CAUSE,
+    CERTAINTY,
+    HEADROOM,
+    OVER,
+    PLAIN,
+    PREDICTED,
+    SOON,
+    STATE,
+    STATUS,
+    TRIGGER,
+    alarm,
+    steps,
+)
+from dashboards.panels import Says, bars, lines, number, stacked
 from dashboards.sources import (
     AGE,
-    BLUE,
-    CLUSTER,
+    CLUSTERS,
     FLEET_UID,
-    ORANGE,
+    GROUPS,
     ROW_TO_GROUP,
     ROW_TO_MEMBER_OF_ROW,
-    STATE_COLOURS,
-    STATUS_COLOURS,
-    YELLOW,
+    SERIES_TO_GROUP,
+    SERIES_TO_LEDGER,
+    clusters_variable,
+    groups_variable,
 )
 
 STORM = 4
 """Rebalances within five minutes that make a storm, as the alert has it."""
+
+
+LEFT = steps((None, OVER), (0, ALARM), (3_000, PLAIN))
+"""What is left of a deadline, in ms: less than one heartbeat of the default settings is little."""
 
 
 def build() -> Dashboard:
@@ -30,39 +49,43 @@ def build() -> Dashboard:
         FLEET_UID,
         "Kardia: fleet",
         "All consumer groups of a cluster: who is next to be evicted, which groups are worst, where a storm is.",
+        clusters_variable(),
+        groups_variable(),
     )
     return _trends(_lists(_answers(made)))
 
 
 def _answers(made: Dashboard) -> Dashboard:
-    imminent = f"kardia_timeout_imminent_members{{{CLUSTER},kind"
+    in_danger = f"sum(max by (cluster) (kardia_members_in_danger{{{CLUSTERS}}}))"
+    each = "max by (cluster, group, trigger)"
     storms = (
-        f"count(sum by (group) (max by (group, trigger) (increase(kardia_rebalances_total{{{CLUSTER}}}[5m])))"
-        f" >= {STORM}) or vector(0)"
+        f"count(sum by (cluster, group) ({each} (increase(kardia_rebalances_total{{{CLUSTERS}}}[5m])))"
+        f" >= {STORM}) or on () vector(0)"
     )
+    running = 'state=~"PreparingRebalance|CompletingRebalance"'
     return (
         made.with_panel(
             number(
                 Says(
-                    "Session timeout imminent",
-                    "How many members will be evicted for silence unless they are heard in time?",
-                    "See who in *Who is next*; look at the process and its host: dead, paused, or cut off?",
+                    "Members in danger",
+                    "How many members lose their membership, or hold a rebalance up, unless something comes of them?",
+                    "See who in *Who is next* and *Rebalances under way*: dead, paused, stuck, or cut off?",
                     "session-timeout-imminent.md",
                 ),
-                f'max({imminent}="session"}})',
+                in_danger,
                 alarm(1),
             )
         )
         .with_panel(
             number(
                 Says(
-                    "Poll timeout imminent",
-                    "How many members will give up their membership unless the application polls in time?",
-                    "See who in *Who is next*; its processing is slow or stuck. A thread dump shows where.",
-                    "poll-timeout-imminent.md",
+                    "Firing alerts",
+                    "How many alerts of these clusters fire in Prometheus?",
+                    "Their names stand over the pictures as marks; each links its runbook.",
                 ),
-                f'max({imminent}="poll"}})',
+                f'count(ALERTS{{{CLUSTERS},alertname=~"Kafka.*|Kardia.*",alertstate="firing"}}) or on () vector(0)',
                 alarm(1),
+                always=True,
             )
         )
         .with_panel(
@@ -73,7 +96,7 @@ def _answers(made: Dashboard) -> Dashboard:
                     "See whom they wait for in *Rebalances under way*.",
                     "rebalance-stuck.md",
                 ),
-                f'sum(max by (state) (kardia_groups{{{CLUSTER},state=~"PreparingRebalance|CompletingRebalance"}}))',
+                f"sum(max by (cluster, state) (kardia_groups{{{CLUSTERS},{running}}}))",
                 alarm(1),
             )
         )
@@ -92,12 +115,12 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Evictions in the last hour",
+                    "Evictions, last hour",
                     "Has anybody lost its membership without asking to go?",
                     "See why in *Why members were evicted*, then open the group.",
                     "evictions.md",
                 ),
-                f"sum(max by (cause) (increase(kardia_cluster_evictions_total{{{CLUSTER}}}[1h])))",
+                f"sum(max by (cluster, cause) (increase(kardia_cluster_evictions_total{{{CLUSTERS}}}[1h])))",
                 alarm(0.5),
             )
         )
@@ -111,6 +134,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 ),
                 AGE,
                 alarm(10),
+                always=True,
                 unit="s",
                 decimals=1,
             )
@@ -119,8 +143,11 @@ def _answers(made: Dashboard) -> Dashboard:
 
 
 def _lists(made: Dashboard) -> Dashboard:
+    path = "/boards/clusters/~"
+    of_cluster = Row("Now: $cluster").repeat("cluster")
     return (
-        made.with_panel(
+        made.with_row(of_cluster)
+        .with_panel(
             rows(
                 Says(
                     "Who is next",
@@ -130,17 +157,17 @@ def _lists(made: Dashboard) -> Dashboard:
                     "(rebalance)?",
                     "session-timeout-imminent.md",
                 ),
-                "/clusters/~/next-evictions",
-                "next_evictions",
-                Column("group", "group_id", link=ROW_TO_GROUP),
-                Column("client", "client_id", link=ROW_TO_MEMBER_OF_ROW),
-                Column("timeout", "kind", width=80),
-                Column("left", "remaining_ms", "ms", width=80),
-                Column("status", "status", width=90, colours=STATUS_COLOURS),
-                Column("predicted", "predicted", width=85, colours={"true": ORANGE}),
-                Column("certainty", "certainty", width=90),
+                path,
+                "next",
+                Column("status", "status", width=80, colours=STATUS),
+                Column("left", "left_ms", "ms", width=80, thresholds=LEFT),
+                Column("timeout", "kind", width=75),
+                Column("group", "group_id", link=ROW_TO_GROUP, width=125),
+                Column("client", "client_id", link=ROW_TO_MEMBER_OF_ROW, width=135),
+                Column("predicted", "predicted", width=80, colours=PREDICTED),
+                Column("certainty", "certainty", width=85, colours=CERTAINTY),
                 Column("member", "member_id"),
-                span=14,
+                span=13,
                 height=9,
                 given={"limit": "20"},
             )
@@ -153,16 +180,16 @@ def _lists(made: Dashboard) -> Dashboard:
                     "Open the group: the member it waits for is busy, or gone without a word.",
                     "rebalance-stuck.md",
                 ),
-                "/clusters/~/open-rebalances",
-                "open_rebalances",
-                Column("group", "group_id", link=ROW_TO_GROUP),
-                Column("state", "state", colours=STATE_COLOURS),
-                Column("lasting", "lasting_ms", "ms", width=80),
-                Column("waits for", "waits_for.0.client_id"),
-                Column("shown by", "waits_for.0.shown_by"),
-                Column("ends at the latest", "ends_at_latest_at_ms", CLOCK),
+                path,
+                "rebalances",
+                Column("group", "group_id", link=ROW_TO_GROUP, width=105),
+                Column("lasting", "lasting_ms", "ms", width=70),
+                Column("waits for", "waits_for", width=120),
+                Column("state", "state", width=140, colours=STATE),
+                Column("shown by", "shown_by", width=125),
+                Column("ends at the latest", "ends_at_latest_at_ms", CLOCK, width=160),
                 Column("trigger", "trigger"),
-                span=10,
+                span=11,
                 height=9,
                 given={"limit": "20"},
             )
@@ -175,33 +202,33 @@ def _lists(made: Dashboard) -> Dashboard:
                     "unknown.",
                     "Click the group. `unknown` is a gap in what was read, not an eviction.",
                 ),
-                "/clusters/~/groups",
+                path,
                 "groups",
-                Column("group", "group_id", link=ROW_TO_GROUP),
-                Column("worst status", "status", width=110, colours=STATUS_COLOURS),
-                Column("state", "state", width=150, colours=STATE_COLOURS),
-                Column("since", "state_since_at_ms", CLOCK, width=170),
-                Column("members", "members.total", "none", width=80),
-                Column("overdue", "members.overdue", "none", width=80),
-                Column("imminent", "members.imminent", "none", width=80),
-                Column("late", "members.late", "none", width=80),
-                Column("session headroom", "session_headroom_min_ratio", "percentunit", width=140),
-                Column("poll headroom", "poll_headroom_min_ratio", "percentunit", width=120),
-                Column("last rebalance", "last_rebalance.started_at_ms", CLOCK, width=170),
-                Column("because of", "last_rebalance.trigger"),
+                Column("worst status", "status", width=105, colours=STATUS),
+                Column("group", "group_id", link=ROW_TO_GROUP, width=170),
+                Column("state", "state", width=155, colours=STATE),
+                Column("members", "members", "none", width=80),
+                Column("overdue", "overdue", "none", width=75),
+                Column("imminent", "imminent", "none", width=80),
+                Column("awaited", "awaited", "none", width=75),
+                Column("late", "late", "none", width=60),
+                Column("last rebalance", "last_rebalance_at_ms", CLOCK, width=170),
+                Column("because of", "last_trigger", width=140, colours=TRIGGER),
+                Column("since", "state_since_at_ms", CLOCK),
                 height=9,
-                given={"sort": "worst", "limit": "20"},
+                given={"limit": "20"},
             )
         )
     )
 
 
 def _trends(made: Dashboard) -> Dashboard:
-    by_cause = "max by (cause) (increase(kardia_cluster_evictions_total"
-    restless = f"sum by (group) (max by (group, trigger) (increase(kardia_rebalances_total{{{CLUSTER}}}[10m])))"
-    by_trigger = "max by (trigger) (increase(kardia_cluster_rebalances_total"
+    by_cause = "sum by (cause) (max by (cluster, cause) (increase(kardia_cluster_evictions_total"
+    restless = "sum by (cluster, group) (max by (cluster, group, trigger) (increase(kardia_rebalances_total"
+    evicted = "sum by (cluster, group) (max by (cluster, group, cause) (increase(kardia_evictions_total"
+    by_trigger = "sum by (trigger) (max by (cluster, trigger) (increase(kardia_cluster_rebalances_total"
     return (
-        made.with_row(Row("Storms and trends"))
+        made.with_row(Row("Groups that stand out"))
         .with_panel(
             bars(
                 Says(
@@ -210,9 +237,25 @@ def _trends(made: Dashboard) -> Dashboard:
                     "Open its ledger: what started them, and is it the same each time?",
                     "rebalance-storm.md",
                 ),
-                f"topk(8, {restless})",
+                f"topk(8, {restless}{{{GROUPS}}}[10m]))) > 0)",
                 "{{group}}",
-                steps((None, BLUE), (2, YELLOW), (STORM, ORANGE)),
+                steps((None, PLAIN), (2, SOON), (STORM, ALARM)),
+                SERIES_TO_LEDGER,
+                unit="none",
+            )
+        )
+        .with_panel(
+            bars(
+                Says(
+                    "Evictions by group",
+                    "Which groups lost most members in the last hour?",
+                    "Open the group: *Evictions* says who, when, why, and who broke it.",
+                    "evictions.md",
+                ),
+                f"topk(8, {evicted}{{{GROUPS}}}[1h]))) > 0)",
+                "{{group}}",
+                steps((None, PLAIN), (0.5, SOON), (2, ALARM)),
+                SERIES_TO_GROUP,
                 unit="none",
             )
         )
@@ -224,9 +267,10 @@ def _trends(made: Dashboard) -> Dashboard:
                     "Below a half is unusual: heartbeats are sent every third. Find what delays the member.",
                     "session-timeout-imminent.md",
                 ),
-                f"bottomk(8, min by (group) (kardia_group_session_headroom_min_ratio{{{CLUSTER}}}))",
+                f"bottomk(8, min by (cluster, group) (kardia_group_session_headroom_min_ratio{{{GROUPS}}}))",
                 "{{group}}",
                 HEADROOM,
+                SERIES_TO_GROUP,
                 unit="percentunit",
             )
         )
@@ -238,26 +282,26 @@ def _trends(made: Dashboard) -> Dashboard:
                     "Fetch less at once, or raise max.poll.interval.ms; then find the slow call.",
                     "poll-timeout-imminent.md",
                 ),
-                f"bottomk(8, min by (group) (kardia_group_poll_headroom_min_ratio{{{CLUSTER}}}))",
+                f"bottomk(8, min by (cluster, group) (kardia_group_poll_headroom_min_ratio{{{GROUPS}}}))",
                 "{{group}}",
                 HEADROOM,
+                SERIES_TO_GROUP,
                 unit="percentunit",
             )
         )
+        .with_row(Row("Trends"))
         .with_panel(
-            coloured(
-                stacked(
-                    lines(
-                        Says(
-                            "Members by status",
-                            "Is trouble spreading? Present members of all groups.",
-                            "Many members at once point to the network or to a broker, not to a group.",
-                        ),
-                        (f"max by (state) (kardia_members{{{CLUSTER}}})", "{{state}}"),
-                        span=8,
-                    )
-                ),
-                STATUS_COLOURS,
+            stacked(
+                lines(
+                    Says(
+                        "Members by status",
+                        "Is trouble spreading? Present members of all groups.",
+                        "Many members at once point to the network or to a broker, not to a group.",
+                    ),
+                    (f"sum by (state) (max by (cluster, state) (kardia_members{{{CLUSTERS}}}))", "{{state}}"),
+                    span=8,
+                    colours=STATUS,
+                )
             )
         )
         .with_panel(
@@ -270,8 +314,9 @@ def _trends(made: Dashboard) -> Dashboard:
                         "deployment.",
                         "rebalance-storm.md",
                     ),
-                    (f"{by_trigger}{{{CLUSTER}}}[5m])) > 0", "{{trigger}}"),
+                    (f"{by_trigger}{{{CLUSTERS}}}[5m]))) > 0", "{{trigger}}"),
                     span=8,
+                    colours=TRIGGER,
                 )
             )
         )
@@ -284,8 +329,9 @@ def _trends(made: Dashboard) -> Dashboard:
                         "`session_expired`: the process or the network; `poll_timeout`: the application.",
                         "evictions.md",
                     ),
-                    (f"{by_cause}{{{CLUSTER}}}[5m])) > 0", "{{cause}}"),
+                    (f"{by_cause}{{{CLUSTERS}}}[5m]))) > 0", "{{cause}}"),
                     span=8,
+                    colours=CAUSE,
                 )
             )
         )

@@ -23,8 +23,10 @@ def files(runbooks: str = "", kardia: str = "") -> dict[Path, str]:
     for build in (fleet.build, group.build, member.build, rebalances.build, truth.build):
         content = JSONEncoder(sort_keys=True, indent=2).encode(build().build()) + "\n"
         dashboards.append(json.loads(content))
-        # Panels name runbooks as they lie in the repository; `--runbooks` is where readers of Grafana find them.
-        content = content.replace(f"{rules.RUNBOOKS}/", f"{rules.runbooks_at(runbooks, kardia)}/")
+        # Panels name runbooks as they lie in the repository. `kardia serve` has them, where the variable `page` says it
+        # is; `--runbooks` is where readers of Grafana find another copy.
+        at = rules.runbooks_at(runbooks, kardia) if runbooks or kardia else "${page}/runbooks"
+        content = content.replace(f"{rules.RUNBOOKS}/", f"{at}/")
         found[Path("json") / f"{dashboards[-1]['uid']}.json"] = content
     built = rules.build(runbooks, kardia)
     for name, document in (("kardia.rules.yml", built), ("kardia.prometheusrule.yml", rules.for_operator(built))):

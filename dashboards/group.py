@@ -4,31 +4,38 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import AnnotationQuery, Dashboard, Row
 
-from dashboards.answers import AT, CLOCK, LANE, Column, courses, lanes, marks, points, rows, states, value
+from dashboards.answers import CLOCK, Column, courses, lanes, marks, points, rows, states, value
 from dashboards.board import board
-from dashboards.panels import HEADROOM, Says, alarm, bounded, number, steps
-from dashboards.sources import (
-    BLUE,
-    CERTAINTY_COLOURS,
-    GROUP,
-    GROUP_UID,
-    ORANGE,
-    PURPLE,
-    RANGE,
-    ROW_TO_MEMBER,
-    STATE_COLOURS,
-    STATUS_COLOURS,
-    YELLOW,
-    group_variable,
+from dashboards.palette import (
+    ALARM,
+    CAUSE,
+    CERTAINTY,
+    HEADROOM,
+    NONE,
+    OVER,
+    PLAIN,
+    SOON,
+    STATE,
+    STATUS,
+    alarm,
+    steps,
 )
+from dashboards.panels import Says, bounded, number
+from dashboards.sources import GROUP, GROUP_UID, RANGE, ROW_TO_MEMBER, cluster_variable, group_variable
 
 OF = "/clusters/~/groups/~"
+NOW = f"/boards{OF}"
+LANES_MAX = "24"
+"""Lanes of a picture: those in trouble, where there are more."""
+
+LEFT = steps((None, OVER), (0, ALARM), (3_000, PLAIN))
+SILENCE = steps((None, NONE), (0.5, SOON), (1, ALARM))
 
 
 def evictions() -> AnnotationQuery:
     """Marks where a membership was taken away."""
     columns = (Column("time", "ended_at_ms", CLOCK), Column("title", "client_id"), Column("text", "end_cause"))
-    return marks("Evictions", PURPLE, f"{OF}/evictions", "evictions", *columns, given={"limit": "200", **RANGE})
+    return marks("Evictions", OVER, f"{OF}/evictions", "evictions", *columns, given={"limit": "200", **RANGE})
 
 
 def rebalances() -> AnnotationQuery:
@@ -39,7 +46,7 @@ def rebalances() -> AnnotationQuery:
         Column("title", "trigger"),
         Column("text", "reason"),
     )
-    return marks("Rebalances", ORANGE, f"{OF}/rebalances", "rebalances", *columns, given={"limit": "200", **RANGE})
+    return marks("Rebalances", SOON, f"{OF}/rebalances", "rebalances", *columns, given={"limit": "200", **RANGE})
 
 
 def build() -> Dashboard:
@@ -48,16 +55,14 @@ def build() -> Dashboard:
         GROUP_UID,
         "Kardia: group",
         "One consumer group: what it is doing, which member is in danger, when it was evicted or rebalanced and why.",
+        cluster_variable(),
         group_variable(),
         since="15m",
     )
-    return _settings(_lanes(_answers(made.annotation(evictions()).annotation(rebalances()))))
+    return _settings(_tables(_lanes(_answers(made.annotation(evictions()).annotation(rebalances())))))
 
 
 def _answers(made: Dashboard) -> Dashboard:
-    imminent = " + ".join(
-        f"max(kardia_group_{kind}_timeout_imminent_members{{{GROUP}}})" for kind in ("session", "poll", "rebalance")
-    )
     return (
         made.with_panel(
             value(
@@ -67,30 +72,30 @@ def _answers(made: Dashboard) -> Dashboard:
                     "PreparingRebalance waits for members, CompletingRebalance for the leader; Unknown is a gap.",
                     "rebalance-stuck.md",
                 ),
-                OF,
+                NOW,
                 "group",
-                Column("state", "state", colours=STATE_COLOURS),
-                steps((None, BLUE)),
+                Column("state", "state", colours=STATE),
+                alarm(None),
             )
         )
         .with_panel(
             number(
                 Says(
                     "Members in danger",
-                    "How many timeouts of members are imminent: session, poll, or rebalance?",
-                    "Look for the lane that is not green, and for its deadline in *Deadlines of members*.",
+                    "How many members lose their membership, or hold a rebalance up, unless something comes of them?",
+                    "Look for the lane in orange or purple, and for *Whom the group waits for*.",
                     "session-timeout-imminent.md",
                 ),
-                imminent,
+                f"max(kardia_group_members_in_danger{{{GROUP}}})",
                 alarm(1),
             )
         )
         .with_panel(
             number(
                 Says(
-                    "Rebalance running for",
+                    "Rebalancing for",
                     "For how long has the group been rebalancing? 0 if it is not.",
-                    "Whom it waits for stands on the fleet dashboard and in `kardia why`.",
+                    "Whom it waits for stands below, in *Whom the group waits for*.",
                     "rebalance-stuck.md",
                 ),
                 f"max(kardia_group_rebalance_running_seconds{{{GROUP}}})",
@@ -113,7 +118,7 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Evictions in the last hour",
+                    "Evictions, last hour",
                     "How many memberships were taken away?",
                     "Each is a purple mark in the lanes and a row in *Evictions*.",
                     "evictions.md",
@@ -125,7 +130,7 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Rebalances in the last hour",
+                    "Rebalances, last hour",
                     "How restless is the group? Completed rebalances, whatever the cause.",
                     "Open the ledger: what started them?",
                     "rebalance-storm.md",
@@ -138,54 +143,73 @@ def _answers(made: Dashboard) -> Dashboard:
 
 
 def _lanes(made: Dashboard) -> Dashboard:
-    path = f"{OF}/lanes"
     return (
         made.with_panel(
             states(
                 Says(
                     "State of the group",
-                    "When was it not Stable? Every change, to the millisecond. The last six hours at most.",
-                    "Orange or yellow for long: the ledger says whom it waited for. Grey: the log had a gap.",
+                    "When was it not Stable? Every change, to the millisecond, and what lasts; the last six hours at "
+                    "most.",
+                    "Orange or yellow for long: below stands whom it waits for. Grey: nothing is known of that time.",
                     "rebalance-stuck.md",
-                ),
-                path,
-                given={"limit": "1", **RANGE},
+                )
             )
         )
         .with_panel(
             lanes(
                 Says(
                     "Members over time",
-                    "How was each member at each instant? One lane per member; purple marks are evictions, orange "
-                    "stretches rebalances. The last six hours at most.",
-                    "Yellow is late, orange imminent, purple overdue; grey is unknown. Open the member from *Deadlines "
-                    "of members*.",
+                    "How was each member at each instant? A lane per member, at most 24: those in trouble. Purple "
+                    "marks are evictions, yellow stretches rebalances. The last six hours at most.",
+                    "`awaited`: the group waits for it; `unseen`: silent in a rebalance, it waits too or is gone. Open "
+                    "the member from *Members*.",
                     "session-timeout-imminent.md",
                 ),
-                path,
-                height=9,
-                given={"limit": "60", **RANGE},
+                f"{OF}/points",
+                height=12,
+                given={"limit": LANES_MAX, **RANGE},
             )
         )
         .with_panel(
-            bounded(
-                points(
-                    Says(
-                        "Heartbeats",
-                        "How long was the silence that each heartbeat (or commit, join, sync) ended, as a part of the "
-                        "session timeout? A heartbeat every third is healthy.",
-                        "Points that climb towards 100 % are a member that nearly died: pauses, a busy host, a slow "
-                        "network. A lane that stops has no more points.",
-                        "session-timeout-imminent.md",
-                    ),
-                    path,
-                    "beats",
-                    AT,
-                    Column("silence", "gap_ratio", "percentunit"),
-                    LANE,
-                    given={"limit": "60", **RANGE},
+            rows(
+                Says(
+                    "Whom the group waits for",
+                    "A rebalance is under way: who has not come, what shows it, until when at the latest?",
+                    "Look at that process: it is busy between two polls, or its application is stuck. Empty while no "
+                    "rebalance is under way, or while those who wait cannot be told from those who are waited for.",
+                    "rebalance-stuck.md",
                 ),
-                steps((None, "transparent"), (0.5, YELLOW), (1, ORANGE)),
+                NOW,
+                "waits_for",
+                Column("client", "client_id", link=ROW_TO_MEMBER, width=120),
+                Column("at most for", "left_ms", "ms", width=100),
+                Column("shown by", "shown_by", width=180),
+                Column("member", "member_id"),
+                span=10,
+                given={"limit": "50"},
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Members",
+                    "Who is a member now, and how long has each until its session and its poll interval end?",
+                    "Open the member; `reason` says why it is not ok.",
+                    "session-timeout-imminent.md",
+                ),
+                NOW,
+                "members",
+                Column("status", "status", width=80, colours=STATUS),
+                Column("client", "client_id", link=ROW_TO_MEMBER, width=120),
+                Column("session ends in", "session_left_ms", "ms", width=115, thresholds=LEFT),
+                Column("poll ends in", "poll_left_ms", "ms", width=95, thresholds=LEFT),
+                Column("reason", "reason", width=180),
+                Column("static id", "group_instance_id", width=90),
+                Column("poll seen by", "poll_evidence", width=95),
+                Column("certainty", "certainty", width=85, colours=CERTAINTY),
+                Column("member", "member_id"),
+                span=14,
+                given={"limit": "200"},
             )
         )
         .with_panel(
@@ -197,10 +221,7 @@ def _lanes(made: Dashboard) -> Dashboard:
                         "A line that falls to 0 % is an eviction; no line is no knowledge.",
                         "session-timeout-imminent.md",
                     ),
-                    path,
-                    "samples",
-                    Column("left", "session_headroom_ratio", "percentunit"),
-                    given={"limit": "60", **RANGE},
+                    "session left",
                 ),
                 HEADROOM,
             )
@@ -214,76 +235,77 @@ def _lanes(made: Dashboard) -> Dashboard:
                         "A line that falls straight is an application that is stuck or slow.",
                         "poll-timeout-imminent.md",
                     ),
-                    path,
-                    "samples",
-                    Column("left", "poll_headroom_ratio", "percentunit"),
-                    given={"limit": "60", **RANGE},
+                    "poll left",
                 ),
                 HEADROOM,
             )
         )
-        .with_panel(
-            rows(
-                Says(
-                    "Deadlines of members",
-                    "Who is a member now, and how long has each until its session and its poll interval end?",
-                    "Open the member; `reason` says why it is not ok.",
-                    "session-timeout-imminent.md",
-                ),
-                f"{OF}/members",
-                "members",
-                Column("client", "client_id", link=ROW_TO_MEMBER),
-                Column("static id", "group_instance_id"),
-                Column("status", "status", width=90, colours=STATUS_COLOURS),
-                Column("session ends in", "session.remaining_ms", "ms", width=120),
-                Column("poll ends in", "poll.remaining_ms", "ms", width=110),
-                Column("poll seen by", "poll.evidence", width=110),
-                Column("certainty", "health_certainty", width=90),
-                Column("reason", "reasons.0"),
-                Column("member", "member_id"),
-                given={"limit": "200"},
-            )
+    )
+
+
+def _tables(made: Dashboard) -> Dashboard:
+    return made.with_panel(
+        rows(
+            Says(
+                "Evictions",
+                "Who lost its membership in this time, when, why, and who broke it?",
+                "client_silent or host_silent: the process or its host; application: it did not poll; broker_slow "
+                "and coordinator_moved: not the client; unknown: nobody can tell.",
+                "evictions.md",
+            ),
+            f"{OF}/evictions",
+            "evictions",
+            Column("at", "ended_at_ms", CLOCK, width=165),
+            Column("client", "client_id", link=ROW_TO_MEMBER, width=130),
+            Column("cause", "end_cause", width=130, colours=CAUSE),
+            Column("who broke it", "fault", width=125),
+            Column("how sure", "fault_certainty", width=90, colours=CERTAINTY),
+            Column("lived", "lived_ms", "ms", width=80),
+            Column("session timeout", "session_timeout_ms", "ms", width=120),
+            Column("static id", "group_instance_id", width=110),
+            Column("coordinator", "broker", width=95),
+            Column("member", "member_id"),
+            given={"limit": "100", **RANGE},
         )
+    ).with_row(
+        Row("Heartbeats")
+        .collapsed(True)
         .with_panel(
-            rows(
-                Says(
-                    "Evictions",
-                    "Who lost its membership in this time, when, why, and who broke it?",
-                    "client_silent or host_silent: the process or its host; application: it did not poll; broker_slow "
-                    "and coordinator_moved: not the client; unknown: nobody can tell.",
-                    "evictions.md",
+            bounded(
+                points(
+                    Says(
+                        "Heartbeats",
+                        "How long was the silence that each heartbeat (or commit, join, sync) ended, as a part of the "
+                        "session timeout? A heartbeat every third is healthy. Of archived requests alone: the latest "
+                        "minutes are not archived yet.",
+                        "Points that climb towards 100 % are a member that nearly died: pauses, a busy host, a slow "
+                        "network.",
+                        "session-timeout-imminent.md",
+                    ),
+                    "beat",
+                    "silence",
+                    "lane",
+                    "percentunit",
                 ),
-                f"{OF}/evictions",
-                "evictions",
-                Column("at", "ended_at_ms", CLOCK, width=170),
-                Column("client", "client_id", link=ROW_TO_MEMBER),
-                Column("static id", "group_instance_id"),
-                Column("cause", "end_cause"),
-                Column("who broke it", "fault"),
-                Column("how sure", "fault_certainty", width=90, colours=CERTAINTY_COLOURS),
-                Column("lived", "lived_ms", "ms", width=100),
-                Column("session timeout", "session_timeout_ms", "ms", width=130),
-                Column("member", "member_id"),
-                given={"limit": "100", **RANGE},
+                SILENCE,
             )
         )
     )
 
 
 def _settings(made: Dashboard) -> Dashboard:
-    return made.with_row(Row("Settings")).with_panel(
-        rows(
-            Says(
-                "What is odd about the settings",
-                "Which timeouts and assignors in force ask for trouble?",
-                "Do what `advice` says, at the next deployment rather than now.",
-            ),
-            f"{OF}/incident",
-            "lint",
-            Column("severity", "severity", width=90),
-            Column("finding", "text"),
-            Column("advice", "advice"),
-            Column("certainty", "certainty", width=90),
-            given={"limit": "1", **RANGE},
-        )
+    lint = rows(
+        Says(
+            "What is odd about the settings",
+            "Which timeouts and assignors in force ask for trouble?",
+            "Do what `advice` says, at the next deployment rather than now.",
+        ),
+        f"{OF}/incident",
+        "lint",
+        Column("severity", "severity", width=90),
+        Column("finding", "text", width=480, wraps=True),
+        Column("advice", "advice", width=480, wraps=True),
+        Column("certainty", "certainty", width=90, colours=CERTAINTY),
+        given={"limit": "1", **RANGE},
     )
+    return made.with_row(Row("Settings").collapsed(True).with_panel(lint))

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from dashboards.answers import AT, CLOCK, LANE, Column, courses, lanes, points, rows, value
+from dashboards.answers import CLOCK, Column, courses, lanes, points, rows, value
 from dashboards.board import board
-from dashboards.group import OF, evictions, rebalances
-from dashboards.panels import HEADROOM, Says, alarm, bounded, steps
-from dashboards.sources import (
-    BLUE,
-    CERTAINTY_COLOURS,
-    MEMBER_UID,
-    ORANGE,
-    PURPLE,
-    RANGE,
-    STATUS_COLOURS,
-    YELLOW,
-    group_variable,
-    member_variable,
-)
+from dashboards.group import NOW, OF, SILENCE, evictions, rebalances
+from dashboards.palette import ALARM, CERTAINTY, END, GONE, HEADROOM, OUTCOME, OVER, STATUS, alarm, told
+from dashboards.panels import Says, bounded
+from dashboards.sources import MEMBER_UID, RANGE, cluster_variable, group_variable, member_variable
 
-LATE_MS = 3_000
-"""Less than one heartbeat of the default settings is left."""
+COUNTDOWN = (told("^over since", OVER), told(r"^[0-2]\.", ALARM), told("^ended", GONE))
+"""Countdowns in words: a deadline that is over, one that comes within three seconds, and of whom there is none."""
 
 ONE = {"member": "${member:raw}"}
 
@@ -33,6 +23,7 @@ def build() -> Dashboard:
         MEMBER_UID,
         "Kardia: member",
         "One member of a group: how long it has until it is evicted, how it was, and how it ended.",
+        cluster_variable(),
         group_variable(),
         member_variable(),
         since="15m",
@@ -41,20 +32,20 @@ def build() -> Dashboard:
 
 
 def _answers(made: Dashboard) -> Dashboard:
-    path, deadline = f"{OF}/members/~", steps((None, PURPLE), (0, ORANGE), (LATE_MS, BLUE))
+    path = f"{NOW}/members/~"
     return (
         made.with_panel(
             value(
                 Says(
                     "Status",
-                    "Is it well? ok, late, imminent, overdue, ended, or unknown.",
+                    "Is it well? ok, late, imminent, awaited, overdue, unseen, ended, or unknown.",
                     "late: silent longer than its habit; imminent: it will be evicted; overdue: the outcome is not "
                     "known yet.",
                     "session-timeout-imminent.md",
                 ),
                 path,
                 "member",
-                Column("status", "status", colours=STATUS_COLOURS),
+                Column("status", "status", colours=STATUS),
                 alarm(None),
             )
         )
@@ -68,22 +59,24 @@ def _answers(made: Dashboard) -> Dashboard:
                 ),
                 path,
                 "member",
-                Column("left", "session.remaining_ms", "ms"),
-                deadline,
+                Column("left", "session_left"),
+                alarm(None),
+                *COUNTDOWN,
             )
         )
         .with_panel(
             value(
                 Says(
-                    "Poll interval ends in",
+                    "Poll ends in",
                     "When does the client give up its membership, if the application does not poll?",
                     "Take a thread dump: which call keeps the application from polling?",
                     "poll-timeout-imminent.md",
                 ),
                 path,
                 "member",
-                Column("left", "poll.remaining_ms", "ms"),
-                deadline,
+                Column("left", "poll_left"),
+                alarm(None),
+                *COUNTDOWN,
             )
         )
         .with_panel(
@@ -96,7 +89,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 ),
                 path,
                 "member",
-                Column("evidence", "poll.evidence"),
+                Column("evidence", "poll_evidence"),
                 alarm(None),
             )
         )
@@ -110,7 +103,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 ),
                 path,
                 "member",
-                Column("certainty", "health_certainty", colours=CERTAINTY_COLOURS),
+                Column("certainty", "certainty", colours=CERTAINTY),
                 alarm(None),
             )
         )
@@ -118,13 +111,13 @@ def _answers(made: Dashboard) -> Dashboard:
             value(
                 Says(
                     "Ended because of",
-                    "Why is it no longer a member? `not known` while it is one.",
+                    "Why is it no longer a member?",
                     "`session_expired`: the process or the network; `poll_timeout`: the application.",
                     "evictions.md",
                 ),
                 path,
                 "member",
-                Column("cause", "end_cause"),
+                Column("cause", "end_cause", colours=END),
                 alarm(None),
             )
         )
@@ -132,7 +125,6 @@ def _answers(made: Dashboard) -> Dashboard:
 
 
 def _pictures(made: Dashboard) -> Dashboard:
-    path = f"{OF}/lanes"
     return (
         made.with_panel(
             lanes(
@@ -142,7 +134,7 @@ def _pictures(made: Dashboard) -> Dashboard:
                     "Compare with the heartbeats below: silence, or no polls?",
                     "session-timeout-imminent.md",
                 ),
-                path,
+                f"{OF}/points",
                 height=4,
                 given={**ONE, **RANGE},
             )
@@ -152,19 +144,18 @@ def _pictures(made: Dashboard) -> Dashboard:
                 points(
                     Says(
                         "Heartbeats",
-                        "How long was the silence that each request ended, as a part of the session timeout?",
+                        "How long was the silence that each request ended, as a part of the session timeout? Of "
+                        "archived requests alone.",
                         "Many tall points: pauses of the process, or a session timeout that is too short for it.",
                         "session-timeout-imminent.md",
                     ),
-                    path,
-                    "beats",
-                    AT,
-                    Column("silence", "gap_ratio", "percentunit"),
-                    LANE,
+                    "beat",
+                    "silence",
+                    "lane",
+                    "percentunit",
                     span=12,
-                    given={**ONE, **RANGE},
                 ),
-                steps((None, "transparent"), (0.5, YELLOW), (1, ORANGE)),
+                SILENCE,
             )
         )
         .with_panel(
@@ -177,13 +168,11 @@ def _pictures(made: Dashboard) -> Dashboard:
                     "polls at all.",
                     "poll-timeout-imminent.md",
                 ),
-                path,
-                "polls",
-                AT,
-                Column("error bound", "error_bound_ms", "ms"),
-                Column("evidence", "evidence"),
+                "poll",
+                "error bound",
+                "evidence",
+                "ms",
                 span=12,
-                given={**ONE, **RANGE},
             )
         )
         .with_panel(
@@ -195,10 +184,7 @@ def _pictures(made: Dashboard) -> Dashboard:
                         "A line that falls to 0 % is an eviction.",
                         "session-timeout-imminent.md",
                     ),
-                    path,
-                    "samples",
-                    Column("left", "session_headroom_ratio", "percentunit"),
-                    given={**ONE, **RANGE},
+                    "session left",
                 ),
                 HEADROOM,
             )
@@ -212,10 +198,7 @@ def _pictures(made: Dashboard) -> Dashboard:
                         "A line that falls straight is an application that is stuck or slow.",
                         "poll-timeout-imminent.md",
                     ),
-                    path,
-                    "samples",
-                    Column("left", "poll_headroom_ratio", "percentunit"),
-                    given={**ONE, **RANGE},
+                    "poll left",
                 ),
                 HEADROOM,
             )
@@ -236,14 +219,15 @@ def _past(made: Dashboard) -> Dashboard:
                 "lives",
                 Column("joined", "joined_at_ms", CLOCK, width=170),
                 Column("ended", "ended_at_ms", CLOCK, width=170),
-                Column("cause", "end_cause"),
+                Column("cause", "end_cause", colours=END),
+                Column("coordinator", "broker"),
                 Column("who broke it", "fault"),
                 Column("its own words", "end_reason"),
                 Column("library", "client_software_name"),
                 Column("version", "client_software_version"),
                 Column("session timeout", "session_timeout_ms", "ms"),
                 Column("rebalance timeout", "rebalance_timeout_ms", "ms"),
-                Column("certainty", "certainty", colours=CERTAINTY_COLOURS),
+                Column("certainty", "certainty", colours=CERTAINTY),
                 height=6,
             )
         )
@@ -260,10 +244,10 @@ def _past(made: Dashboard) -> Dashboard:
                 Column("said at", "predicted_at_ms", CLOCK),
                 Column("timeout", "kind"),
                 Column("for", "deadline_at_ms", CLOCK),
-                Column("outcome", "outcome"),
+                Column("outcome", "outcome", colours=OUTCOME),
                 Column("ahead", "lead_ms", "ms"),
                 Column("error", "error_ms", "ms"),
-                Column("certainty", "certainty", colours=CERTAINTY_COLOURS),
+                Column("certainty", "certainty", colours=CERTAINTY),
                 span=12,
                 given={**ONE, **RANGE},
             )
@@ -282,7 +266,7 @@ def _past(made: Dashboard) -> Dashboard:
                 Column("to", "to_state"),
                 Column("because of", "cause"),
                 Column("evidence", "evidence"),
-                Column("certainty", "certainty", colours=CERTAINTY_COLOURS),
+                Column("certainty", "certainty", colours=CERTAINTY),
                 span=12,
                 given={**ONE, **RANGE},
             )

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from grafana_foundation_sdk.builders import bargauge, common, prometheus, stat, timeseries
-from grafana_foundation_sdk.builders.dashboard import ThresholdsConfig
+from grafana_foundation_sdk.builders.dashboard import DashboardLink, ThresholdsConfig
 from grafana_foundation_sdk.models.common import (
+    BarGaugeDisplayMode,
     BigValueColorMode,
     BigValueGraphMode,
     GraphTresholdsStyleMode,
@@ -20,14 +21,21 @@ from grafana_foundation_sdk.models.common import (
     VisibilityMode,
     VizOrientation,
 )
-from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, Threshold, ThresholdsMode
+from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from dashboards.palette import alarm, missing
 from dashboards.rules import RUNBOOKS
-from dashboards.sources import BLUE, GREEN, ORANGE, PURPLE, SERIES
+from dashboards.sources import SERIES, or_blind, while_seen
 
 RED = "\n\nWhen it is red: "
 """Between what a panel answers and what to do; `readme.py` parts the description there."""
+
+
+UNKNOWN = "not known"
+"""What a panel says where there is no value."""
+
+NO_COLOURS: dict[str, str] = {}
 
 
 class Says(NamedTuple):
@@ -41,7 +49,7 @@ class Says(NamedTuple):
     @property
     def description(self) -> str:
         """The panel's description."""
-        more = f" Runbook: {RUNBOOKS}/{self.runbook}" if self.runbook else ""
+        more = f" [Runbook]({RUNBOOKS}/{self.runbook})" if self.runbook else ""
         return f"{self.asks}{RED}{self.do}{more}"
 
 
@@ -56,54 +64,57 @@ def query(expr: str, legend: str = "", *, instant: bool = False, ref: str = "A")
     return made.instant().format(PromQueryFormat.TIME_SERIES) if instant else made.range()
 
 
-def steps(*colours: tuple[float | None, str]) -> ThresholdsConfig:
-    """Colours from values on; the first has None."""
-    found = [Threshold(value=value, color=colour) for value, colour in colours]
-    return ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(found)
-
-
-HEADROOM = steps((None, PURPLE), (0.2, ORANGE), (0.5, GREEN))
-"""What is left of a timeout: below a half is unusual."""
-
-
-def alarm(at: float | None, *, below: bool = False) -> ThresholdsConfig:
-    """Calm, and an alarm from a value on; with `below`, up to it. None: never."""
-    if at is None:
-        return steps((None, BLUE))
-    return steps((None, ORANGE), (at, BLUE)) if below else steps((None, BLUE), (at, ORANGE))
-
-
 def number(
-    says: Says, expr: str, thresholds: ThresholdsConfig, *, unit: str = "none", span: int = 4, decimals: int = 0
+    says: Says,
+    expr: str,
+    thresholds: ThresholdsConfig,
+    *,
+    unit: str = "none",
+    span: int = 4,
+    decimals: int = 0,
+    always: bool = False,
 ) -> Any:
-    """One number with its past behind it, coloured once it is an alarm."""
+    """One number with its past behind it, coloured once it is an alarm; grey where nobody knows it now. `always`: it is
+    about blindness itself, or not about what Kardia sees."""
     panel = titled(stat.Panel(), says, span, 4, unit)
     return (
         panel.datasource(SERIES)
         .decimals(decimals)
-        .no_value("nothing yet")
+        .no_value(UNKNOWN)
+        .mappings([missing(UNKNOWN)])
         .color_mode(BigValueColorMode.BACKGROUND_SOLID)
         .graph_mode(BigValueGraphMode.AREA)
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
+        # The last one, be it none: the last that is not null is what was known before the feed ended.
+        .reduce_options(common.ReduceDataOptions().calcs(["last"]).values(False))
         .thresholds(thresholds)
-        .with_target(query(expr))
+        .with_target(query(expr if always else or_blind(expr)))
     )
 
 
-def lines(says: Says, *queries: tuple[str, str], unit: str = "short", span: int = 12, height: int = 8) -> Any:
-    """Series over time."""
+def lines(
+    says: Says,
+    *queries: tuple[str, str],
+    unit: str = "short",
+    span: int = 12,
+    height: int = 8,
+    colours: dict[str, str] = NO_COLOURS,
+    always: bool = False,
+) -> Any:
+    """Series over time; they end where Kardia is blind, unless they are about that (`always`). Those that mean
+    something have the colour of it."""
     panel = (
         plot(titled(timeseries.Panel(), says, span, height, unit)).datasource(SERIES).show_points(VisibilityMode.NEVER)
     )
     for at, (expr, legend) in enumerate(queries):
-        panel = panel.with_target(query(expr, legend, ref=chr(ord("A") + at)))
-    return panel
+        panel = panel.with_target(query(expr if always else while_seen(expr), legend, ref=chr(ord("A") + at)))
+    return coloured(panel, colours)
 
 
 def plot(panel: Any) -> Any:
     """How a picture over time looks."""
-    legend = common.VizLegendOptions().display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM)
-    return panel.min(0).line_width(1.5).fill_opacity(8).legend(legend.show_legend(True))
+    legend = common.VizLegendOptions().display_mode(LegendDisplayMode.TABLE).placement(LegendPlacement.BOTTOM)
+    legend = legend.calcs(["last", "max"]).show_legend(True)
+    return panel.min(0).thresholds(alarm(None)).line_width(1.5).fill_opacity(8).legend(legend)
 
 
 def stacked(panel: Any) -> Any:
@@ -125,16 +136,20 @@ def bounded(panel: Any, thresholds: ThresholdsConfig) -> Any:
     return panel.thresholds(thresholds).thresholds_style(style)
 
 
-def bars(says: Says, expr: str, legend: str, thresholds: ThresholdsConfig, *, unit: str, span: int = 8) -> Any:
-    """The worst few, one bar each."""
-    panel = titled(bargauge.Panel(), says, span, 8, unit)
+def bars(says: Says, expr: str, legend: str, thresholds: ThresholdsConfig, link: str, *, unit: str) -> Any:
+    """The worst few, one bar each, in the one colour of its value; a click opens the group."""
+    panel = titled(bargauge.Panel(), says, 8, 8, unit)
     if unit == "percentunit":
         panel = panel.max(1)
     return (
         panel.datasource(SERIES)
         .min(0)
+        .no_value("none, or not known")
+        .mappings([missing("none, or not known")])
+        .data_links([DashboardLink("Open").url(link)])
+        .display_mode(BarGaugeDisplayMode.BASIC)
         .orientation(VizOrientation.HORIZONTAL)
-        .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
+        .reduce_options(common.ReduceDataOptions().calcs(["last"]).values(False))
         .thresholds(thresholds)
-        .with_target(query(expr, legend, instant=True))
+        .with_target(query(while_seen(expr), legend, instant=True))
     )

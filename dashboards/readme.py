@@ -36,10 +36,14 @@ it as a macro, so it asks for another group than one of that name; one with a ba
 which gets names between backticks. The page of Kardia and its verbs take all of them.
 
 A group beyond the cap on series (300 a cluster), or with a name of more than 200 characters, has no series of its own
-name: its tables and lanes work, its numbers from Prometheus say *nothing yet*.
+name: its tables and lanes work, its numbers from Prometheus say *not known*.
 
-Colours are Okabe and Ito's and never the only sign. Green is well, yellow late, orange an alarm, purple an eviction
-or an overdue deadline, grey unknown. Unknown is a gap in what was read, never an eviction.
+Colours are Okabe and Ito's, never the only sign, and have one meaning each (`palette.py`): green is well, yellow
+unusual, orange wants somebody (or is waited for), purple is an eviction or a deadline that has passed, blue a number
+without a judgement, dark grey over, light grey not known. What is not known is never an eviction. While the feed is
+stale, or `kardia serve` does not answer, every number says *not known* in grey, lines end, and a grey stretch lies over
+the pictures. A query to the API gets 4 s (`timeoutInSeconds` of its data source): less than the refresh, because
+Grafana gives up a query that is under way at the next refresh and goes on showing what it had.
 
 """
 
@@ -64,7 +68,7 @@ def written(dashboards: list[dict[str, Any]]) -> str:
     for one in dashboards:
         text += f"## {one['title']} (`{one['uid']}`)\n\n{one['description']}\n\n"
         text += "| panel | which question it answers | when it is red |\n| --- | --- | --- |\n"
-        for panel in one["panels"]:
+        for panel in [inner for outer in one["panels"] for inner in (outer, *outer.get("panels", ()))]:
             if panel["type"] != "row":
                 asks, do = panel["description"].split(RED)
                 text += f"| {panel['title']} | {_cell(asks)} | {_cell(do)} |\n"
@@ -77,5 +81,5 @@ def written(dashboards: list[dict[str, Any]]) -> str:
 
 
 def _cell(text: str) -> str:
-    text = re.sub(r" Runbook: docs/runbooks/([\w-]+)\.md$", r" [\1](../docs/runbooks/\1.md)", text)
+    text = re.sub(r" \[Runbook\]\(docs/runbooks/([\w-]+)\.md\)$", r" [\1](../docs/runbooks/\1.md)", text)
     return text.replace("|", "\\|")

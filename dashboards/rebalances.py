@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from dashboards.answers import CLOCK, Column, points, rows
+from dashboards.answers import CLOCK, Column, history, rows
 from dashboards.board import board
 from dashboards.group import OF, evictions
-from dashboards.panels import Says, alarm, lines, number, stacked
-from dashboards.sources import CERTAINTY_COLOURS, CLUSTER, GROUP, RANGE, REBALANCES_UID, ROW_TO_MEMBER, group_variable
+from dashboards.palette import CERTAINTY, TRIGGER, alarm
+from dashboards.panels import Says, lines, number, stacked
+from dashboards.sources import (
+    CLUSTER,
+    GROUP,
+    RANGE,
+    REBALANCES_UID,
+    ROW_TO_MEMBER,
+    cluster_variable,
+    group_variable,
+)
 
 
 def build() -> Dashboard:
@@ -17,6 +26,7 @@ def build() -> Dashboard:
         REBALANCES_UID,
         "Kardia: rebalance ledger",
         "Every rebalance of a group: who started it and why, whom it waited for, how long nobody worked.",
+        cluster_variable(),
         group_variable(),
         since="1h",
         refresh="30s",
@@ -25,12 +35,12 @@ def build() -> Dashboard:
 
 
 def _answers(made: Dashboard) -> Dashboard:
-    slowest = f"histogram_quantile(0.95, sum by (le) (increase(kardia_rebalance_duration_seconds_bucket{{{CLUSTER}}}"
+    slowest = f"kardia_rebalance_duration_quantile_seconds{{{CLUSTER},quantile='0.95'}}"
     return (
         made.with_panel(
             number(
                 Says(
-                    "Rebalance running for",
+                    "Rebalancing for",
                     "Does the group stand still now, and since when?",
                     "`kardia why` says whom it waits for.",
                     "rebalance-stuck.md",
@@ -45,7 +55,7 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Rebalances in the last hour",
+                    "Rebalances, last hour",
                     "How restless is the group?",
                     "A cause that repeats in the ledger is a loop; a dozen causes are a deployment.",
                     "rebalance-storm.md",
@@ -58,7 +68,7 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Member time lost in the last hour",
+                    "Member time lost, 1 h",
                     "What did rebalances cost? Time without an assignment, summed over members.",
                     "Cooperative assignors and static members lose less; whom they wait for stands in the ledger.",
                     "rebalance-storm.md",
@@ -78,7 +88,7 @@ def _answers(made: Dashboard) -> Dashboard:
                     "A slow rebalance waits for one busy member: shorten max.poll.interval.ms or its work.",
                     "rebalance-stuck.md",
                 ),
-                f"{slowest}[1h])))",
+                f"max({slowest})",
                 alarm(10),
                 unit="s",
                 span=6,
@@ -100,23 +110,23 @@ def _ledger(made: Dashboard) -> Dashboard:
             ),
             f"{OF}/rebalances",
             "rebalances",
-            Column("began", "started_at_ms", CLOCK, width=170),
-            Column("took", "duration_ms", "ms", width=80),
+            Column("began", "started_at_ms", CLOCK, width=165),
+            Column("took", "duration_ms", "ms", width=75),
+            Column("trigger", "trigger", width=135, colours=TRIGGER),
+            Column("started by", "trigger_client_id", width=120),
+            Column("waited for", "stragglers.0.client_id", width=120),
+            Column("waited", "stragglers.0.waited_ms", "ms", width=75),
+            Column("member time lost", "member_seconds_lost", "s", width=130),
+            Column("certainty", "certainty", width=85, colours=CERTAINTY),
+            Column("caused by", "caused_by_started_at_ms", CLOCK, width=165),
+            Column("reason", "reason", width=200),
             Column("join phase", "join_ms", "ms", width=90),
             Column("sync phase", "sync_ms", "ms", width=90),
-            Column("trigger", "trigger"),
-            Column("started by", "trigger_client_id"),
-            Column("reason", "reason"),
-            Column("waited for", "stragglers.0.client_id"),
-            Column("waited", "stragglers.0.waited_ms", "ms", width=80),
             Column("generation", "generation_after", "none", width=90),
             Column("before", "members_before", "none", width=70),
             Column("after", "members_after", "none", width=70),
-            Column("member time lost", "member_seconds_lost", "s", width=130),
             Column("partition time lost", "partition_seconds_lost", "s", width=140),
             Column("broker took", "broker_slow_ms", "ms", width=100),
-            Column("caused by", "caused_by_started_at_ms", CLOCK, width=170),
-            Column("certainty", "certainty", width=90, colours=CERTAINTY_COLOURS),
             Column("member", "trigger_member_id", link=ROW_TO_MEMBER),
             height=11,
             given={"limit": "200", **RANGE},
@@ -127,7 +137,7 @@ def _ledger(made: Dashboard) -> Dashboard:
 def _story(made: Dashboard) -> Dashboard:
     return (
         made.with_panel(
-            points(
+            history(
                 Says(
                     "How long each took",
                     "Were they short or long, and what started the long ones? A point per rebalance.",
@@ -138,7 +148,7 @@ def _story(made: Dashboard) -> Dashboard:
                 "rebalances",
                 Column("time", "started_at_ms", CLOCK),
                 Column("took", "duration_ms", "ms"),
-                Column("trigger", "trigger"),
+                Column("trigger", "trigger", colours=TRIGGER),
                 span=12,
                 given={"order": "oldest", "limit": "1000", **RANGE},
             )
@@ -153,6 +163,7 @@ def _story(made: Dashboard) -> Dashboard:
                         "rebalance-storm.md",
                     ),
                     (f"max by (trigger) (increase(kardia_rebalances_total{{{GROUP}}}[5m])) > 0", "{{trigger}}"),
+                    colours=TRIGGER,
                 )
             )
         )
@@ -160,17 +171,19 @@ def _story(made: Dashboard) -> Dashboard:
             rows(
                 Says(
                     "The story in sentences",
-                    "What happened in this time, one thing after the other? The latest hundred sentences.",
+                    "What happened in this time, one thing after the other? The latest hundred sentences, newest "
+                    "first.",
                     "*Incident report* above gives the same as Markdown for a ticket.",
                 ),
                 f"{OF}/incident",
                 "timeline",
                 Column("at", "at_ms", CLOCK, width=170),
-                Column("what", "text"),
+                Column("what", "text", width=760, wraps=True),
                 Column("kind", "kind", width=140),
-                Column("certainty", "certainty", width=90, colours=CERTAINTY_COLOURS),
+                Column("certainty", "certainty", width=90, colours=CERTAINTY),
                 height=10,
                 given={"limit": "100", **RANGE},
+                newest_first="at",
             )
         )
     )

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from grafana_foundation_sdk.builders.dashboard import DatasourceVariable, QueryVariable, TextBoxVariable
-from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefresh, VariableSort
+from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableOption, VariableRefresh, VariableSort
 
 SERIES = DataSourceRef(type_val="prometheus", uid="${datasource}")
 INFINITY = "yesoreyeram-infinity-datasource"
@@ -22,49 +22,46 @@ REST = DataSourceRef(type_val=INFINITY, uid="${kardia}")
 
 CLUSTER = "cluster=`${cluster:raw}`"
 GROUP = f"{CLUSTER},group=`${{group:raw}}`"
+CLUSTERS = "cluster=~`${cluster:regex}`"
+"""One, several or all clusters."""
+GROUPS = f"{CLUSTERS},group=~`${{group:regex}}`"
+"""One, several or all groups of them."""
 
-_AGE = f"kardia_feed_age_seconds{{{CLUSTER}}}"
+_AGE = f"kardia_feed_age_seconds{{{CLUSTERS}}}"
 AGE = f"max({_AGE}) or time() - max(max_over_time((timestamp({_AGE}) - {_AGE})[1h:5s]))"
 """How old the answers are, in seconds. Nobody says so once `kardia serve` is gone, and Grafana would show the last
 number for as long as the time range: then it is the time since the last instant up to which everything was known."""
 
-GREEN, YELLOW, ORANGE, PURPLE, BLUE, SKY = "#009E73", "#E69F00", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9"
-"""Okabe and Ito's colours: told apart by all."""
-GREY = "#888888"
+SEES = f"max(kardia_feed_stale{{{CLUSTERS}}}) == 0"
+"""Has a value while all that was chosen is seen: nothing of it is stale, and `kardia serve` answers the scrape."""
 
-STATUS_COLOURS = {
-    "ok": GREEN,
-    "late": YELLOW,
-    "imminent": ORANGE,
-    "overdue": PURPLE,
-    "unknown": GREY,
-    "ended": "#44444466",
-}
-STATE_COLOURS = {
-    "Stable": GREEN,
-    "PreparingRebalance": ORANGE,
-    "CompletingRebalance": YELLOW,
-    "Assigning": ORANGE,
-    "Reconciling": YELLOW,
-    "Empty": SKY,
-    "Dead": "#444444",
-    "Unknown": GREY,
-}
-CERTAINTY_COLOURS = {"exact": GREEN, "inferred": SKY, "provisional": YELLOW, "unknown": GREY}
+
+def while_seen(expr: str) -> str:
+    """The expression, as long as Kardia sees: a line ends where it does not, and does not go on as it was."""
+    return f"({expr}) and on () ({SEES})"
+
+
+def or_blind(expr: str) -> str:
+    """One number, or NaN where it cannot be known: no panel may go on showing the last one, or 0."""
+    return f"{while_seen(expr)} or on () vector(NaN)"
+
 
 FLEET_UID, GROUP_UID, MEMBER_UID = "kardia-fleet", "kardia-group", "kardia-member"
 REBALANCES_UID, TRUTH_UID = "kardia-rebalances", "kardia-truth"
 
-_OF_CLUSTER = "var-cluster=${cluster:percentencode}"
-_OF_GROUP = f"{_OF_CLUSTER}&var-group=${{group:percentencode}}"
-_OF_ROW = f"{_OF_CLUSTER}&var-group=${{__data.fields.group:percentencode}}"
-TO_FLEET = f"/d/{FLEET_UID}?{_OF_CLUSTER}"
-TO_TRUTH = f"/d/{TRUTH_UID}?{_OF_CLUSTER}"
-TO_GROUP = f"/d/{GROUP_UID}?{_OF_GROUP}"
-TO_REBALANCES = f"/d/{REBALANCES_UID}?{_OF_GROUP}"
-ROW_TO_GROUP = f"/d/{GROUP_UID}?{_OF_ROW}"
-ROW_TO_MEMBER_OF_ROW = f"/d/{MEMBER_UID}?{_OF_ROW}&var-member=${{__data.fields.member:percentencode}}"
-ROW_TO_MEMBER = f"/d/{MEMBER_UID}?{_OF_GROUP}&var-member=${{__data.fields.member:percentencode}}"
+SOURCES = "${__url_time_range}&${datasource:queryparam}&${kardia:queryparam}&${page:queryparam}"
+"""What every link between dashboards carries: the time range, the data sources, and where `kardia serve` is."""
+
+_CLUSTER = "var-cluster=${cluster:percentencode}"
+_OF_GROUP = f"{_CLUSTER}&var-group=${{group:percentencode}}"
+_OF_ROW = f"{_CLUSTER}&var-group=${{__data.fields.group:percentencode}}"
+_MEMBER_OF_ROW = "var-member=${__data.fields.member:percentencode}"
+ROW_TO_GROUP = f"/d/{GROUP_UID}?{SOURCES}&{_OF_ROW}"
+ROW_TO_MEMBER_OF_ROW = f"/d/{MEMBER_UID}?{SOURCES}&{_OF_ROW}&{_MEMBER_OF_ROW}"
+ROW_TO_MEMBER = f"/d/{MEMBER_UID}?{SOURCES}&{_OF_GROUP}&{_MEMBER_OF_ROW}"
+_SERIES = "var-cluster=${__field.labels.cluster:percentencode}&var-group=${__field.labels.group:percentencode}"
+SERIES_TO_GROUP = f"/d/{GROUP_UID}?{SOURCES}&{_SERIES}"
+SERIES_TO_LEDGER = f"/d/{REBALANCES_UID}?{SOURCES}&{_SERIES}"
 
 _IDS = "cluster=${cluster:percentencode}&group=${group:percentencode}"
 PAGE = "${page}/"
@@ -112,36 +109,66 @@ def sources() -> list[Any]:
         DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
         DatasourceVariable("kardia").label("Kardia API").type(INFINITY),
         TextBoxVariable("page").label("kardia serve").default_value("http://localhost:8765"),
-        _values("cluster", "Cluster", ask("/clusters", "clusters", [_column("cluster_id", "__value")])),
     ]
 
 
+def cluster_variable() -> QueryVariable:
+    """One cluster. What series have comes from Prometheus, so that it can be chosen when the API hangs."""
+    return _of_series("cluster", "Cluster", "kardia_feed_stale")
+
+
+def clusters_variable() -> QueryVariable:
+    """Some clusters, at first all."""
+    return _all(cluster_variable())
+
+
 def group_variable() -> QueryVariable:
-    """Groups of the cluster, the worst first; any other can be typed."""
-    query = ask(
-        "/clusters/~/groups", "groups", [_column("group_id", "__value")], given={"sort": "worst", "limit": "1000"}
-    )
-    return _values("group", "Group", query)
+    """One group, among those that have series; any other can be typed, or come with a link."""
+    return _none(_of_series("group", "Group", f"kardia_group_members{{{CLUSTER}}}"))
+
+
+def groups_variable() -> QueryVariable:
+    """Some groups, at first all."""
+    return _all(_of_series("group", "Group", f"kardia_group_members{{{CLUSTERS}}}")).all_value(".+")
 
 
 def member_variable() -> QueryVariable:
     """Members that were seen in the time range, those that are gone included, by the names of their lanes."""
     columns = [_column("lane", "__text"), _column("member_id", "__value")]
-    return _values(
-        "member", "Member", ask("/clusters/~/groups/~/lanes", "lanes", columns, given={"limit": "1000", **RANGE})
-    )
+    asked = ask("/clusters/~/groups/~/lanes", "lanes", columns, given={"limit": "1000", **RANGE})
+    query: dict[str, object] = {"refId": "variable", "queryType": "infinity", "infinityQuery": asked}
+    return _none(_variable("member", "Member").datasource(REST).query(query))
+
+
+NOBODY = "(not in the list)"
+"""What a variable says of a value that its list lacks. Grafana would take the first of the list, which is somebody
+else; where there is an entry for all, it takes that, and of a group or member of this name nothing is known."""
 
 
 def _column(selector: str, text: str) -> dict[str, str]:
     return {"selector": selector, "text": text, "type": "string"}
 
 
-def _values(name: str, label: str, query: dict[str, Any]) -> QueryVariable:
-    return (
-        QueryVariable(name)
-        .label(label)
-        .datasource(REST)
-        .query({"refId": "variable", "queryType": "infinity", "infinityQuery": query})
-        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(VariableSort.DISABLED)
-    )
+def _of_series(name: str, label: str, series: str) -> QueryVariable:
+    query: dict[str, object] = {
+        "qryType": 1,
+        "query": f"label_values({series},{name})",
+        "refId": f"PrometheusVariable-{name}",
+    }
+    return _variable(name, label).datasource(SERIES).query(query)
+
+
+def _variable(name: str, label: str) -> QueryVariable:
+    # Asked once: with each refresh Grafana holds the value against the new list, and one that a link brought may have
+    # left the list since.
+    made = QueryVariable(name).label(label).refresh(VariableRefresh.ON_DASHBOARD_LOAD)
+    return made.sort(VariableSort.ALPHABETICAL_ASC)
+
+
+def _none(variable: QueryVariable) -> QueryVariable:
+    return variable.include_all(True).all_value(NOBODY)
+
+
+def _all(variable: QueryVariable) -> QueryVariable:
+    chosen = VariableOption(selected=True, text=["All"], value=["$__all"])
+    return variable.multi(True).include_all(True).current(chosen)

@@ -6,10 +6,9 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
 from dashboards.answers import CLOCK, Column, rows
 from dashboards.board import board
-from dashboards.panels import Says, alarm, bounded, coloured, lines, number, stacked, steps
-from dashboards.sources import AGE, BLUE, CERTAINTY_COLOURS, CLUSTER, GREEN, GREY, ORANGE, RANGE, TRUTH_UID, YELLOW
-
-OUTCOME_COLOURS = {"came_true": GREEN, "averted": YELLOW, "unknown": GREY}
+from dashboards.palette import ALARM, CERTAINTY, OUTCOME, PLAIN, alarm, steps
+from dashboards.panels import Says, bounded, lines, number, stacked
+from dashboards.sources import AGE, CLUSTERS, RANGE, TRUTH_UID, clusters_variable
 
 
 def build() -> Dashboard:
@@ -18,6 +17,7 @@ def build() -> Dashboard:
         TRUTH_UID,
         "Kardia: truth and pipeline",
         "How far Kardia can be believed: scores of its predictions, how sure and how fresh it is, what got lost.",
+        clusters_variable(),
         since="3h",
         refresh="30s",
     )
@@ -25,10 +25,12 @@ def build() -> Dashboard:
 
 
 def _counted(what: str, window: str) -> str:
-    return f'max(increase(kardia_ledger_total{{{CLUSTER},what="{what}"}}[{window}]))'
+    return f'sum(max by (cluster) (increase(kardia_ledger_total{{{CLUSTERS},what="{what}"}}[{window}])))'
 
 
 def _answers(made: Dashboard) -> Dashboard:
+    age, told = f"kardia_source_age_seconds{{{CLUSTERS}}}", f"count(kardia_feed_stale{{{CLUSTERS}}})"
+    stalled = f"(count(max by (cluster, source) ({age}) > 15) or on () vector(0))"
     return (
         made.with_panel(
             number(
@@ -40,6 +42,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 ),
                 AGE,
                 alarm(10),
+                always=True,
                 unit="s",
                 decimals=1,
             )
@@ -52,14 +55,15 @@ def _answers(made: Dashboard) -> Dashboard:
                     "Look at the collector beside that broker, and at the broker.",
                     "source-stalled.md",
                 ),
-                f"count(max by (source) (kardia_source_age_seconds{{{CLUSTER}}}) > 15) or vector(0)",
+                f"{stalled} and on () {told} or on () vector(NaN)",
                 alarm(1),
+                always=True,
             )
         )
         .with_panel(
             number(
                 Says(
-                    "Gaps in the last hour",
+                    "Gaps, last hour",
                     "Was a part of a log lost? That time is unknown, and Kardia does not guess.",
                     "Logs rotate faster than they are read, or a collector was away: keep more files.",
                     "log-gap.md",
@@ -71,7 +75,7 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Rejected lines in the last hour",
+                    "Rejected, last hour",
                     "Were there lines that could not be understood? They are kept in the table `rejected`.",
                     "`kardia rejected` lists them: a new broker version, a wrong time zone, or another log's lines?",
                     "log-gap.md",
@@ -83,12 +87,12 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Precision of session predictions",
+                    "Session precision",
                     "Of the predicted session timeouts with a clear outcome, how many came true?",
                     "Low: members are often late and come back; their sessions are too short for them.",
                     "predictions-unreliable.md",
                 ),
-                f'min(kardia_prediction_precision_ratio{{{CLUSTER},kind="session"}})',
+                f'min(kardia_prediction_precision_ratio{{{CLUSTERS},kind="session"}})',
                 alarm(0.5, below=True),
                 unit="percentunit",
             )
@@ -96,12 +100,12 @@ def _answers(made: Dashboard) -> Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Recall of session predictions",
+                    "Session recall",
                     "Of the session timeouts that struck, how many had been predicted?",
                     "Low: the feed was behind, or sessions are shorter than what it takes to see them.",
                     "predictions-unreliable.md",
                 ),
-                f'min(kardia_prediction_recall_ratio{{{CLUSTER},kind="session"}})',
+                f'min(kardia_prediction_recall_ratio{{{CLUSTERS},kind="session"}})',
                 alarm(0.9, below=True),
                 unit="percentunit",
             )
@@ -110,37 +114,39 @@ def _answers(made: Dashboard) -> Dashboard:
 
 
 def _truth(made: Dashboard) -> Dashboard:
-    lead = f"sum by (kind, le) (increase(kardia_prediction_lead_seconds_bucket{{{CLUSTER}}}[3h]))"
-    known = f"sum by (le) (increase(kardia_eviction_known_after_seconds_bucket{{{CLUSTER}}}[3h]))"
-    by_outcome = f"sum by (outcome) (max by (kind, outcome) (increase(kardia_predictions_total{{{CLUSTER}}}[1h])))"
+    lead = f"kardia_prediction_lead_quantile_seconds{{{CLUSTERS},quantile='0.5'}}"
+    known = f"kardia_eviction_known_after_quantile_seconds{{{CLUSTERS},quantile"
+    sure = "kardia_members_by_certainty"
+    by_outcome = (
+        f"sum by (outcome) (max by (cluster, kind, outcome) (increase(kardia_predictions_total{{{CLUSTERS}}}[1h])))"
+    )
     return (
         made.with_row(Row("Truth"))
         .with_panel(
-            coloured(
-                stacked(
-                    lines(
-                        Says(
-                            "What became of predictions",
-                            "Do they come true? Per hour; averted: heard in time; unknown: the evidence was lost.",
-                            "Many `unknown`: gaps in the log. Many `averted`: members that are often late.",
-                            "predictions-unreliable.md",
-                        ),
-                        (by_outcome, "{{outcome}}"),
-                        span=8,
-                    )
-                ),
-                OUTCOME_COLOURS,
+            stacked(
+                lines(
+                    Says(
+                        "What became of predictions",
+                        "Do they come true? Per hour; averted: heard in time; unknown: the evidence was lost.",
+                        "Many `unknown`: the member ended, or the log had a gap, before it could be seen. Many "
+                        "`averted`: members that are often late.",
+                        "predictions-unreliable.md",
+                    ),
+                    (by_outcome, "{{outcome}}"),
+                    span=8,
+                    colours=OUTCOME,
+                )
             )
         )
         .with_panel(
             lines(
                 Says(
                     "How far ahead",
-                    "How long before a timeout was it said, in the median? By kind of timeout.",
+                    "How long before a timeout was it said, in the median of the last hour? By kind of timeout.",
                     "Less than a few seconds: too late to act; use `kardia notify`, not a scrape.",
                     "predictions-unreliable.md",
                 ),
-                (f"histogram_quantile(0.5, {lead})", "{{kind}}"),
+                (f"min by (kind) ({lead})", "{{kind}}"),
                 unit="s",
                 span=8,
             )
@@ -149,30 +155,29 @@ def _truth(made: Dashboard) -> Dashboard:
             lines(
                 Says(
                     "How late evictions are known",
-                    "How long after an eviction was its evidence there? Median and 95 %.",
+                    "How long after an eviction was its evidence there? Median and 95 % of the last hour.",
                     "It follows the heartbeats of the others and the end of the rebalance; more is the feed.",
                     "feed-stale.md",
                 ),
-                (f"histogram_quantile(0.5, {known})", "median"),
-                (f"histogram_quantile(0.95, {known})", "95 %"),
+                (f"max({known}='0.5'}})", "median"),
+                (f"max({known}='0.95'}})", "95 %"),
                 unit="s",
                 span=8,
             )
         )
         .with_panel(
-            coloured(
-                stacked(
-                    lines(
-                        Says(
-                            "How sure the answers are",
-                            "Of how many members is their health exact, inferred, provisional or unknown?",
-                            "Much `unknown`: a gap, or groups of a protocol that is not modelled.",
-                            "log-gap.md",
-                        ),
-                        (f"max by (certainty) (kardia_members_by_certainty{{{CLUSTER}}})", "{{certainty}}"),
-                    )
-                ),
-                CERTAINTY_COLOURS,
+            stacked(
+                lines(
+                    Says(
+                        "How sure the answers are",
+                        "Of how many members is their health exact, inferred, provisional or unknown?",
+                        "Much `unknown`: a gap, members of whom nothing was heard yet, or a protocol that is not "
+                        "modelled.",
+                        "log-gap.md",
+                    ),
+                    (f"sum by (certainty) (max by (cluster, certainty) ({sure}{{{CLUSTERS}}}))", "{{certainty}}"),
+                    colours=CERTAINTY,
+                )
             )
         )
         .with_panel(
@@ -183,8 +188,8 @@ def _truth(made: Dashboard) -> Dashboard:
                     "A kind that is low is to be believed less; its alerts need a longer hold.",
                     "predictions-unreliable.md",
                 ),
-                (f"min by (kind) (kardia_prediction_precision_ratio{{{CLUSTER}}})", "{{kind}}: precision"),
-                (f"min by (kind) (kardia_prediction_recall_ratio{{{CLUSTER}}})", "{{kind}}: recall"),
+                (f"min by (kind) (kardia_prediction_precision_ratio{{{CLUSTERS}}})", "{{kind}}: precision"),
+                (f"min by (kind) (kardia_prediction_recall_ratio{{{CLUSTERS}}})", "{{kind}}: recall"),
                 unit="percentunit",
             )
         )
@@ -192,7 +197,8 @@ def _truth(made: Dashboard) -> Dashboard:
 
 
 def _pipeline(made: Dashboard) -> Dashboard:
-    ledger = f"max by (what) (rate(kardia_ledger_total{{{CLUSTER},what"
+    ledger = f"sum by (what) (max by (cluster, what) (rate(kardia_ledger_total{{{CLUSTERS},what"
+    odd = f'kardia_ledger_total{{{CLUSTERS},what!~"lines|events|ignored"}}'
     return (
         made.with_row(Row("Pipeline"))
         .with_panel(
@@ -205,11 +211,12 @@ def _pipeline(made: Dashboard) -> Dashboard:
                         "feed-stale.md",
                     ),
                     (AGE, "all"),
-                    (f"max by (source) (kardia_source_age_seconds{{{CLUSTER}}})", "{{source}}"),
+                    (f"max by (cluster, source) (kardia_source_age_seconds{{{CLUSTERS}}})", "{{cluster}}: {{source}}"),
                     unit="s",
                     span=8,
+                    always=True,
                 ),
-                steps((None, BLUE), (10, ORANGE)),
+                steps((None, PLAIN), (10, ALARM)),
             )
         )
         .with_panel(
@@ -220,7 +227,7 @@ def _pipeline(made: Dashboard) -> Dashboard:
                     "Lines without events: the logger writes the wrong APIs. None at all: it is off.",
                     "source-stalled.md",
                 ),
-                (f'{ledger}=~"lines|events|ignored"}}[1m]))', "{{what}}"),
+                (f'{ledger}=~"lines|events|ignored"}}[1m])))', "{{what}}"),
                 unit="cps",
                 span=8,
             )
@@ -235,26 +242,11 @@ def _pipeline(made: Dashboard) -> Dashboard:
                     "log-gap.md",
                 ),
                 (
-                    f'max by (what) (increase(kardia_ledger_total{{{CLUSTER},what!~"lines|events|ignored"}}[1h]))',
+                    f"sum by (what) (max by (cluster, what) (increase({odd}[1h])))",
                     "{{what}}",
                 ),
                 unit="none",
                 span=8,
-            )
-        )
-        .with_panel(
-            rows(
-                Says(
-                    "Sources",
-                    "Up to when has each log been read?",
-                    "The one that is behind holds everything back: look at its collector.",
-                    "source-stalled.md",
-                ),
-                "/clusters/~",
-                "cluster.sources",
-                Column("source", "source"),
-                Column("complete to", "complete_to_ms", CLOCK),
-                span=12,
             )
         )
         .with_panel(
@@ -267,6 +259,22 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 ),
                 ("min by (table) (kardia_table_available)", "{{table}}"),
                 unit="bool_yes_no",
+                always=True,
+            )
+        )
+        .with_row(Row("Logs: $cluster").repeat("cluster"))
+        .with_panel(
+            rows(
+                Says(
+                    "Sources",
+                    "Up to when has each log been read?",
+                    "The one that is behind holds everything back: look at its collector.",
+                    "source-stalled.md",
+                ),
+                "/clusters/~",
+                "cluster.sources",
+                Column("source", "source", width=420),
+                Column("complete to", "complete_to_ms", CLOCK),
             )
         )
         .with_panel(

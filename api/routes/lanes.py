@@ -97,7 +97,7 @@ async def _picture(
     members, archived_to_ms, begin, changes = await at.read(read)
     found = [one for one in members if member is None or one["member_id"] == member]
     ends = lanes.Ends(to_ms, reached_ms if is_blind else None)
-    lists = lanes.flat(found[:limit], ends.blind_from_ms)
+    lists = lanes.flat(lanes.worst(found, limit), ends.blind_from_ms)
     return _Picture(
         freshness,
         {**lists, "states": lanes.states(begin, changes, view.ahead, ends)},

@@ -147,6 +147,25 @@ def test_who_is_waited_for_is_told_from_who_waits(tables: Tables, serve: Serve) 
     }
 
 
+def test_where_there_is_no_room_for_all_those_in_trouble_are_shown(tables: Tables, serve: Serve) -> None:
+    tables.create()
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable", at_ms=NOW_MS - 50_000),
+        *(member("orders", one, client_id=one) for one in "abcd"),
+        *(health("orders", one, client_id=one, at_ms=NOW_MS - 9_000) for one in "abcd"),
+        health("orders", "c", client_id="c", at_ms=NOW_MS - 8_000, status="imminent"),
+        health("orders", "c", client_id="c"),
+        health("orders", "d", client_id="d", status="overdue"),
+        progress(NOW_MS),
+    )
+    api = serve()
+    api.wait_for_batch(0)
+    found = api.get(LANES, limit=2)
+    assert ([one["lane"] for one in found["lanes"]], found["left_off"]) == (["c", "d"], 2)
+    assert [one["lane"] for one in api.get(LANES, limit=3)["lanes"]] == ["a", "c", "d"]
+
+
 def test_the_list_of_points_has_what_the_lanes_have(tables: Tables, serve: Serve) -> None:
     story(tables)
     api = serve()

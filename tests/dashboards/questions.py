@@ -24,15 +24,19 @@ FORMATS: dict[str | None, Callable[[str], str]] = {
     None: str,
     "raw": str,
     "percentencode": lambda text: quote(text, safe=""),
+    "regex": lambda text: re.sub(r"([\\^$*+?.()|\[\]{}/])", r"\\\1", text),
 }
+DRAWN = "-- Dashboard --"
+"""Data source of panels that draw what another panel of the dashboard was given."""
 
 
 def panels() -> Iterator[tuple[str, dict[str, Any]]]:
-    """(where, panel) of all panels; rows are headings and no panels."""
+    """(where, panel) of all panels, those inside of closed rows too; rows are headings and no panels."""
     for uid, board in BOARDS.items():
-        for panel in board["panels"]:
-            if panel["type"] != "row":
-                yield f"{uid}: {panel['title']}", panel
+        for outer in board["panels"]:
+            for panel in (outer, *outer.get("panels", ())):
+                if panel["type"] != "row":
+                    yield f"{uid}: {panel['title']}", panel
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -41,6 +45,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     def one(match: re.Match[str]) -> str:
         return FORMATS[match[2]](values[match[1]])
 
+    text = re.sub(r"\$\{(\w+):queryparam\}", lambda match: f"var-{match[1]}={quote(values[match[1]], safe='')}", text)
     text = re.sub(r"\$\{([\w.]+)(?::(\w+))?\}", one, text)
     assert "$" not in text, text
     return text
@@ -110,9 +115,9 @@ def rest() -> list[Rest]:
         found += [Rest(f"{where} {one['refId']}", one) for one in panel["targets"] if _is_rest(one)]
     for uid, board in BOARDS.items():
         marks = board["annotations"].get("list", ())
-        found += [Rest(f"{uid}: mark {one['name']}", one["target"]) for one in marks]
+        found += [Rest(f"{uid}: mark {one['name']}", one["target"]) for one in marks if _is_rest(one["target"])]
         for variable in board["templating"]["list"]:
-            if variable["type"] == "query":
+            if variable["type"] == "query" and "infinityQuery" in variable["query"]:
                 found.append(Rest(f"{uid}: ${variable['name']}", variable["query"]["infinityQuery"]))
     return found
 
@@ -123,11 +128,16 @@ def series() -> list[Series]:
         Series(f"{where} {one['refId']}", one["expr"], one.get("legendFormat", ""))
         for where, panel in panels()
         for one in panel["targets"]
-        if not _is_rest(one)
+        if not _is_rest(one) and not is_drawn(one)
     ]
+
+
+def is_drawn(target: dict[str, Any]) -> bool:
+    """Whether a target asks nobody."""
+    return bool(target["datasource"]["uid"] == DRAWN)
 
 
 def _is_rest(target: dict[str, Any]) -> bool:
     kind = target["datasource"]["type"]
-    assert kind in (INFINITY, "prometheus"), kind
+    assert kind in (INFINITY, "prometheus", "datasource"), kind
     return bool(kind == INFINITY)

@@ -41,6 +41,10 @@ class Replay:
         """Instant of the story."""
         return self._clock.now_ms
 
+    def pass_ms(self, duration_ms: int) -> None:
+        """Time passes and nothing is written."""
+        self._clock.now_ms += duration_ms
+
     def values(self) -> dict[str, str]:
         """Variables that Grafana itself has."""
         return {"__from": str(self.begin_ms), "__to": str(self.now_ms + 5_000), "page": self.api.url}

@@ -43,7 +43,7 @@ def series(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str,
         health("orders", "a", status="imminent"),
         rebalance("orders", NOW_MS - 900),
         prediction("orders", "a", "session"),
-        prediction("orders", "b", "session", outcome="came_true"),
+        prediction("orders", "b", "session", outcome="came_true", outcome_at_ms=NOW_MS, lead_ms=4_000),
         progress(NOW_MS),
     )
     with running(ApiSettings(tables=tables.root, refresh_ms=20), Clock()) as url:
@@ -75,7 +75,9 @@ def test_every_series_that_a_panel_or_a_rule_names_is_scraped_with_its_labels(
         # What fires is Prometheus's own series.
         expr = re.sub(r"\bALERTS{[^}]*}", "ALERTS", expr)
         names = re.findall(r"\bkardia_\w+", expr)
-        assert names, (where, expr)
+        assert names or "ALERTS" in expr, (where, expr)
+        if not names:
+            continue
         for name in names:
             assert name in series, f"{where}: no series is called {name}"
         labels = {label for name in names for label in series[name][0]}
@@ -136,7 +138,7 @@ def test_promtool_understands_every_query_of_every_panel(tmp_path: Path) -> None
 def test_another_address_of_the_runbooks_is_put_in_front() -> None:
     elsewhere = generate.files("https://example.org/kardia")
     for path, content in elsewhere.items():
-        assert path.suffix != ".json" or "docs/runbooks" not in content, path
+        assert path.suffix != ".json" or "/runbooks" not in content.replace("/kardia/", ""), path
         assert path.suffix != ".json" or "https://example.org/kardia/" in content, path
     for rule in rules.build("https://example.org/kardia")["groups"][0]["rules"]:
         assert rule["annotations"]["runbook_url"].startswith("https://example.org/kardia/")

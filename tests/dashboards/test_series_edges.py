@@ -81,7 +81,7 @@ def test_a_group_is_found_by_its_name_whatever_is_in_it(scraped: Scraped) -> Non
 @pytest.mark.needs_prometheus
 @pytest.mark.parametrize("board", ["kardia-fleet", "kardia-truth"])
 def test_answers_grow_older_once_nobody_gives_them(scraped: Scraped, board: str) -> None:
-    expr = filled(one(f"{board}: Age of the answers").expr, {"cluster": CLUSTER})
+    expr = filled(one(f"{board}: Age of the answers").expr, {"cluster": CLUSTER, "group": "none"})
 
     def age_ms() -> float:
         (found,) = scraped.prometheus.query(expr)

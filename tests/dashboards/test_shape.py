@@ -19,27 +19,16 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
-from dashboards import rules, sources
+from api.current import EVICTION_CAUSES, STATES
+from api.present import SHOWN
+from dashboards import palette, rules
 from dashboards.panels import RED
 from dashboards.sources import INFINITY
 from kardia.certainty import CERTAINTIES
-from kardia.tables import OUTCOMES, STATUSES
+from kardia.tables import END_CAUSES, OUTCOMES, TRIGGERS
 from tests.dashboards.questions import BOARDS, panels
 
 plugins.register_default_plugins()
-
-COLOURS = {
-    sources.GREEN,
-    sources.YELLOW,
-    sources.ORANGE,
-    sources.PURPLE,
-    sources.BLUE,
-    sources.SKY,
-    sources.GREY,
-    *sources.STATUS_COLOURS.values(),
-    *sources.STATE_COLOURS.values(),
-    "transparent",
-}
 
 
 def misfits(value: Any, wanted: Any, path: str = "$") -> list[str]:
@@ -89,7 +78,7 @@ def read(board: dict[str, Any]) -> Any:
     and say themselves that any query may stand there."""
     copy = json.loads(json.dumps(board))
     for mark in copy["annotations"].get("list", ()):
-        assert mark.pop("target")["datasource"]["type"] == INFINITY
+        assert mark.pop("target")["datasource"]["type"] == mark["datasource"]["type"]
     return models.Dashboard.from_json(copy), copy
 
 
@@ -168,17 +157,70 @@ def test_colours_are_those_that_all_can_tell_apart() -> None:
     for where, panel in panels():
         text = json.dumps(panel["fieldConfig"])
         used = set(re.findall(r'"(?:color|fixedColor)": "([^"]+)"', text))
-        assert used <= COLOURS, (where, used - COLOURS)
+        assert used <= palette.COLOURS, (where, used - palette.COLOURS)
 
 
 def test_every_status_state_certainty_and_outcome_has_a_colour() -> None:
-    from api.current import STATES
-    from dashboards.truth import OUTCOME_COLOURS
+    assert set(palette.STATUS) == {*SHOWN, "no members"}
+    assert set(palette.STATE) >= set(STATES)
+    assert set(palette.CERTAINTY) == set(CERTAINTIES)
+    assert set(palette.OUTCOME) == set(OUTCOMES) - {"open"}
+    assert set(palette.TRIGGER) == set(TRIGGERS)
+    assert set(palette.CAUSE) == set(EVICTION_CAUSES)
+    assert set(palette.END) == {*END_CAUSES, "still a member"}
 
-    assert set(sources.STATUS_COLOURS) == set(STATUSES)
-    assert set(sources.STATE_COLOURS) >= set(STATES)
-    assert set(sources.CERTAINTY_COLOURS) == set(CERTAINTIES)
-    assert set(OUTCOME_COLOURS) == set(OUTCOMES) - {"open"}
+
+def test_no_eviction_and_nothing_unknown_is_green_and_nothing_missing_an_alarm() -> None:
+    assert palette.WELL not in palette.CAUSE.values()
+    for colours in (palette.STATUS, palette.CERTAINTY, palette.OUTCOME, palette.END, palette.TRIGGER):
+        assert colours["unknown"] == palette.BLIND
+    for where, panel in panels():
+        defaults = panel["fieldConfig"]["defaults"]
+        assert defaults["thresholds"]["steps"], f"{where}: Grafana's own thresholds are green, and red from 80 on"
+        if panel["type"] in ("stat", "bargauge", "state-timeline"):
+            missing = [one["options"] for one in defaults["mappings"] if one["type"] == "special"]
+            assert [(one["match"], one["result"]["color"]) for one in missing] == [("null+nan", palette.BLIND)], where
+        if panel["type"] in ("stat", "bargauge"):
+            assert panel["options"]["reduceOptions"]["calcs"] == ["last"], f"{where}: goes on with what was"
+        if panel["type"] == "bargauge":
+            assert panel["options"]["displayMode"] == "basic", (
+                f"{where}: a gradient begins with the colour of the worst"
+            )
+            assert defaults["links"], f"{where}: a bar can be clicked"
+
+
+NARROW_PX = 1_230
+"""What a window of 1,280 px leaves for panels."""
+
+
+def test_titles_and_the_columns_that_matter_are_seen_in_a_narrow_window() -> None:
+    for where, panel in panels():
+        wide_px = NARROW_PX * panel["gridPos"]["w"] / 24
+        assert len(panel["title"]) * 7 + 40 <= wide_px, f"{where}: the title is cut"
+        if panel["type"] == "table" and panel["targets"][0].get("columns"):
+            widths = {
+                override["matcher"]["options"]: found["value"]
+                for override in panel["fieldConfig"]["overrides"]
+                for found in override["properties"]
+                if found["id"] == "custom.width"
+            }
+            names = [one["text"] for one in panel["targets"][0]["columns"]]
+            taken = 0
+            for name in names[:5]:
+                taken += widths.get(name, 100)
+            assert taken <= wide_px, f"{where}: {names[:5]} do not fit"
+
+
+def test_a_dashboard_asks_for_its_points_once() -> None:
+    for uid in ("kardia-group", "kardia-member"):
+        urls = [
+            target["url"]
+            for where, panel in panels()
+            if where.startswith(f"{uid}:")
+            for target in panel["targets"]
+            if target.get("url", "").endswith(("/points", "/lanes", "/pulse"))
+        ]
+        assert urls == ["/api/v1/clusters/~/groups/~/points"], uid
 
 
 def test_texts_are_shown_as_texts_and_numbers_have_a_unit() -> None:
@@ -195,7 +237,11 @@ def test_texts_are_shown_as_texts_and_numbers_have_a_unit() -> None:
             for found in override["properties"]
             if found["id"] == "unit"
         }
+        steps = panel.get("transformations") or ()
+        left_out = {name for step in steps for name in step["options"].get("excludeByName", ())}
         for column in [one for target in panel["targets"] for one in target.get("columns", ())]:
+            if column["text"] in left_out:
+                continue
             unit = units.get(column["text"], config["defaults"]["unit"])
             is_time = panel["type"] == "state-timeline" and column["type"] == "timestamp_epoch"  # it is the axis
             assert is_time or (unit == "string") == (column["type"] == "string"), (where, column)
@@ -203,19 +249,30 @@ def test_texts_are_shown_as_texts_and_numbers_have_a_unit() -> None:
     assert seen == {"string", "number", "timestamp_epoch"}
 
 
+def columns_of(where: str, panel: dict[str, Any]) -> set[str]:
+    """Columns that a panel is given: of its own question, or of the panel whose answer it draws."""
+    target = panel["targets"][0]
+    if "panelId" in target:
+        uid = where.partition(":")[0]
+        asked = [one for at, one in panels() if at.startswith(f"{uid}:") and one.get("id") == target["panelId"]]
+        target = asked[0]["targets"][0]
+    return {one["text"] for one in target.get("columns", ())}
+
+
 def test_transformations_and_overrides_name_fields_that_the_questions_have() -> None:
     for where, panel in panels():
-        columns = {one["text"] for target in panel["targets"] for one in target.get("columns", ())}
+        columns = columns_of(where, panel)
         for step in panel.get("transformations") or ():
             options = step["options"]
             named = {
-                "organize": list(options.get("indexByName", ())),
+                "organize": [*options.get("indexByName", ()), *options.get("excludeByName", ())],
                 "partitionByValues": options.get("fields", []),
                 "sortBy": [one["field"] for one in options.get("sort", ())],
-                "merge": [],
+                "filterByValue": [one["fieldName"] for one in options.get("filters", ())],
             }[step["id"]]
             assert set(named) <= columns, (where, step)
-        known = columns | set(STATUSES) | set(CERTAINTIES) | set(OUTCOMES)
+        words = (palette.STATUS, palette.CERTAINTY, palette.OUTCOME, palette.CAUSE, palette.TRIGGER)
+        known = columns.union(*words)
         for override in panel["fieldConfig"]["overrides"]:
             assert override["matcher"]["id"] == "byName"
             assert override["matcher"]["options"] in known, where
@@ -223,10 +280,15 @@ def test_transformations_and_overrides_name_fields_that_the_questions_have() -> 
 
 def test_marks_have_the_fields_that_grafana_reads() -> None:
     found = [mark for board in BOARDS.values() for mark in board["annotations"].get("list", ())]
-    assert {mark["name"] for mark in found} == {"Evictions", "Rebalances"}
+    assert {mark["name"] for mark in found} == {"Evictions", "Rebalances", "Blind", "Alerts"}
     for mark in found:
-        names = {one["text"] for one in mark["target"]["columns"]}
-        assert {"time", "text"} <= names <= {"time", "timeEnd", "title", "text"}
+        if mark["datasource"]["type"] == INFINITY:
+            names = {one["text"] for one in mark["target"]["columns"]}
+            assert {"time", "text"} <= names <= {"time", "timeEnd", "title", "text"}
+        else:
+            assert mark["expr"] == mark["target"]["expr"]
+    for uid, board in BOARDS.items():
+        assert {"Blind", "Alerts"} <= {mark["name"] for mark in board["annotations"]["list"]}, uid
 
 
 def test_alerts_lead_to_a_dashboard_with_its_variables() -> None:

@@ -72,6 +72,7 @@ class _Cut:
         self._waiting: dict[str, list[Event]] = {}
         self._at: dict[str, int] = {}
         self._end: dict[str, int] = {}
+        self._last_line: dict[str, float] = {}
         for event in events:
             if event.kind != Kind.TICK:
                 self._waiting.setdefault(event.source, []).append(event)
@@ -96,7 +97,7 @@ class _Cut:
             begin, end = self._end.get(source, 0), max((event.end for event in mine), default=self._end.get(source, 0))
             alive = {
                 "first_line_at_ms": min((event.logged_at_ms for event in mine), default=0.0),
-                "last_line_at_ms": float(now_ms),
+                "last_line_at_ms": self._alive_to_ms(source, mine),
                 "silences": [],
             }
             if gap:
@@ -106,6 +107,12 @@ class _Cut:
             taken.append(tick(source, begin, end, now_ms, len(mine), len(mine), {}, now_ms, alive))
             self._end[source] = end
         return self._observer.step(taken)
+
+    def _alive_to_ms(self, source: str, taken: Sequence[Event]) -> float:
+        """Stamp of the last line of a source, as a collector says it: a log that grows no more shows no life."""
+        last_ms = max((event.logged_at_ms for event in taken), default=self._last_line.get(source, 0.0))
+        self._last_line[source] = last_ms
+        return last_ms
 
 
 class Served:
