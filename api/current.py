@@ -42,6 +42,9 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
 RECENT_KEPT = 32
 """What happened to a group lately, kept to count it within some minutes."""
 
+ENDED_KEPT = 32
+"""Lives of a group that are over, kept to say what became of a member."""
+
 
 class StateNow(NamedTuple):
     """State of a group, since when, why, and how sure that is."""
@@ -67,6 +70,7 @@ class GroupView:
         "_remembered",
         "ahead",
         "cluster_id",
+        "ended",
         "evictions",
         "fenced",
         "group_id",
@@ -103,8 +107,10 @@ class GroupView:
         self.evictions: Counter[str] = Counter()
         self.fenced = 0
         """Static members that went on sending after another process had taken their instance id."""
-        self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT_KEPT)
-        """(eviction, rebalance or fenced; when), the latest."""
+        self.recent: deque[tuple[str, int, str]] = deque(maxlen=RECENT_KEPT)
+        """(eviction, rebalance or fenced; when; id of the member that it happened to or that began it), the latest."""
+        self.ended: dict[str, Any] = {}
+        """Member id -> row of a life that is over, the latest `ENDED_KEPT`."""
         self.member_seconds_lost = 0
         """Sum over completed rebalances."""
         self.settled: frozenset[tuple[str, str]] = frozenset()
@@ -129,7 +135,7 @@ class GroupView:
         heir.state, heir.ahead, heir.health = self.state, self.ahead, self.health.copy()
         heir.lives, heir.predictions, heir.rebalance = self.lives, self.predictions, self.rebalance
         heir.rebalances, heir.evictions, heir.fenced = self.rebalances, self.evictions, self.fenced
-        heir.recent, heir.member_seconds_lost = self.recent, self.member_seconds_lost
+        heir.recent, heir.member_seconds_lost, heir.ended = self.recent, self.member_seconds_lost, self.ended
         heir.settled = self.settled
         heir._is_shared, heir._remembered = True, {}
         return heir
@@ -139,7 +145,7 @@ class GroupView:
         if self._is_shared:
             self.lives, self.predictions = self.lives.copy(), self.predictions.copy()
             self.rebalances, self.evictions = self.rebalances.copy(), self.evictions.copy()
-            self.recent = self.recent.copy()
+            self.recent, self.ended = self.recent.copy(), self.ended.copy()
             self._is_shared = False
         return self
 

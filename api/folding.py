@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from api import forgetting
-from api.current import EVICTION_CAUSES, ClusterView, Current, GroupView, StateNow
+from api.current import ENDED_KEPT, EVICTION_CAUSES, ClusterView, Current, GroupView, StateNow
 
 Rows = Mapping[str, list[Any]]
 """New rows by table."""
@@ -118,7 +118,7 @@ class Fold:
         group = self._group_of(row)
         if row.entity == "member" and row.cause == "fenced":
             group.fenced += 1
-            group.recent.append(("fenced", row.at_ms))
+            group.recent.append(("fenced", row.at_ms, row.member_id or ""))
         if row.entity == "group" and (group.state is None or row.seq >= group.state.seq):
             group.state = row
             group.ahead = None
@@ -129,6 +129,11 @@ class Fold:
             return
         group = self._group_of(row)
         life = group.lives.get(row.member_id)
+        group.ended.pop(row.member_id, None)
+        if row.ended_at_ms is not None:
+            group.ended[row.member_id] = row
+            if len(group.ended) > ENDED_KEPT:
+                del group.ended[next(iter(group.ended))]
         if row.ended_at_ms is None and (life is None or life.joined_at_ms <= row.joined_at_ms):
             group.lives[row.member_id] = row
         if row.ended_at_ms is not None or (life is not None and life.joined_at_ms != row.joined_at_ms):
@@ -139,7 +144,7 @@ class Fold:
         if _closes(before, row, "ended_at_ms") and row.end_cause in EVICTION_CAUSES:
             cluster.evictions[row.end_cause] += 1
             group.evictions[row.end_cause] += 1
-            group.recent.append(("eviction", row.ended_at_ms))
+            group.recent.append(("eviction", row.ended_at_ms, row.member_id))
             cluster.eviction_known_after_ms.add(row.known_at_ms - row.ended_at_ms, row.ended_at_ms)
 
     def _on_rebalance(self, cluster: ClusterView, row: Any) -> None:
@@ -156,7 +161,7 @@ class Fold:
         if _closes(before, row, "completed_at_ms"):
             cluster.rebalances[row.trigger] += 1
             group.rebalances[row.trigger] += 1
-            group.recent.append(("rebalance", row.completed_at_ms))
+            group.recent.append(("rebalance", row.completed_at_ms, row.trigger_member_id or ""))
             cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms, row.completed_at_ms)
             group.member_seconds_lost += row.member_seconds_lost or 0
 

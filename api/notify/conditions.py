@@ -8,10 +8,10 @@ left to Prometheus; so are `KardiaTableUnavailable` (without tables nothing is f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api import deadlines
+from api import dangers, deadlines
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
 from api.store import Store
@@ -30,6 +30,9 @@ NOUNS = {
     "fenced": ("static member fenced", "static members fenced"),
 }
 """What happened once, and more than once."""
+
+FRESH_SHARE = 0.5
+"""A feed that was stale is fresh again when its age is at most this share of the bound."""
 
 MEMBERS_MAX = 20
 """Members named in one finding; the incident report has all of them."""
@@ -101,6 +104,9 @@ class Finding(NamedTuple):
     members: tuple[str, ...] = ()
     """Whom it is about: static id, or client id and host."""
 
+    member_ids: tuple[str, ...] = ()
+    """The same, by their ids."""
+
     @property
     def key(self) -> tuple[str, str, str, str]:
         """What makes two findings the same."""
@@ -116,11 +122,17 @@ class Found(NamedTuple):
     Value: up to when there was evidence, epoch ms; None if there never was."""
     blind: bool = False
     """The tables cannot be read: nothing may be concluded about anything."""
+    stale: frozenset[str] = frozenset()
+    """Clusters of which nothing is heard."""
 
     def is_held(self, finding: Finding) -> bool:
         """Whether evidence is missing. Only groups are held back while tables can be read: what is wrong with the feed
         is known all the better."""
         return self.blind or (bool(finding.group) and any(place in self.held for place in _places(finding)))
+
+    def is_feed_silent(self, finding: Finding) -> bool:
+        """Whether evidence is missing because nothing at all is heard, and not only of this group."""
+        return self.blind or (finding.cluster, "") in self.held
 
     def known_to_ms(self, finding: Finding) -> int | None:
         """Up to when there was evidence of something that is held back; None if that cannot be told."""
@@ -135,14 +147,19 @@ def _places(finding: Finding) -> tuple[tuple[str, str], tuple[str, str]]:
     return (finding.cluster, ""), (finding.cluster, finding.group)
 
 
-def find(store: Store) -> Found:
-    """All findings at present."""
+def find(store: Store, stale_before: Collection[str] = frozenset()) -> Found:
+    """All findings at present. `stale_before`: clusters that were stale at the last look: they are until their age is
+    well below the bound, so that one that is about as old as the bound does not come and go."""
     findings: list[Finding] = []
     held: dict[tuple[str, str], int | None] = {}
+    stale = set[str]()
     for cluster in store.current.clusters.values():
         freshness = store.freshness(cluster)
+        if cluster.cluster_id in stale_before:
+            freshness = freshness._replace(stale_after_ms=round(FRESH_SHARE * freshness.stale_after_ms))
         findings += _of_feed(cluster, freshness)
         if freshness.stale:
+            stale.add(cluster.cluster_id)
             held[cluster.cluster_id, ""] = freshness.complete_as_of_ms
             continue
         in_gap = _had_gap(cluster, freshness.now_ms)
@@ -151,7 +168,7 @@ def find(store: Store) -> Found:
                 held[cluster.cluster_id, view.group_id] = cluster.reach.last_gap_at_ms
             if not _is_calm(view):
                 findings += _of_group(view, freshness.now_ms)
-    return Found(tuple(findings), held)
+    return Found(tuple(findings), held, stale=frozenset(stale))
 
 
 def _of_feed(cluster: ClusterView, freshness: Freshness) -> Iterator[Finding]:
@@ -200,8 +217,9 @@ def _is_calm(view: GroupView) -> bool:
 
 def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
     def found(alert: str, text: str, member_ids: list[str] | None = None) -> Finding:
-        who = tuple(_name(view, member_id) for member_id in (member_ids or [])[:MEMBERS_MAX])
-        return Finding(alert, view.cluster_id, view.group_id, "", f"Group {view.group_id}: {text}", who)
+        ids = tuple((member_ids or [])[:MEMBERS_MAX])
+        who = tuple(name_of(view, member_id) for member_id in ids)
+        return Finding(alert, view.cluster_id, view.group_id, "", f"Group {view.group_id}: {text}", who, ids)
 
     for kind, alert in (("session", "KafkaGroupSessionTimeoutImminent"), ("poll", "KafkaGroupPollTimeoutImminent")):
         near = sorted((row.deadline_at_ms, row.member_id) for row in deadlines.endangered(view) if row.kind == kind)
@@ -216,7 +234,8 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
         yield found("KafkaGroupZombieMember", f"{words.count(len(zombies), 'member')} {does} no work.", zombies)
     since_ms = view.rebalancing_since_ms
     if since_ms is not None and now_ms - since_ms > STUCK_AFTER_MS:
-        yield found("KafkaGroupRebalanceStuck", f"rebalancing for {_span(now_ms - since_ms)}.")
+        waits_for = [str(one["member_id"]) for one in dangers.waits_for(view)]
+        yield found("KafkaGroupRebalanceStuck", f"rebalancing for {_span(now_ms - since_ms)}.", waits_for)
     if view.pending_members and view.state_name == "PreparingRebalance":
         ids = words.count(view.pending_members, "member id")
         yield found("KafkaGroupPendingMemberBlocks", f"{ids} handed out and never used.")
@@ -225,9 +244,10 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
         ("KafkaGroupEvictions", "eviction", EVICTED_WITHIN_MS, EVICTED_MEMBERS),
         ("KafkaGroupStaticMemberFenced", "fenced", RECENT_MS, 1),
     ):
-        count = sum(what == happened and now_ms - at_ms < within_ms for what, at_ms in view.recent)
-        if count >= at_least:
-            yield found(alert, f"{words.count(count, *NOUNS[happened])} in {within_ms // 60_000} minutes.")
+        recent = [whom for what, at_ms, whom in view.recent if what == happened and now_ms - at_ms < within_ms]
+        if len(recent) >= at_least:
+            text = f"{words.count(len(recent), *NOUNS[happened])} in {within_ms // 60_000} minutes."
+            yield found(alert, text, list(dict.fromkeys(filter(None, recent))))
 
 
 def _span(duration_ms: int) -> str:
@@ -242,9 +262,9 @@ def _when(left_ms: int) -> str:
     return f"in {left_ms / 1_000:.1f} s"
 
 
-def _name(view: GroupView, member_id: str) -> str:
+def name_of(view: GroupView, member_id: str) -> str:
     """Static id, or client id and host; a host may be hidden or not seen yet."""
-    life: Any = view.lives.get(member_id)
+    life: Any = view.lives.get(member_id) or view.ended.get(member_id)
     if life is None:
         return member_id
     if life.group_instance_id:

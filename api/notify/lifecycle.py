@@ -2,7 +2,8 @@
 
 Rules, in this order, for each key of a finding:
 1. Where evidence is missing (`Found.is_held`), nothing is raised and nothing resolved. What is raised and cannot be
-   found for want of evidence is refreshed as unknown, at once and then as ever, until it is found again or over.
+   found for want of evidence is refreshed as unknown until it is found again or over: at once where the evidence of its
+   group is missing, and with its next refresh where that of everything is, which one notice about the feed tells.
 2. A finding is raised when it has lasted `hold_ms` with evidence; one that goes before is forgotten.
 3. What is raised and no longer found is resolved after `linger_ms`.
 4. Flapping: each time it was raised within `FLAP_WINDOW_MS` doubles the linger of the next (from `FLAP_LINGER_MS`
@@ -47,6 +48,8 @@ class Alert(msgspec.Struct):
     """When it was raised lately, this time included."""
     unknown_since_ms: int | None = None
     """Up to when there was evidence of it, if there is none now."""
+    by_feed: bool = False
+    """Whether that is so, or was so last, because nothing is heard at all."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -60,6 +63,8 @@ class Notice(msgspec.Struct, frozen=True):
     at_ms: int
     unknown_since_ms: int | None = None
     """It is not known whether it is still so: since then evidence is missing. None: it is so, or it is over."""
+    outcome: str = ""
+    """Of one that is resolved: what became of whom it was about."""
 
 
 class Lifecycle:
@@ -97,6 +102,7 @@ class Lifecycle:
             if not gone:
                 alert.unknown_since_ms = None
             elif held:
+                alert.by_feed = found.is_feed_silent(alert.finding)
                 if not was_unknown:
                     known_to_ms = found.known_to_ms(alert.finding)
                     alert.unknown_since_ms = alert.seen_ms if known_to_ms is None else known_to_ms
@@ -104,7 +110,9 @@ class Lifecycle:
             if gone and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
                 alert.raised_at_ms = alert.unknown_since_ms = None
                 notices.append(_tell(alert, "resolved", now_ms))
-            elif now_ms - alert.told_at_ms >= REFRESH_MS or was_unknown != (alert.unknown_since_ms is not None):
+            elif now_ms - alert.told_at_ms >= REFRESH_MS or (
+                was_unknown != (alert.unknown_since_ms is not None) and not alert.by_feed
+            ):
                 notices.append(_tell(alert, "refreshed", now_ms))
         return notices
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import httpx
+from msgspec.structs import replace
 from prometheus_client import start_http_server
 
 from api.looking import catch_up
@@ -21,6 +22,7 @@ from api.notify.delivery import Delivery
 from api.notify.lifecycle import Lifecycle
 from api.notify.metrics import NotifyMetrics
 from api.notify.outbox import Outbox
+from api.notify.outcomes import outcome_of
 from api.notify.settings import NotifySettings
 from api.notify.state import Memory, StateFile
 from api.notify.targets import Links, to_alertmanager, to_webhook
@@ -74,6 +76,8 @@ class Notifier:
         self._saved_at_ms = 0
         self._found_at_ms = 0
         self._found_batch = -1
+        self._stale: frozenset[str] = frozenset()
+        """Clusters of which nothing was heard at the last look."""
         self._blind_since_ms: int | None = None
         """Since when the tables cannot be read; None if they can."""
 
@@ -128,7 +132,12 @@ class Notifier:
             return  # a look that failed says nothing yet
         self._found_at_ms, self._found_batch = now_ms, batch
         dropped_before = self._lifecycle.dropped
-        notices = self._lifecycle.step(now_ms, BLIND if is_blind else find(self._store))
+        found = BLIND if is_blind else find(self._store, self._stale)
+        self._stale = found.stale or (self._stale if is_blind else frozenset())
+        notices = [
+            replace(notice, outcome=outcome_of(self._store, notice.finding)) if notice.what == "resolved" else notice
+            for notice in self._lifecycle.step(now_ms, found)
+        ]
         if self._lifecycle.dropped > dropped_before:
             self.metrics.dropped.labels("", "alerts").inc(self._lifecycle.dropped - dropped_before)
         self.metrics.raised.set(sum(alert.raised_at_ms is not None for alert in self._lifecycle.alerts.values()))

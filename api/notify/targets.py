@@ -56,6 +56,8 @@ def texts(notice: Notice, links: Links) -> dict[str, str]:
     finding, kind = notice.finding, KINDS[notice.finding.alert]
     who = f" Members: {', '.join(finding.members)}." if finding.members else ""
     description = finding.description + who
+    if notice.what == "resolved" and notice.outcome:
+        description = f"Over. {notice.outcome}"
     if notice.unknown_since_ms is not None:
         description = (
             f"Unknown since {to_rfc3339(notice.unknown_since_ms)}: evidence is missing, so it may be over, or have "
@@ -114,5 +116,6 @@ def _cloud_event(notice: Notice, links: Links) -> dict[str, Any]:
             "since_at_ms": notice.since_ms,
             "told_at_ms": notice.at_ms,
             "unknown_since_at_ms": notice.unknown_since_ms,
+            "outcome": notice.outcome or None,
         },
     }

@@ -75,7 +75,7 @@ async def status(
     consumer: Annotated[str, SEGMENT, Path(description="group, as it is or as ~base64url")],
 ) -> Response:
     """Liveness of a group in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
-    under way, or the evidence is missing; OK. Lag is null."""
+    under way, or the evidence is missing, as for every group while the feed is stale; OK. Lag is null."""
     try:
         group_id = from_segment(consumer)
     except ValueError as error:
@@ -86,11 +86,13 @@ async def status(
             raise no_cluster()
         view = at.store.group(cluster_id, group_id)
     except NotFound:
-        found = burrow.status(cluster_id, group_id, None)
+        found = burrow.status(cluster_id, group_id, None, stale=False)
         return _reply(request, burrow.MEANING, 404, status=found)
     except ApiError as error:
         return _refused(request, error)
-    return _reply(request, burrow.MEANING, status=burrow.status(cluster_id, group_id, view))
+    freshness = at.store.freshness(at.store.cluster(cluster_id))
+    found = burrow.status(cluster_id, group_id, view, stale=freshness.stale)
+    return _reply(request, burrow.meaning(freshness), status=found)
 
 
 @router.get("/{rest:path}", include_in_schema=False)

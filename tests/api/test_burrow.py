@@ -8,7 +8,8 @@ import pytest
 
 from api import report_models
 from api.ids import to_segment
-from tests.api.conftest import Api, Serve
+from api.settings import ApiSettings
+from tests.api.conftest import Api, Clock, Serve, running
 from tests.api.test_hostile_ids import IDS
 from tests.api.written import NOW_MS, Tables, health, member, progress, transition
 
@@ -61,6 +62,26 @@ def test_a_status_is_the_liveness_of_members_and_never_a_lag(api: Api, group: st
     found = status(api, group)
     assert (found["status"], found["complete"]) == (word, complete)
     assert (found["totallag"], found["maxlag"], found["partitions"]) == (None, None, [])
+
+
+def test_nothing_is_ok_while_the_feed_is_stale(tables: Tables) -> None:
+    """Minutes after the last thing that is known: `kardia check` says UNKNOWN, which Burrow has no word for."""
+    tables.create()
+    tables.batch(
+        0, *(row for group in ("well", "over") for row in (transition(group, 1, "Stable"), member(group, "m")))
+    )
+    tables.batch(1, health("well", "m"), health("over", "m", status="overdue"), progress(NOW_MS))
+    clock = Clock()
+    with running(ApiSettings(tables=tables.root, refresh_ms=20), clock) as url:
+        api = Api(url)
+        api.wait_for_batch(1)
+        assert status(api, "well")["status"] == "OK"
+        clock.now_ms = NOW_MS + 418_000
+        for group in ("well", "over"):
+            found = api.get(f"/v3/kafka/demo/consumer/{group}/status")
+            assert (found["status"]["status"], found["status"]["complete"]) == ("WARN", 0.0)
+            assert "nothing is known since 2025-10-09T08:53:20.000Z" in found["message"]
+        api.client.close()
 
 
 def test_ids_that_strangers_chose_are_found(api: Api) -> None:

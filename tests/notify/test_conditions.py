@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from api.instants import to_rfc3339
 from api.notify import conditions
+from api.notify.conditions import Finding, find
+from api.notify.outcomes import outcome_of
 from api.settings import ApiSettings
 from api.store import Store
 from tests.api.conftest import Clock
@@ -131,3 +134,70 @@ def test_a_duration_is_told_in_whole_seconds_and_in_minutes_where_there_are_any(
     [finding] = conditions.find(store).findings
     assert finding.alert == "KafkaGroupRebalanceStuck"
     assert finding.description == f"Group orders: rebalancing for {said}."
+
+
+def test_a_feed_about_as_old_as_the_bound_does_not_come_and_go(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    tables.batch(0, member("g", "m"), health("g", "m"), progress(NOW_MS))
+    clock = Clock(NOW_MS)
+    store = Store(ApiSettings(tables=tables.root, stale_after_ms=10_000), clock)
+    store.refresh()
+    stale: frozenset[str] = frozenset()
+    seen = []
+    for age_ms in (10_000, 10_001, 9_000, 10_500, 5_001, 5_000, 9_999, 10_001):
+        clock.now_ms = NOW_MS + age_ms
+        stale = find(store, stale).stale
+        seen.append(bool(stale))
+    assert seen == [False, True, True, True, True, False, False, True]
+
+
+def test_what_is_over_says_what_became_of_whom_it_was_about(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    at = NOW_MS - 1_000
+    over = {"joined_at_ms": NOW_MS - 60_000, "client_host": "10.0.0.9"}
+    tables.batch(
+        0,
+        member("g", "back", client_id="back", client_host="10.0.0.8"),
+        health("g", "back", last_heard_at_ms=at),
+        member("g", "dead", **over, client_id="dead", ended_at_ms=at, end_cause="session_expired"),
+        member("g", "gone", **over, client_id="gone", ended_at_ms=at, end_cause="left"),
+        progress(NOW_MS),
+    )
+    store = Store(ApiSettings(tables=tables.root), Clock(NOW_MS))
+    store.refresh()
+    who = ("back", "dead", "gone", "never")
+    finding = Finding("KafkaGroupSessionTimeoutImminent", "demo", "g", "", "text", who, who)
+    when = to_rfc3339(at)
+    assert outcome_of(store, finding) == (
+        f"back at 10.0.0.8 was heard again at {when}. dead at 10.0.0.9 was evicted at {when}: session_expired. "
+        f"gone at 10.0.0.9 left at {when}. It is not known what became of never."
+    )
+    assert outcome_of(store, finding._replace(group="another")) == ""
+
+
+@pytest.mark.parametrize(
+    ("alert", "rows"),
+    [
+        (
+            "KafkaGroupEvictions",
+            [
+                member("g", name, client_id=name, ended_at_ms=NOW_MS - 1_000, end_cause="session_expired")
+                for name in ("one", "two")
+            ],
+        ),
+        (
+            "KafkaGroupStaticMemberFenced",
+            [transition("g", 2, "Member", entity="member", member_id="one", cause="fenced", at_ms=NOW_MS - 1_000)],
+        ),
+    ],
+)
+def test_who_was_evicted_or_fenced_is_named(tmp_path: Path, alert: str, rows: list[Any]) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    tables.batch(0, member("g", "here"), *rows, progress(NOW_MS))
+    store = Store(ApiSettings(tables=tables.root), Clock(NOW_MS))
+    store.refresh()
+    [found] = [one for one in find(store).findings if one.alert == alert]
+    assert found.members == ("one", "two")[: len(rows)]

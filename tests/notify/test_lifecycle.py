@@ -50,29 +50,43 @@ def test_a_condition_that_does_not_last_is_not_told() -> None:
 
 
 def test_without_evidence_nothing_is_raised_and_nothing_resolved() -> None:
-    for held in (("demo", ""), ("demo", "orders")):
-        lifecycle = Lifecycle()
-        assert told(lifecycle, 0, found(EVICTIONS)) == ["raised"]
-        assert told(lifecycle, 10_000, found(held=(held,))) == ["refreshed"], "it is not known any more"
-        assert told(lifecycle, 39_999, found(held=(held,))) == []
-        assert told(lifecycle, 40_000, found(held=(held,))) == ["refreshed"]
-        assert told(lifecycle, 41_000, found(SESSION, held=(held,))) == []
-        assert sorted(told(lifecycle, 42_000, found(SESSION))) == ["raised", "resolved"]
+    held = (("demo", "orders"),)
+    lifecycle = Lifecycle()
+    assert told(lifecycle, 0, found(EVICTIONS)) == ["raised"]
+    assert told(lifecycle, 10_000, found(held=held)) == ["refreshed"], "it is not known any more"
+    assert told(lifecycle, 39_999, found(held=held)) == []
+    assert told(lifecycle, 40_000, found(held=held)) == ["refreshed"]
+    assert told(lifecycle, 41_000, found(SESSION, held=held)) == []
+    assert sorted(told(lifecycle, 42_000, found(SESSION))) == ["raised", "resolved"]
+
+
+def test_a_feed_that_comes_and_goes_is_told_once_and_not_for_every_alert() -> None:
+    """Nothing is heard at all, again and again: each alert is refreshed as ever, and one about the feed says why."""
+    stale, lifecycle = (("demo", ""),), Lifecycle()
+    told(lifecycle, 0, found(SESSION, EVICTIONS))
+    said = {
+        now_ms: told(lifecycle, now_ms, found(held=stale) if now_ms % 1_000 else found(SESSION, EVICTIONS))
+        for now_ms in range(500, 60_500, 500)
+    }
+    assert {now_ms: what for now_ms, what in said.items() if what} == {
+        30_000: ["refreshed"] * 2,
+        60_000: ["refreshed"] * 2,
+    }
 
 
 def test_what_cannot_be_known_is_told_as_unknown_until_it_is_known_again() -> None:
-    stale = (("demo", ""),)
+    group = (("demo", "orders"),)
     lifecycle = Lifecycle()
 
     def unknown_since(now_ms: int, what: Found) -> list[tuple[str, int | None]]:
         return [(notice.what, notice.unknown_since_ms) for notice in lifecycle.step(now_ms, what)]
 
     assert unknown_since(0, found(SESSION)) == [("raised", None)]
-    assert unknown_since(10_000, found(held=stale)) == [("refreshed", KNOWN_TO_MS)]
-    assert unknown_since(10_500, found(held=stale)) == []
-    assert unknown_since(40_000, found(held=stale)) == [("refreshed", KNOWN_TO_MS)]
+    assert unknown_since(10_000, found(held=group)) == [("refreshed", KNOWN_TO_MS)]
+    assert unknown_since(10_500, found(held=group)) == []
+    assert unknown_since(40_000, found(held=group)) == [("refreshed", KNOWN_TO_MS)]
     assert unknown_since(41_000, found(SESSION)) == [("refreshed", None)], "it is so, and known to be"
-    assert unknown_since(42_000, found(held=stale)) == [("refreshed", KNOWN_TO_MS)]
+    assert unknown_since(42_000, found(held=group)) == [("refreshed", KNOWN_TO_MS)]
     assert unknown_since(43_000, found()) == [], "nothing says that it is so: its linger begins"
     assert unknown_since(42_000 + LINGER_MS, found()) == [("resolved", None)]
 
@@ -90,14 +104,15 @@ def test_without_tables_nothing_is_known_of_anything_and_nothing_ends() -> None:
     lifecycle = Lifecycle()
     lifecycle.step(0, found(SESSION, STALE))
     lifecycle.step(15_000, found(SESSION, STALE))
-    told_blind = lifecycle.step(16_000, BLIND)
+    assert lifecycle.step(16_000, BLIND) == []
+    told_blind = [*lifecycle.step(REFRESH_MS, BLIND), *lifecycle.step(15_000 + REFRESH_MS, BLIND)]
     assert {(one.finding.alert, one.what, one.unknown_since_ms) for one in told_blind} == {
         (SESSION.alert, "refreshed", 15_000),
         (STALE.alert, "refreshed", 15_000),
     }, "with the instant at which each was last found"
-    for now_ms in range(16_500, 16_000 + 20 * REFRESH_MS, 500):
+    for now_ms in range(15_500 + REFRESH_MS, 16_000 + 20 * REFRESH_MS, 500):
         assert {one.what for one in lifecycle.step(now_ms, BLIND)} <= {"refreshed"}
-    assert sorted(told(lifecycle, now_ms + 500, found(SESSION))) == ["refreshed", "resolved"]
+    assert "resolved" in told(lifecycle, now_ms + 500, found(SESSION)), "the feed is not stale"
 
 
 def test_a_condition_begins_to_last_when_there_is_evidence_of_it() -> None:
@@ -114,7 +129,7 @@ def test_a_condition_begins_to_last_when_there_is_evidence_of_it() -> None:
 def test_what_is_unknown_is_said_to_be_in_every_form() -> None:
     lifecycle, links = Lifecycle(), Links("http://kardia.example", "docs/runbooks")
     lifecycle.step(0, found(SESSION))
-    [notice] = lifecycle.step(10_000, found(held=(("demo", ""),)))
+    [notice] = lifecycle.step(10_000, found(held=(("demo", "orders"),)))
     [to_webhook] = [msgspec.json.decode(one.body) for one in targets.to_webhook([notice], links)]
     [request] = targets.to_alertmanager([notice], links)
     [alert] = msgspec.json.decode(request.body)
