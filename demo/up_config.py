@@ -156,7 +156,7 @@ def busy_ports(config: UpConfig) -> list[str]:
     return sentences
 
 
-_PATHS = {"data", "tables"}
+_PATHS = {"data", "tables", "token_file"}
 _LISTS = {"request_log", "server_log", "alertmanager", "webhook"}
 
 

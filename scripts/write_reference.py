@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kardia.reference import PAGES
 from kardia.trace.page import page
+from scripts.config_page import config_page
 from scripts.metrics_page import metrics_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,5 +20,10 @@ def traces_page() -> str:
 
 
 if __name__ == "__main__":
-    for name, render in {**PAGES, "traces.md": traces_page, "metrics.md": metrics_page}.items():
+    for name, render in {
+        **PAGES,
+        "traces.md": traces_page,
+        "metrics.md": metrics_page,
+        "kardia-yaml.md": config_page,
+    }.items():
         (FOLDER / name).write_text(render(), encoding="utf-8")

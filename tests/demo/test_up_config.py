@@ -14,8 +14,20 @@ import typer.main
 from api.notify.settings import NotifySettings
 from demo import process
 from demo.roles import roles
-from demo.up_config import ConfigError, busy_ports, load
+from demo.up_config import (
+    CollectSection,
+    ConfigError,
+    NotifySection,
+    ServeSection,
+    StreamSection,
+    UpConfig,
+    busy_ports,
+    load,
+)
 from kardia.command.main import app
+from scripts.config_page import EXAMPLES, config_page
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs"
 
 GOOD = """
 cluster: prod-eu
@@ -164,3 +176,21 @@ def test_the_server_log_beside_a_request_log_is_followed_unless_the_file_says_ot
     assert followed() == [str(logs / "server.log")]
     assert followed("  server_log: []\n") == []
     assert followed("  server_log: /elsewhere/server.log\n") == ["/elsewhere/server.log"]
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.values()))
+def test_the_examples_of_the_documentation_can_be_used(file: str) -> None:
+    config = load(FOLDER / "examples" / file)
+    assert config.cluster == "prod"
+    assert all(isinstance(path, Path) for path in (config.data, config.tables))
+    if config.serve.host == "0.0.0.0":  # noqa: S104 - the example of a server for others
+        assert config.serve.token_file == Path("/etc/kardia/tokens")
+
+
+def test_the_page_of_all_keys_is_what_the_settings_say() -> None:
+    page = (FOLDER / "reference" / "kardia-yaml.md").read_text(encoding="utf-8")
+    assert page == config_page(), "kardia-yaml.md is old: run scripts/write_reference.py"
+    for model in (UpConfig, CollectSection, StreamSection, ServeSection, NotifySection):
+        for name, field in model.model_fields.items():
+            assert f"`{name}`" in page
+            assert field.description or name in ("collect", "stream", "serve", "notify"), "every key has a meaning"
