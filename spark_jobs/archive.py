@@ -28,6 +28,7 @@ from spark_jobs.archive_once import Once
 from spark_jobs.archive_rows import rows_of
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.lane import Record
+from spark_jobs.processor import INPUT_COLUMNS
 from spark_jobs.schemas import spark_schema, to_arrow
 from spark_jobs.writers import Reached, nothing_happens
 from spark_jobs.writers.tables import path_of
@@ -103,7 +104,7 @@ def decoder(
         lanes: dict[int, Once] = {}
         began_s = time.thread_time()
         for block in blocks:
-            names = ("lane", "offset", "at_ms", "format", "value")
+            names = INPUT_COLUMNS
             for lane, *record in zip(*(block.column(name).to_pylist() for name in names), strict=True):
                 once = lanes.setdefault(lane, Once(marks.get(lane, {}), past))
                 rows.extend(rows_of(cluster, lane, once, [Record(*record)]))

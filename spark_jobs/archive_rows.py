@@ -15,7 +15,7 @@ from ingest.wire import check_format, decode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
 from kardia.tables import Row
 from spark_jobs.archive_once import Once
-from spark_jobs.lane import Record
+from spark_jobs.lane import Record, is_foreign
 
 GAP_LANE = 0
 """Lane whose copy of an event for all shards is archived."""
@@ -27,7 +27,7 @@ _SKIPPED = frozenset((int(Kind.REJECTED), int(Kind.TICK)))
 def rows_of(cluster: str, lane: int, once: Once, records: Iterable[Record]) -> Iterator[Row]:
     """Rows of the new events of one lane's records in order of their offsets. Records that are no batches give none."""
     for record in records:
-        if record.value is None:
+        if record.value is None or is_foreign(record, cluster):
             continue
         try:
             check_format(record.format)

@@ -42,6 +42,9 @@ LOOK_S = 0.2
 
 ASK_AGAIN_S = 0.5
 
+SAY_AGAIN_S = 60.0
+"""How often it is said that records of another cluster come; the counter has them all."""
+
 FAIR = {"spark.scheduler.mode": "FAIR"}
 """Two queries share the cores, each in a pool of its own name: in one pool the jobs of one run before the other's."""
 
@@ -156,6 +159,7 @@ class _Job:
         self._reached = faults.from_environment(os.environ)
         self._metrics = Metrics()
         self._first_commit = threading.Event()
+        self._foreign_said_s = -math.inf
 
     def run(self) -> None:
         """Start everything, watch it, stop it."""
@@ -210,6 +214,14 @@ class _Job:
 
     def _committed(self, batch: stream.Committed) -> None:
         self._metrics.committed(batch)
+        if batch.foreign and time.monotonic() >= self._foreign_said_s + SAY_AGAIN_S:
+            self._foreign_said_s = time.monotonic()
+            self._say(
+                f"{batch.foreign} records of another cluster were refused (topic {self._settings.topic}). Expected: "
+                f"records of {self._settings.cluster}, as --cluster says. Next: `kardia rejected --reason "
+                "foreign_cluster` names the other one; give each cluster a topic of its own, or correct --cluster here "
+                "or at its collector"
+            )
         self._first_commit.set()
 
     def _start_live(self, sink: stream.Sink, *, fail_on_loss: bool) -> StreamingQuery:

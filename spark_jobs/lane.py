@@ -34,13 +34,31 @@ class Record(NamedTuple):
     at_ms: int
     format: bytes | None
     value: bytes | None
+    cluster: bytes | None = None
+    """What its header says; None in archived files, which are of the cluster that is asked for."""
+
+
+FOREIGN = "foreign_cluster"
+"""Reason of a record that was sent for another cluster."""
+
+
+def is_foreign(record: Record, cluster: str) -> bool:
+    """Whether a record names another cluster than this one."""
+    return bool(cluster) and record.cluster is not None and record.cluster != cluster.encode()
 
 
 class Lane:
     """The model of one lane and its place in the topic."""
 
-    def __init__(self, factory: ModelFactory, topic: str, lane: int, lanes: int, *, finishing: bool = False) -> None:
-        """Begin a lane that has read nothing; `finishing` lets a FINISH record end the input (replay only)."""
+    def __init__(
+        self, factory: ModelFactory, topic: str, lane: int, lanes: int, *, cluster: str = "", finishing: bool = False
+    ) -> None:
+        """Begin a lane that has read nothing; `finishing` lets a FINISH record end the input (replay only).
+
+        Records that name another `cluster` are refused: groups of two clusters with one name would become one. Empty:
+        any is taken.
+        """
+        self.cluster = cluster
         self.source = f"{topic}/topic/{lane}"
         self.lane = lane
         self.lanes = lanes
@@ -102,6 +120,8 @@ class Lane:
         """Events of a record; None for the end of the input."""
         if self.finishing and record.format == FINISH:
             return None
+        if is_foreign(record, self.cluster):
+            return [self._rejected(record, FOREIGN, f"records of the cluster {self.cluster}", record.cluster or b"")]
         if record.value is None:
             return [self._rejected(record, "not_an_event", "the record has no value")]
         try:
@@ -122,8 +142,9 @@ class Lane:
                 return [self._rejected(record, "not_an_event", f"events of shard {shard}, which is not of this lane")]
         return events
 
-    def _rejected(self, record: Record, reason: str, why: str) -> Event:
-        excerpt = "" if record.value is None else repr(record.value[:EXCERPT_BYTES])[:200]
+    def _rejected(self, record: Record, reason: str, why: str, shown: bytes | None = None) -> Event:
+        shown = record.value if shown is None else shown
+        excerpt = "" if shown is None else repr(shown[:EXCERPT_BYTES])[:200]
         return self._own(
             Kind.REJECTED,
             self.source,

@@ -22,10 +22,17 @@ class Metrics:
             "kardia_stream_write_seconds", "time the last batch took in the sink", registry=self.registry
         )
 
+        self.foreign = Counter(
+            "kardia_stream_foreign_records",
+            "records refused because they are of another cluster",
+            registry=self.registry,
+        )
+
     def committed(self, batch: Committed) -> None:
         """Take note of a batch."""
         self.batches.inc()
         self.rows.inc(batch.rows)
+        self.foreign.inc(batch.foreign)
         self.last_batch.set(batch.batch_id)
         self.write_seconds.set(batch.seconds)
 

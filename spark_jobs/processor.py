@@ -29,8 +29,8 @@ from spark_jobs.outputs import OUTPUT_DDL, encode_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-INPUT_COLUMNS = ("lane", "offset", "at_ms", "format", "value")
-"""Columns the operator takes: int, bigint, bigint, binary, binary."""
+INPUT_COLUMNS = ("lane", "offset", "at_ms", "format", "value", "cluster")
+"""Columns the operator takes: int, bigint, bigint, binary, binary, binary."""
 
 TOKEN_BYTES = 16
 COLLECT_EVERY = 128
@@ -44,8 +44,11 @@ _steps = 0
 class LaneProcessor(StatefulProcessor):
     """Runs the lanes of one task."""
 
-    def __init__(self, factory: ModelFactory, topic: str, lanes: int, run: str, *, finishing: bool = False) -> None:
+    def __init__(
+        self, factory: ModelFactory, topic: str, lanes: int, run: str, *, cluster: str = "", finishing: bool = False
+    ) -> None:
         """Take what every lane needs; `run` keeps the caches of two queries in one worker apart."""
+        self._cluster = cluster
         self._factory = factory
         self._topic = topic
         self._lanes = lanes
@@ -68,13 +71,14 @@ class LaneProcessor(StatefulProcessor):
         gc.disable()
         lane = self._lane(lane_number)
         records = [
-            Record(offset, at_ms, form, value)
+            Record(*fields)
             for frame in rows
-            for offset, at_ms, form, value in zip(
+            for fields in zip(
                 frame["offset"].tolist(),
                 frame["at_ms"].tolist(),
                 frame["format"].tolist(),
                 frame["value"].tolist(),
+                frame["cluster"].tolist(),
                 strict=True,
             )
         ]
@@ -98,7 +102,7 @@ class LaneProcessor(StatefulProcessor):
         cached = _cache.pop((self._run, number), None)  # a step that fails must not leave a half-stepped lane behind
         if mark is not None and cached is not None and bytes(mark[1]) == cached[0]:
             return cached[1]
-        lane = Lane(self._factory, self._topic, number, self._lanes, finishing=self._finishing)
+        lane = Lane(self._factory, self._topic, number, self._lanes, cluster=self._cluster, finishing=self._finishing)
         if mark is not None:
             lane.load(self._factory, bytes(self._blob.get()[0]))
         return lane

@@ -20,8 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kardia.tables import TABLES
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.errors import JobError, StateError, StoppedError, TopicLossError
+from spark_jobs.lane import FOREIGN
 from spark_jobs.model import ModelFactory
 from spark_jobs.outputs import merge
 from spark_jobs.processor import LaneProcessor, stepped
@@ -40,6 +42,9 @@ LOSS_MARKS = ("Some data may have been lost", "OffsetOutOfRangeException", "KAFK
 """What Spark's error contains when the topic no longer has offsets that were to be read."""
 
 
+_REASON = TABLES["rejected"].names.index("reason")
+
+
 @dataclass(frozen=True)
 class Committed:
     """What is known of a batch when it is in the tables."""
@@ -47,6 +52,8 @@ class Committed:
     batch_id: int
     rows: int
     seconds: float
+    foreign: int = 0
+    """Records refused because they are of another cluster."""
 
 
 class Sink:
@@ -74,7 +81,9 @@ class Sink:
             self.failure = error
             raise
         if self._committed is not None:
-            self._committed(Committed(batch_id, sum(map(len, rows.values())), time.monotonic() - started))
+            foreign = sum(row[_REASON] == FOREIGN for row in rows.get("rejected", ()))
+            written = sum(map(len, rows.values()))
+            self._committed(Committed(batch_id, written, time.monotonic() - started, foreign))
 
 
 def start_query(
@@ -90,7 +99,12 @@ def start_query(
     """Start the query over records with `processor.INPUT_COLUMNS`; `until_available` stops it when all are read."""
     agreement = checkpoint.generation.agreement
     processor = LaneProcessor(
-        factory, agreement.topic, agreement.lanes, checkpoint.generation.name, finishing=finishing
+        factory,
+        agreement.topic,
+        agreement.lanes,
+        checkpoint.generation.name,
+        cluster="" if finishing else agreement.cluster,
+        finishing=finishing,
     )
     writer = (
         stepped(records.coalesce(LANE_TASKS), processor)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ingest.wire import FORMAT_HEADER
+from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
 from spark_jobs.errors import TopicError
 
 if TYPE_CHECKING:
@@ -86,10 +86,15 @@ def records(
         "partition AS lane",
         "offset",
         "unix_millis(timestamp) AS at_ms",
-        # The first header of that name; a map of the headers would fail on a record that has one twice.
-        f"get(filter(headers, h -> h.key = '{FORMAT_HEADER}'), 0).value AS format",
+        _header(FORMAT_HEADER, "format"),
         "value",
+        _header(CLUSTER_HEADER, "cluster"),
     )
+
+
+def _header(key: str, name: str) -> str:
+    """The first header of that key; a map of the headers would fail on a record that has one twice."""
+    return f"get(filter(headers, h -> h.key = '{key}'), 0).value AS {name}"
 
 
 class _Quiet:

@@ -21,7 +21,7 @@ from spark_jobs.replay.feeding import Feed
 from spark_jobs.replay.windows import Entries, Window
 
 NAME = "kardia-files"
-SCHEMA = "lane int, offset bigint, at_ms bigint, format binary, value binary"
+SCHEMA = "lane int, offset bigint, at_ms bigint, format binary, value binary, cluster binary"
 
 _windows = msgspec.msgpack.Decoder(Window)
 _encoder = msgspec.msgpack.Encoder()
@@ -72,7 +72,7 @@ class FilesReader(DataSourceStreamReader):
             for lane in range(self._lanes)
         ]
 
-    def read(self, partition: Any) -> Iterator[tuple[int, int, int, bytes, bytes]]:
+    def read(self, partition: Any) -> Iterator[tuple[int, int, int, bytes, bytes, None]]:
         """Give the records of one lane of one window."""
         directory = Path(self._directory)
         window = load_window(directory, partition.window)
@@ -83,9 +83,9 @@ class FilesReader(DataSourceStreamReader):
             feed.add(piece, clients)
         feed.end(window.readings)
         value = encode_batch(feed.events[partition.lane])
-        yield partition.lane, window.number, 0, FORMAT.encode(), value
+        yield partition.lane, window.number, 0, FORMAT.encode(), value, None
         if window.last:
-            yield partition.lane, window.number + 1, 0, FINISH, b""
+            yield partition.lane, window.number + 1, 0, FINISH, b"", None
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to forget: the directory goes with the run."""

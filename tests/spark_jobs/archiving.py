@@ -26,6 +26,7 @@ INPUT = pa.schema(
         ("at_ms", pa.int64()),
         ("format", pa.binary()),
         ("value", pa.binary()),
+        ("cluster", pa.binary()),
     ]
 )
 
@@ -49,7 +50,7 @@ class Archiving:
         rows = sorted((lane, self.read + at, value) for at, (lane, value) in enumerate(taken))
         block = pa.RecordBatch.from_pylist(
             [
-                {"lane": lane, "offset": offset, "at_ms": 0, "format": FORMAT.encode(), "value": value}
+                {"lane": lane, "offset": offset, "at_ms": 0, "format": FORMAT.encode(), "value": value, "cluster": b"c"}
                 for lane, offset, value in rows
             ],
             INPUT,

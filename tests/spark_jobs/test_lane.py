@@ -12,6 +12,8 @@ from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.observe import ObserverSettings
 from kardia.tables import REJECTED, TRANSITIONS
 from spark_jobs import state_codec
+from spark_jobs.archive_once import Nothing, Once
+from spark_jobs.archive_rows import rows_of
 from spark_jobs.errors import StateError
 from spark_jobs.lane import FINISH, Lane, Record
 from spark_jobs.model import ObserverFactory, Rows
@@ -187,3 +189,33 @@ def test_columns_used_here_are_where_they_are_thought_to_be() -> None:
     assert PROGRESS.names[15] == "gaps"
     assert TRANSITIONS.names[6] == "seq"
     assert ALL_SHARDS == -1
+
+
+def test_records_of_another_cluster_are_refused_and_change_nothing() -> None:
+    """Two clusters in one topic with groups of the same names: each job takes its own."""
+    mine = [record._replace(cluster=CLUSTER.encode()) for record in records_of(LANE)]
+    mixed = [
+        record._replace(offset=2 * at + foreign, cluster=b"other\x1b" if foreign else record.cluster)
+        for at, record in enumerate(mine)
+        for foreign in (0, 1)
+    ]
+    lane = Lane(FACTORY, "kardia.events", LANE, LANES, cluster=CLUSTER)
+    rows = lane.step(mixed)
+    alone = Lane(FACTORY, "kardia.events", LANE, LANES, cluster=CLUSTER).step(mine)
+    refused = rejected(rows)
+    assert {(row["reason"], row["excerpt"]) for row in refused} == {("foreign_cluster", r"b'other\x1b'")}
+    assert [row["start"] for row in refused] == [2 * at + 1 for at in range(len(mine))]
+    assert {name: told([rows])[name] for name in ("transitions", "members", "rebalances")} == {
+        name: told([alone])[name] for name in ("transitions", "members", "rebalances")
+    }
+    once = Once({}, Nothing())
+    assert len(list(rows_of(CLUSTER, LANE, once, mixed))) == len(
+        list(rows_of(CLUSTER, LANE, Once({}, Nothing()), mine))
+    )
+
+
+def test_a_record_without_a_cluster_is_taken() -> None:
+    """Archived files have no header; the lane of a replay asks for none."""
+    assert told([new_lane().step(records_of(LANE))]) == told(
+        [Lane(FACTORY, "kardia.events", LANE, LANES, cluster=CLUSTER).step(records_of(LANE))]
+    )

@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
 from demo.broker import Broker
+from ingest.wire import CLUSTER_HEADER
 from kardia.events import Kind, event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
@@ -270,13 +271,20 @@ def test_foreign_records_are_rejected_and_lost_ones_stop_the_job(kafka: Broker, 
     kafka.create_topic(name, LANES)
     messages = story_messages()
     half = len(messages) // 2
+    other = [HEADERS[0], (CLUSTER_HEADER, b"other")]
     foreign = [(2, b"foreign", []), (2, None, HEADERS), (2, b"\x90", [("kardia-format", b"msgpack/9")] * 2)]
+    foreign += [(2, value, other) for lane, value, _ in messages if lane == 2][:3]
     produce(kafka.bootstrap, name, [*messages[:half], *foreign])
     command = stream_command(kafka.bootstrap, name, tmp_path, "--no-archive", "--once")
     first = run_stream(command, {"KARDIA_STREAM_MAX_RECORDS": "1000"})
     assert first.returncode == 0, first.stderr
     found = rows(tmp_path / "tables", "rejected")
-    assert Counter(row["reason"] for row in found) == {"not_an_event": 2, "unsupported_version": 1}
+    assert Counter(row["reason"] for row in found) == {
+        "not_an_event": 2,
+        "unsupported_version": 1,
+        "foreign_cluster": 3,
+    }
+    assert "stream: 3 records of another cluster were refused" in first.stderr
     assert {row["source"] for row in found} == {f"{name}/topic/2"}
 
     produce(kafka.bootstrap, name, messages[half:])
