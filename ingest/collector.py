@@ -48,8 +48,10 @@ MAX_IN_FLIGHT = 96
 """Records unacknowledged at which reading pauses: 48 MB at the very most, a few seconds of traffic."""
 
 SLEPT_MS = 10_000
-"""A pause of the loop longer than this is reported: the process was stopped or starved. Nothing is lost by it, the
-lines are in the files; the ticks were late and say so by their instants."""
+"""A pause longer than this is reported. Of the loop alone, by the monotonic clock: the process was stopped or starved.
+Nothing is lost by it, the lines are in the files; the ticks were late and say so by their instants. Of the wall clock
+beyond the monotonic one: the machine slept, or its clock was set forward. Then the brokers beside us did not run either
+while their stamps went on, and a silence in their logs is nobody's: it is a gap, `collector_slept`."""
 
 OFFSETS_SOURCE = "offsets-topic/offsets/all"
 """Source of the ticks that speak for all partitions of the offsets topic; positions are sums of offsets."""
@@ -89,6 +91,7 @@ class Collector:
     _saved_s: float = 0.0
     _clients_s: float = 0.0
     _stepped_s: float | None = None
+    _stepped_at_ms: float = 0.0
     _dirty: bool = False
     _save_failed: bool = False
     _offsets_ticked: int = 0
@@ -171,14 +174,33 @@ class Collector:
         return chosen[0].broker if len(chosen) == 1 else ""
 
     def _notice_sleep(self) -> None:
-        now_s = self.clock.monotonic_s()
-        if self._stepped_s is not None and (now_s - self._stepped_s) * 1000 > SLEPT_MS:
-            self.metrics.slept.inc()
-            self.warn(
-                f"the collector was not run for {now_s - self._stepped_s:.1f} s; lines written meanwhile are read now, "
-                "ticks were late"
-            )
-        self._stepped_s = now_s
+        now_s, wall_ms = self.clock.monotonic_s(), self.clock.wall_ms()
+        if self._stepped_s is not None:
+            paused_s = now_s - self._stepped_s
+            jumped_ms = wall_ms - self._stepped_at_ms - paused_s * 1000
+            if jumped_ms > SLEPT_MS:
+                self._slept(wall_ms, jumped_ms)
+            elif paused_s * 1000 > SLEPT_MS:
+                self.metrics.slept.inc()
+                self.warn(
+                    f"the collector was not run for {paused_s:.1f} s; lines written meanwhile are read now, ticks "
+                    "were late"
+                )
+            if max(jumped_ms, paused_s * 1000) > SLEPT_MS and self.records is not None:
+                self.records.distrust(wall_ms)
+        self._stepped_s, self._stepped_at_ms = now_s, wall_ms
+
+    def _slept(self, wall_ms: float, jumped_ms: float) -> None:
+        """The wall clock went on without this machine: what its logs are silent about in between is not known."""
+        self.metrics.slept.inc()
+        self.warn(
+            f"this machine slept, or its clock was set forward, for {jumped_ms / 1000:.1f} s; who was silent in the "
+            "logs here meanwhile is unknown. Expected: a machine that runs, its clock slewed and not set. Next: if it "
+            "comes again, see what suspends the machine or steps its clock"
+        )
+        requests = [stream for stream in self.streams if stream.dialect.stream == "request"]
+        for stream in requests or self.streams:
+            self._gaps += stream.gap(self._stepped_at_ms, wall_ms, "collector_slept")
 
     # --- 3 -----------------------------------------------------------------------------------------------------------
 
@@ -196,6 +218,12 @@ class Collector:
         records = len(self._record_events)
         per_lane = [len(lane) for lane in lanes]
         self._record_events = []
+        for gap in self._gaps:
+            # Before the ticks: a reader may stop between any two records, and no tick may pass a gap unsaid.
+            self.metrics.gaps.labels((gap.detail or {})["reason"]).inc()
+            for lane in lanes:
+                lane.append(gap)
+        self._gaps = []
         files = {**self.positions.files, **(self._flushes[-1].files if self._flushes else {})}
         brokers: dict[str, str] = {}
         for stream in self.streams:
@@ -205,11 +233,6 @@ class Collector:
                 files[str(stream.tail.path)] = stream.saved()
             if stream.broker:
                 brokers[str(stream.tail.path)] = stream.broker
-        for gap in self._gaps:
-            self.metrics.gaps.labels((gap.detail or {})["reason"]).inc()
-            for lane in lanes:
-                lane.append(gap)
-        self._gaps = []
         self._tick_offsets(lanes, per_lane, records, wall_ms)
         offsets = self.records.positions() if self.records is not None else dict(self.positions.offsets)
         self._send(lanes, _Flush(0, files, offsets, brokers))

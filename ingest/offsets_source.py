@@ -143,6 +143,10 @@ class OffsetsSource:
         self._metrics.offsets_errors.inc()
         self._trouble_until_ms = self._wall_ms + TROUBLE_MS
 
+    def distrust(self, wall_ms: float) -> None:
+        """An end that was reached before a pause of this process, and is told after it, is no end of now."""
+        self._trouble_until_ms = wall_ms + TROUBLE_MS
+
     @property
     def complete_to_ms(self) -> float:
         """Instant up to which all records have been read, 0 while that is not known."""

@@ -62,3 +62,7 @@ class Records(Protocol):
     def positions(self) -> dict[int, int]:
         """Next offset by partition."""
         ...
+
+    def distrust(self, wall_ms: float) -> None:
+        """This process was not run until now: what was known of the ends of the partitions is old."""
+        ...

@@ -109,6 +109,14 @@ class LogStream:
             at = wall_ms
             yield Event(int(Kind.GAP), ALL_SHARDS, source, loss.position, loss.position, at, at, at, at, detail=detail)
 
+    def gap(self, from_ms: float, to_ms: float, reason: str) -> Iterator[Event]:
+        """A stretch of time of which the present file says nothing, as a GAP event; none while it has no name."""
+        current = self.tail.current
+        if current is not None and current.name and self.broker:
+            detail = {"from_ms": from_ms, "to_ms": to_ms, "reason": reason}
+            source, at = self._source(current), current.position
+            yield Event(int(Kind.GAP), ALL_SHARDS, source, at, at, to_ms, to_ms, to_ms, to_ms, detail=detail)
+
     def take_covered(self) -> list[Covered]:
         """What has been read since the last call, by incarnation; the present file always, if its name is known."""
         covered: list[Covered] = []

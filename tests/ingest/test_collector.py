@@ -232,6 +232,45 @@ def test_a_process_that_was_stopped_says_so(world: World) -> None:
     assert sorted(world.members()) == sorted(world.expected())
 
 
+def gaps(world: World, lane: int) -> list[Event]:
+    return [event for event in world.topic.events(lane) if event.kind == Kind.GAP]
+
+
+@pytest.mark.parametrize(("slept_ms", "expected"), [(SLEPT_MS - 1, 0), (SLEPT_MS + 1, 1), (-10 * SLEPT_MS, 0)])
+def test_a_machine_that_slept_makes_a_gap_before_any_tick_passes_it(
+    world: World, slept_ms: float, expected: int
+) -> None:
+    """Its brokers did not run either while their stamps went on. A clock set back is no sleep."""
+    world.write(3)
+    world.step(10)
+    before_ms = world.clock.wall_ms()
+    world.clock.slept_ms += slept_ms
+    world.write(3)
+    world.step(3)
+    for lane in range(LANES):
+        found = gaps(world, lane)
+        assert len(found) == expected
+        for gap in found:
+            detail = gap.detail or {}
+            assert detail["reason"] == "collector_slept"
+            assert before_ms - 1_000 <= detail["from_ms"] <= before_ms
+            assert detail["to_ms"] == pytest.approx(before_ms + slept_ms)
+            events = world.topic.events(lane)
+            passed = [at for at, event in enumerate(events) if event.kind == Kind.TICK and event.end > gap.start]
+            assert all(at > events.index(gap) for at in passed)
+    assert ("slept" in " ".join(world.said)) == bool(expected)
+    assert sorted(world.members()) == sorted(world.expected())
+
+
+def test_a_machine_sleeps_twice_while_its_log_is_silent(world: World) -> None:
+    world.write(1)
+    world.step(10)
+    for _ in range(2):
+        world.clock.slept_ms += 60_000
+        world.step(3)
+    assert len(gaps(world, 0)) == 2
+
+
 def fetch(client: str, number: int) -> bytes:
     return line(
         number,

@@ -28,10 +28,12 @@ class ManualClock:
 
     def __init__(self, begin_at_ms: float = START_MS + 1_000_000) -> None:
         self.now_s = 1_000.0
+        self.slept_ms = 0.0
+        """What the wall clock went on while the monotonic one stood still."""
         self._begin_at_ms = begin_at_ms
 
     def wall_ms(self) -> float:
-        return self._begin_at_ms + (self.now_s - 1_000.0) * 1000
+        return self._begin_at_ms + self.slept_ms + (self.now_s - 1_000.0) * 1000
 
     def monotonic_s(self) -> float:
         return self.now_s
