@@ -31,6 +31,7 @@ from kardia.observe import (
     restarts,
     rows,
     timeouts,
+    unlogged,
     watches,
 )
 from kardia.observe.facts import OFFSETS_BROKER, Facts, Timer
@@ -254,9 +255,21 @@ class Observer(Intake):
     def _note_alive(self, alive: dict[str, float], event: Event, at: float) -> None:
         """A record of a group's partition was written by the broker that leads it: it was alive then."""
         group = self.groups.get(event.group_id)
-        if group is not None and alive.get(group.broker, at) < at:
+        if group is None:
+            return
+        logged_to = self._logged_to(group.broker, at)
+        if unlogged.is_off(event, at, logged_to):
+            self.streams[f"{group.broker}/request"].gaps += unlogged.note(self, group.broker, event, at, logged_to)
+        elif alive.get(group.broker, at) < at and unlogged.is_sign_of_life(event, at, logged_to):
             alive[group.broker] = self.last_sign_at[group.broker] = at
             self._call_back()
+
+    def _logged_to(self, broker: str, at: float) -> float:
+        """Stamp of the last line of a broker's request log before an instant, no earlier than it; NEVER without one."""
+        request = self.streams.get(f"{broker}/request")
+        if request is None:
+            return NEVER
+        return next((begin for begin, end in self.silences.get(broker, ()) if begin < at < end), request.alive_to)
 
     def _limits(self, hold_ms: float) -> dict[str, float]:
         """How far each broker's clock may go. The topic's own records have a clock only where there is no log."""
