@@ -50,7 +50,3 @@ class Standing:
         """All standing rows, open ones first."""
         yield from self._open.values()
         yield from self._closed.values()
-
-    def open_rows(self) -> Iterator[Any]:
-        """Standing rows of what is not closed."""
-        return iter(self._open.values())

@@ -12,6 +12,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+POLL_INTERVAL_MS = 300_000
+"""Default `max.poll.interval.ms` of the Java client, five minutes: how soon a client that was gone polls again if it is
+the same story."""
+
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long a brand-new member may wait in its first JoinGroup; its own session timeout does not run yet. Kafka's
 constant `NewMemberJoinTimeoutMs`, five minutes, in every version."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.certainty import Certainty, stands
+from kardia.model.sessions import POLL_INTERVAL_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Rebalance
 from kardia.observe.phases import STAMP_MS
@@ -16,8 +17,8 @@ MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
 
 
-RETURN_MAX_MS = 300_000.0
-"""A client that comes back later than five minutes, the default max.poll.interval.ms, is a new story."""
+RETURN_MAX_MS = POLL_INTERVAL_MS
+"""A client that comes back later is a new story."""
 
 _BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
 _BY_LEAVE = frozenset({"left", "poll_timeout", "removed_by_admin"})

@@ -9,6 +9,7 @@ under way, and it may have begun it. Sources: `doJoinGroup`, `expireHeartbeat` o
 from __future__ import annotations
 
 from kardia.events import Event
+from kardia.model.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.model.states import ErrorCode, GroupState
 from kardia.observe import lives, rebalance
 from kardia.observe.facts import Facts
@@ -18,10 +19,6 @@ from kardia.observe.identity import identify
 WAITED_MS = 500.0
 """A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
 of its own (Java)."""
-
-NEW_MEMBER_MS = 300_000.0
-"""A new member is removed that long after its first JoinGroup if the rebalance still lasts (`NewMemberJoinTimeoutMs`,
-`CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`)."""
 
 
 def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -67,7 +64,7 @@ def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
     member_id, waited_ms = event.member_id, at - event.handled_at_ms
     if not member_id or member_id in group.members or member_id in group.ended:
         return
-    if abs(waited_ms - NEW_MEMBER_MS) > observer.settings.tolerance_ms:
+    if abs(waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS) > observer.settings.tolerance_ms:
         return
     group.pending.pop(member_id, None)
     detail = event.detail or {}

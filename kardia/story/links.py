@@ -6,11 +6,12 @@ works in two steps. Where it rests on more than ids and instants that are in the
 
 from __future__ import annotations
 
+from kardia.model.sessions import POLL_INTERVAL_MS
 from kardia.story import lives, words
 from kardia.story.facts import Material, Row
 
-RETURN_MAX_MS = 300_000
-"""A client that comes back later than five minutes, the default max.poll.interval.ms, is a new story."""
+RETURN_MAX_MS = POLL_INTERVAL_MS
+"""A client that comes back later is a new story."""
 
 SAME_SILENCE_MS = 1_000
 """A last sign of life that soon after a rebalance belongs to it: its own SyncGroup, or the first heartbeat after it."""

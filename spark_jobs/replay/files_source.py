@@ -18,10 +18,14 @@ from ingest.router import Directory
 from ingest.wire import FORMAT, encode_batch
 from spark_jobs.lane import FINISH
 from spark_jobs.replay.feeding import Feed
-from spark_jobs.replay.windows import Entries, Window
+from spark_jobs.replay.windows import Window
 
 NAME = "kardia-files"
 SCHEMA = "lane int, offset bigint, at_ms bigint, format binary, value binary, cluster binary"
+
+_clients: tuple[str, int, Directory] = ("", -1, Directory())
+"""Of this worker: the directory of its run, the window up to which the clients are known, and they. A lane or a window
+later only what came since is read; without it the first windows were opened again for each lane of each later one."""
 
 _windows = msgspec.msgpack.Decoder(Window)
 _encoder = msgspec.msgpack.Encoder()
@@ -76,8 +80,7 @@ class FilesReader(DataSourceStreamReader):
         """Give the records of one lane of one window."""
         directory = Path(self._directory)
         window = load_window(directory, partition.window)
-        clients = Directory()
-        clients.merge(_learned(directory, partition.window))
+        clients = clients_up_to(directory, window)
         feed = Feed([partition.lane], self._lanes)
         for piece in window.pieces:
             feed.add(piece, clients)
@@ -91,9 +94,18 @@ class FilesReader(DataSourceStreamReader):
         """Nothing to forget: the directory goes with the run."""
 
 
-def _learned(directory: Path, upto: int) -> Entries:
-    """Everything learned up to and with a window."""
-    return [entry for number in range(upto + 1) for entry in load_window(directory, number).learned]
+def clients_up_to(directory: Path, window: Window) -> Directory:
+    """Everything learned up to and with a window. No more than that: a repeat must route as the first time."""
+    global _clients
+    run, upto, clients = _clients
+    if run != str(directory) or upto > window.number:
+        upto, clients = -1, Directory()
+    for number in range(upto + 1, window.number):
+        clients.merge(load_window(directory, number).learned)
+    if upto < window.number:
+        clients.merge(window.learned)
+    _clients = (str(directory), window.number, clients)
+    return clients
 
 
 class FilesSource(DataSource):

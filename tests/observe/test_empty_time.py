@@ -8,7 +8,7 @@ import pytest
 from kardia.events import Event
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.observer import IDLE_SAMPLES
-from kardia.stretches import Folder
+from tests.support.folding import Folder
 from tests.support.scene import Scene
 
 MINUTE_MS = 60_000.0

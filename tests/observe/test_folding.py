@@ -13,9 +13,9 @@ from kardia.observe import Observer, ObserverSettings, observer, quiet
 from kardia.observe.facts import Facts
 from kardia.observe.folded import Quiet, apply_one
 from kardia.observe.group import Group
-from kardia.stretches import Folder
 from kardia.tables import Row
 from tests.observe.test_laws import ticked
+from tests.support.folding import Folder
 from tests.support.stories import FIRST_LIGHT, lanes_of
 
 SETTINGS = ObserverSettings("test")
