@@ -26,6 +26,9 @@ FLUSHED_MS = 2_000.0
 """Lines of so long before the last one that a dead broker has written may be missing: of requests that it had not
 answered yet, or that stood in a buffer."""
 
+STARTS_WITHIN_MS = 1_000.0
+"""No broker starts faster than that."""
+
 JUDGED_WITHIN_MS = 30_000.0
 """So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
 
@@ -47,6 +50,10 @@ class Facts:
         self.unjudged: dict[str, list[list[float]]] = {}
         """Silences after which nothing has shown yet whether the broker was restarted in them: [last line before, first
         line after, first request since by another connection than before, or NEVER]. See `restarts`."""
+        self.pauses: dict[str, list[list[float]]] = {}
+        """Shorter silences, in which a broker may have been started again all the same."""
+        self.restarted_at: dict[str, float] = {}
+        """By broker: first line after the last restart that is known; earlier silences are explained."""
         self.blind_to: dict[str, float] = {}
         """Broker -> end of the last gap in its log."""
         self.slow: dict[str, slowness.Windows] = {}
@@ -89,6 +96,10 @@ class Facts:
         """Whether the broker may have been down or have stood still between two instants, so that a timer begun at the
         first need not have fired at the second."""
         return any(begin - FLUSHED_MS < until and since < end for begin, end in self.silences.get(broker, ()))
+
+    def in_pause(self, broker: str, at: float) -> bool:
+        """Whether nothing was logged around an instant for so long that the broker may have been started again."""
+        return any(begin < at < end for begin, end in self.pauses.get(broker, ()))
 
     def ran_out(self, group: Group, member: Member, armed_at: float, latest: float) -> tuple[float, Certainty]:
         """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
@@ -288,6 +299,8 @@ class Facts:
         if outcome != "open":
             known_at = max(known_at, rows.instant(predicted_at) + 1)
         sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
+        since_load = member.renewed_unseen or 0 <= member.armed_at <= group.unsure_to
+        sure = sure and not since_load and not self.silent_at(group.broker, predicted_at)
         certainty: Certainty = "inferred" if sure else "provisional"
         self.rows["predictions"].append(
             rows.prediction_row(

@@ -14,7 +14,7 @@ from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.model.sessions import coordinator_of_connection
 from kardia.observe import rows
-from kardia.observe.facts import Facts
+from kardia.observe.facts import STARTS_WITHIN_MS, Facts
 from kardia.observe.group import NEVER
 from kardia.observe.held import Held
 from kardia.observe.settings import ObserverSettings
@@ -252,6 +252,8 @@ class Intake(Facts):
         first_at = float(detail.get("first_line_at_ms", NEVER))
         if 0 <= alive_to <= first_at - SILENCE_MS:
             found.insert(0, [alive_to, first_at])
+        elif 0 <= alive_to <= first_at - STARTS_WITHIN_MS:
+            self.pauses.setdefault(broker, []).append([alive_to, first_at])
         found = [pair for pair in found if pair not in self.silences.get(broker, ())]
         if found:
             self.silences.setdefault(broker, []).extend(found)
@@ -266,7 +268,7 @@ class Intake(Facts):
     def forget_before(self, broker: str, at: float) -> None:
         """Forget silences and slow windows of a broker that no session can reach back to any more."""
         slow = self.slow.get(broker)
-        for silences in (self.silences, self.unjudged):
+        for silences in (self.silences, self.unjudged, self.pauses):
             if silences.get(broker):
                 silences[broker] = [silence for silence in silences[broker] if silence[1] >= at]
         if slow:

@@ -74,6 +74,8 @@ def confirm(facts: Facts, group: Group, over: Ended) -> None:
     # Its session ended; when, is known within bounds only.
     since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at)
     since_load = since_load or facts.is_broken(group.broker, began, over.ended_at)
+    # What was heard says that it ended, and not when, unless it is the instant of its own timer.
+    since_load = since_load or 0 <= over.member.armed_at <= group.unsure_to
     if over.certainty in ("inferred", "provisional") and over.cause == "session_expired" and not since_load:
         over.certainty = "exact"
         facts.emit_member(group, over.member, over.ended_at, "exact", over)

@@ -140,7 +140,7 @@ def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
     """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
     group by then, and its sessions run from a load that nobody has seen."""
     longest_ms = max((member.session_ms for member in group.members.values()), default=0)
-    if facts.is_broken(group.broker, at - longest_ms, at):
+    if facts.is_broken(group.broker, at - longest_ms, at) or facts.in_pause(group.broker, at):
         return "provisional"
     if not facts.has_several_brokers() or (group.moved_at < 0 and heard_at(group) >= at):
         return "inferred"

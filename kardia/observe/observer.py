@@ -447,6 +447,8 @@ class Observer(Intake):
             "deleted_since": self.deleted_since,
             "silences": self.silences,
             "unjudged": self.unjudged,
+            "pauses": self.pauses,
+            "restarted_at": self.restarted_at,
             "blind_to": self.blind_to,
             "slow": {broker: list(windows.values()) for broker, windows in self.slow.items()},
             "queues": queues,
@@ -481,6 +483,8 @@ class Observer(Intake):
             observer.new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         observer.unjudged = {broker: [list(pair) for pair in pairs] for broker, pairs in state["unjudged"].items()}
+        observer.restarted_at = {broker: float(at) for broker, at in state["restarted_at"].items()}
+        observer.pauses = {broker: [list(pair) for pair in pairs] for broker, pairs in state["pauses"].items()}
         observer.blind_to = {broker: float(at) for broker, at in state["blind_to"].items()}
         for broker, windows in state["slow"].items():
             observer._note_slow(broker, windows)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from kardia.events import Event, Kind
 from kardia.observe import expiry, moves
 from kardia.observe.facts import JUDGED_WITHIN_MS, Facts
-from kardia.observe.group import Group, Member
+from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.phases import STAMP_MS
 
 PRESUMED_AFTER_MS = 3_500.0
@@ -67,6 +67,7 @@ def note_connection(facts: Facts, event: Event, at: float) -> None:
 
 def restarted(facts: Facts, broker: str, begin: float, end: float) -> None:
     """The broker was restarted between two instants: the last line before, and the first after it."""
+    facts.restarted_at[broker] = max(end, facts.restarted_at.get(broker, NEVER))
     pending = facts.unjudged.get(broker, [])
     pending[:] = [silence for silence in pending if silence[0] > begin]
     silences = facts.silences.setdefault(broker, [])
@@ -106,7 +107,7 @@ def _where(facts: Facts, member: Member, event: Event) -> tuple[float, float]:
     """Where a restart lay that shows now: in the last silence, if it was just now or the member was not heard since;
     else at any time since it was."""
     since, now = member.last_heard_at, event.handled_at_ms
-    reach = min(since, now - JUDGED_WITHIN_MS)
+    reach = max(min(since, now - JUDGED_WITHIN_MS), facts.restarted_at.get(facts.broker, NEVER))
     found = [pair for pair in facts.silences.get(facts.broker, ()) if reach < pair[1] <= now + STAMP_MS]
     return (found[-1][0], found[-1][1]) if found else (since, now)
 

@@ -125,6 +125,42 @@ def test_an_outage_too_short_to_be_a_silence_of_the_log_shows_by_connections_tha
     assert row["session_deadline_at_ms"] - START >= 21_000
 
 
+def test_a_second_outage_is_not_taken_for_the_first_one() -> None:
+    """Dead from 9,500 to 14,000, and again from 20,000 to 21,500, which is no silence of the log: b's session runs from
+    the second load."""
+    scene = pair(17)
+    scene.connects(9)
+    scene.heartbeats(14_000, 20_001, "a", every=2_000)
+    scene.heartbeat(19_000, "b")
+    scene.tick(20_100, last_line=20_000, silences=[[9_500, 14_000]])
+    scene.connects(2)
+    scene.heartbeats(21_500, 30_500, "a", every=1_500)
+    for at in range(21_600, 30_500, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(30_400)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    rows = [row for row in named("health", known.rows["health"]) if row["member_id"] == "b"]
+    assert rows[-1]["certainty"] == "provisional"
+    assert rows[-1]["session_deadline_at_ms"] - START >= 31_000
+
+
+def test_an_end_in_a_short_pause_of_the_log_is_no_sure_one() -> None:
+    """Between 18,200 and 19,700 nothing was logged, and b's deadline lies there: the broker may have been started."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"b": 0.0}, first=("b",))
+    scene.synced(3_010, "b")
+    scene.heartbeats(6_000, 9_001, "b")
+    for at in range(9_500, 18_300, 500):
+        scene.fetch(at, "somebody")
+    scene.fetch(18_200, "somebody")
+    scene.tick(18_300, last_line=18_200)
+    for at in range(19_700, 24_000, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(24_000, first_line=19_700)
+    assert scene.known().ended() == {"b": (19_000, "session_expired", "provisional")}
+
+
 def test_a_restart_takes_back_what_silence_had_shown_after_the_last_line_before_it() -> None:
     """b, alone in its group, was told to be evicted at 19,000; then server.log, read late, tells that the coordinator
     had loaded the group at 14,000."""

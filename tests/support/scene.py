@@ -271,6 +271,7 @@ class Scene:
         at: float,
         *,
         last_line: float | None = None,
+        first_line: float | None = None,
         silences: list[list[float]] | None = None,
         sent: int | None = None,
         slow: list[list[float]] | None = None,
@@ -283,6 +284,8 @@ class Scene:
             self.ticked = self.position
         if last_line is not None:
             detail["last_line_at_ms"] = START + last_line
+        if first_line is not None:
+            detail["first_line_at_ms"] = START + first_line
         if silences:
             detail["silences"] = [[START + begin, START + end] for begin, end in silences]
         if slow:

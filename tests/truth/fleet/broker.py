@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tests.truth.fleet.cluster import Cluster
 
 
+NETWORK_THREADS = 3
+"""`num.network.threads`; new connections go to them in turn."""
+
+
 @dataclass
 class Connection:
     """One TCP connection. While `busy` nothing more is read from it."""
@@ -65,7 +69,8 @@ class Broker:
         self.up = True
         self._connections: list[Connection] = []
         self._accepted = 0
-        """Connections since its process began: they are numbered, and the numbers are in the log."""
+        """Connections since its process began. Each network thread numbers its own; the numbers are in the log, the
+        threads only in Java's."""
 
     # --- what clients use
 
@@ -74,7 +79,8 @@ class Broker:
     ) -> Connection:
         """A new connection."""
         self._accepted += 1
-        place = f"{self._accepted % 3}-{self._accepted}" if self.java else str(self._accepted)
+        thread, number = self._accepted % NETWORK_THREADS, self._accepted // NETWORK_THREADS
+        place = f"{thread}-{number}" if self.java else str(number)
         text = f"{self.address}-{host}:{20_000 + self._accepted % 40_000}-{place}"
         connection = Connection(self, Sender(client_id, software, text), lost)
         self._connections.append(connection)

@@ -21,6 +21,7 @@ class Scenario:
     """The observer reads `__consumer_offsets` as well."""
     moves: bool = False
     restarts: bool = False
+    outages: bool = False
     reloads: bool = False
     loses: str = ""
     """`told`: lines are lost and the collector says so; `untold`: lines are lost on the way to the topic."""
@@ -34,7 +35,7 @@ class Scenario:
     @property
     def plain(self) -> bool:
         """Whether the evidence is complete and the brokers are well: then everything can be known."""
-        return not (self.blind or self.moves or self.restarts or self.reloads)
+        return not (self.blind or self.moves or self.restarts or self.outages or self.reloads)
 
     @property
     def must_find(self) -> tuple[str, ...]:
@@ -65,6 +66,12 @@ SCENARIOS = {
         ),
         Scenario("moves", "shards move between three brokers, each with its own log", 2, brokers=3, moves=True),
         Scenario("restarts", "one broker dies and comes back", 1, restarts=True),
+        Scenario(
+            "outages",
+            "one broker dies several times, for 1.2 s to 40 s, some of its consumers with it, and others come late",
+            1,
+            outages=True,
+        ),
         Scenario("failover", "one of three brokers dies, the others take over", 1, brokers=3, restarts=True),
         Scenario("middle", "the log begins in the middle of the groups' lives", 1, middle=True),
         Scenario("middle with records", "the same, and all of `__consumer_offsets`", 1, middle=True, records=True),

@@ -73,7 +73,9 @@ def score(run: Run, seen: Seen) -> Score:
         until_ms = run.ended_at_ms - END_MARGIN_MS
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
         doubts = said_states.doubts(of_group["health"])
-        evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, died=run.scenario.restarts)
+        evidence = Evidence(
+            seen.damage, seen.named, doubts, run.scenario.plain, died=run.scenario.restarts or run.scenario.outages
+        )
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
         shown_until = {"": until_ms, "sync_timeout": _shown_until(truth, "sync_timeout", until_ms)}
         ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), shown_until, evidence)

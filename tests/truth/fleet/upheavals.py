@@ -26,6 +26,8 @@ def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, s
         down_ms, load_ms = chance.uniform(4_000, 15_000), chance.uniform(50, 3_000)
         broker, failover_ms = chance.choice(cluster.brokers), chance.uniform(300, 9_000)
         cluster.world.at(at_ms, lambda: cluster.crash(broker, down_ms, load_ms, failover_ms))
+    if scenario.outages:
+        _plan_outages(cluster, stories, chance, end_ms)
     if scenario.records:
         for name, story in stories.items():
             if chance.random() < 0.2:
@@ -39,6 +41,20 @@ def _plan_moves(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
         shard, to = chance.choice(shards), chance.choice(cluster.brokers)
         elected_ms, load_ms = chance.uniform(0, 50), chance.choice((5.0, 40.0, 400.0, 2_500.0))
         cluster.world.at(at_ms, partial(cluster.move, shard, to, elected_ms, load_ms))
+
+
+def _plan_outages(cluster: Cluster, stories: dict[str, GroupStory], chance: random.Random, end_ms: float) -> None:
+    """The broker dies, and is started at once, soon or late; consumers on the same machine die with it."""
+    at_ms = START_MS + chance.uniform(15_000, 25_000)
+    while at_ms < end_ms - 30_000:
+        down_ms, load_ms = chance.choice((1_200.0, 2_500.0, 8_000.0, 40_000.0)), chance.uniform(50, 1_500)
+        cluster.world.at(at_ms, partial(cluster.crash, cluster.brokers[0], down_ms, load_ms, 0.0))
+        clients = [client for story in stories.values() for client in story.clients]
+        for client in chance.sample(clients, len(clients) // 3):
+            cluster.world.at(at_ms + chance.uniform(-500, 500), client.kill)
+            if chance.random() < 0.7:
+                cluster.world.at(at_ms + down_ms + chance.uniform(0, 25_000), client.start)
+        at_ms += down_ms + chance.uniform(8_000, 25_000)
 
 
 def _plan_deletion(cluster: Cluster, group_id: str, story: GroupStory, at_ms: float) -> None:
