@@ -64,13 +64,22 @@ def examine(bootstrap: str, settings: Mapping[str, Any] | None = None, timeout_s
     return Examined(tuple(findings), switch_on(is_4, bootstrap, brokers))
 
 
+MERGE_4 = (
+    "Kafka 4.x, into the lists that config/log4j2.yaml has already "
+    "(kardia doctor --broker-logging FILE prints the file whole):"
+)
+
+
 def switch_on(is_4: bool | None, bootstrap: str, brokers: tuple[int, ...]) -> tuple[str, ...]:
     """Lines that switch the request log on; for both kinds of logging if the release is not known."""
     lines: list[str] = []
     if is_4 is not False:
-        lines += ["Kafka 4.x, into config/log4j2.yaml below Configuration:", *remedies.log4j2_yaml().splitlines()]
+        lines += [MERGE_4, *remedies.log4j2_yaml().splitlines()]
     if not is_4:
-        lines += ["Kafka 2.8 to 3.9, into config/log4j.properties:", *remedies.log4j1_properties().splitlines()]
+        lines += [
+            "Kafka 2.8 to 3.9, into config/log4j.properties in place of its kafka.request.logger:",
+            *remedies.log4j1_properties().splitlines(),
+        ]
     if brokers:
         lines.append("Then restart the brokers one by one; where the filter is in the file already, without a restart:")
         lines += [remedies.at_run_time(bootstrap, broker) for broker in brokers]

@@ -61,6 +61,9 @@ def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *,
     try:
         sample = _sample(path, dialect, subject)
         changed_ms = path.stat().st_mtime * 1000
+    except FileNotFoundError:
+        sentence = "There is no such file yet: the logger is off, or writes elsewhere."
+        return [Finding(Level.BAD, subject, sentence, () if server else switch_on)]
     except OSError as error:
         return [
             Finding(Level.BAD, subject, f"The log cannot be read: {error.strerror or type(error).__name__}.", _ACCESS)

@@ -24,6 +24,11 @@ class DoctorCommand(SeveralValues):
 
 COMMAND = DoctorCommand
 
+NOT_LOOKED_AT = (
+    "No request log was named, so it is not known whether the brokers write one: without it no heartbeat is seen. "
+    "Name it with --request-log, or switch it on:"
+)
+
 
 def doctor(
     request_log: Annotated[
@@ -31,6 +36,13 @@ def doctor(
     ] = None,
     server_log: Annotated[
         list[str] | None, typer.Option("--server-log", help="server.log files, or patterns; several times.")
+    ] = None,
+    broker_logging: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--broker-logging",
+            help="A broker's log4j2.yaml or log4j.properties: prints it whole, with what is missing.",
+        ),
     ] = None,
     bootstrap_server: Annotated[
         str | None, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")
@@ -50,16 +62,17 @@ def doctor(
     from rich.console import Console
 
     from ingest.clients import client_settings
-    from ingest.doctor import Level, cluster, logs
+    from ingest.doctor import Finding, Level, cluster, logs
+    from ingest.doctor import broker_logging as broker_logging_file
     from ingest.errors import IngestError, SettingsError
     from ingest.settings import expanded
     from ingest.stamps import zone_named
 
     try:
-        if not (request_log or server_log or bootstrap_server):
+        if not (request_log or server_log or broker_logging or bootstrap_server):
             raise SettingsError(
                 "nothing was named to look at",
-                "--request-log, --server-log, --bootstrap-server",
+                "--request-log, --server-log, --broker-logging, --bootstrap-server",
                 "a log or a cluster",
                 "give at least one of them",
             )
@@ -70,6 +83,10 @@ def doctor(
             examined = cluster.examine(bootstrap_server, client_settings(client_config))
             findings += examined.findings
             switch_on = examined.switch_on
+            if not request_log:
+                findings.append(Finding(Level.UNKNOWN, bootstrap_server, NOT_LOOKED_AT, switch_on))
+        for path in broker_logging or ():
+            findings += broker_logging_file.examine(path)
         for names, server in ((request_log, False), (server_log, True)):
             for path in expanded(tuple(names or ())):
                 findings += logs.examine(path, zone, switch_on, server=server)
@@ -113,5 +130,9 @@ def _print_text(findings: Sequence[Finding]) -> None:
             for line in finding.remedy:
                 console.print(f"         {line}")
     bad = sum(1 for finding in findings if finding.level is Level.BAD)
-    verdict = "Nothing is wrong." if not bad else "One thing is wrong." if bad == 1 else f"{bad} things are wrong."
+    unknown = sum(1 for finding in findings if finding.level is Level.UNKNOWN)
+    nothing = (
+        "Nothing is wrong." if not unknown else "Nothing is wrong as far as was looked; what is not known is above."
+    )
+    verdict = nothing if not bad else "One thing is wrong." if bad == 1 else f"{bad} things are wrong."
     console.print(verdict, style="bold red" if bad else "green")

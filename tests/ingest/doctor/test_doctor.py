@@ -75,7 +75,8 @@ def test_what_is_no_request_log_is_told_with_the_lines_to_add(tmp_path: Path) ->
         assert any(f.level is Level.BAD and f.remedy == switch_on for f in logs.examine(path, UTC, switch_on))
     [gone] = logs.examine(tmp_path / "nowhere.log", UTC, switch_on)
     assert gone.level is Level.BAD
-    assert "No such file" in gone.sentence
+    assert "no such file yet" in gone.sentence
+    assert gone.remedy == switch_on, "it is to be written first"
     assert logs.examine(server, UTC, server=True)[0].level is Level.GOOD
 
 
