@@ -114,7 +114,12 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> dict[st
     told = story.explain(
         _material(rows, asked, freshness, gaps), from_ms=asked.from_ms, to_ms=asked.to_ms, sentences_max=asked.limit
     )
-    findings = lint(_mappings(lives), _mappings(inside), _mappings(rows.samples))
+    findings = lint(
+        _mappings(lives),
+        _mappings(inside),
+        _mappings(rows.samples),
+        [row.member_id for row in rows.transitions if row.cause == "fenced" and row.at_ms >= asked.from_ms],
+    )
     left_off: dict[str, int] = {}
 
     def latest(name: str, found: list[Any]) -> list[Any]:

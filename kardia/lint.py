@@ -47,6 +47,8 @@ class Seen(NamedTuple):
     lives: Sequence[Row]
     rebalances: Sequence[Row]
     health: Sequence[Row]
+    fenced: frozenset[str] = frozenset()
+    """Ids of members that still sent when another process had taken their static id."""
 
 
 Found = tuple[str, tuple[str, ...]]
@@ -63,12 +65,15 @@ class Rule(NamedTuple):
     look: Callable[[Seen], Iterable[Found]]
 
 
-def lint(lives: Sequence[Row], rebalances: Sequence[Row], health: Sequence[Row]) -> list[Finding]:
+def lint(
+    lives: Sequence[Row], rebalances: Sequence[Row], health: Sequence[Row], fenced: Iterable[str] = ()
+) -> list[Finding]:
     """Findings about a group, in the order of the rules.
 
-    `lives` and `rebalances` are the standing rows of the stretch looked at, `health` its samples.
+    `lives` and `rebalances` are the standing rows of the stretch looked at, `health` its samples, `fenced` the ids of
+    members that were refused because another process had their static id.
     """
-    seen = Seen(lives, rebalances, health)
+    seen = Seen(lives, rebalances, health, frozenset(fenced))
     return [
         Finding(rule.name, rule.severity, text, rule.advice, rule.certainty, member_ids)
         for rule in RULES
@@ -139,13 +144,15 @@ def _static_ids(seen: Seen) -> Iterable[Found]:
         if life["group_instance_id"]:
             by_static[life["group_instance_id"]].append(life)
     for static_id, lives in sorted(by_static.items()):
-        fenced = [life for life in lives if life["end_cause"] == "fenced"]
-        taken = [life for life in lives if life["end_cause"] == "static_replaced"]
+        fenced = [life for life in lives if life["end_cause"] == "fenced" or life["member_id"] in seen.fenced]
+        taken = [life for life in lives if life["end_cause"] == "static_replaced" and life not in fenced]
         hosts = {life["client_host"] for life in lives if life["client_host"]}
         # Taken over once is a restart; twice within one stretch, from two hosts, is two that fight for it.
         if fenced or (len(taken) > 1 and len(hosts) > 1):
             times = words.count(len(fenced) + len(taken), "time")
-            yield f"The static id {words.name(static_id)} was taken over {times}: {_who(_ids(lives))}.", _ids(lives)
+            lived = f" Who had it before still lived and was fenced: {_who(_ids(fenced))}." if fenced else ""
+            text = f"The static id {words.name(static_id)} was taken over {times}: {_who(_ids(lives))}.{lived}"
+            yield text, _ids(lives)
 
 
 def _poll_below_session(seen: Seen) -> Iterable[Found]:

@@ -23,7 +23,7 @@ from kardia.tables import (
     FAULT_SIGNS,
     FAULTS,
     OUTCOMES,
-    STATUSES,
+    STATUS_MEANINGS,
     STRUCTS,
     TABLES,
     TRIGGERS,
@@ -51,7 +51,6 @@ def tables_page() -> str:
         f"`certainty` is one of {', '.join(f'`{name}`' for name in CERTAINTIES)}. "
         "`end_cause`: " + ", ".join(f"`{name}`" for name in END_CAUSES) + ". "
         "`trigger`: " + ", ".join(f"`{name}`" for name in TRIGGERS) + ". "
-        "`status`: " + ", ".join(f"`{name}`" for name in STATUSES) + ". "
         "`outcome`: "
         + ", ".join(f"`{name}`" for name in OUTCOMES)
         + ". "
@@ -60,6 +59,8 @@ def tables_page() -> str:
             for name, fields in STRUCTS.items()
         )
         + "\n",
+        "\n`status` of a member's health, the same word everywhere:\n\n",
+        grid(("status", "meaning"), ((f"`{name}`", meaning) for name, meaning in STATUS_MEANINGS.items())),
         "\n`fault` says who broke a membership that was taken away:\n\n",
         grid(("fault", "meaning"), ((f"`{name}`", meaning) for name, meaning in FAULTS.items())),
         "\nAn entry of `fault_signs` is `key=number`:\n\n",

@@ -106,9 +106,19 @@ FAULT_SIGNS = {
 }
 """Keys of `members.fault_signs` and what their numbers mean."""
 
-STATUSES = ("ok", "late", "imminent", "overdue", "unknown", "ended")
-"""Of a member's health: late, silent longer than its own habit; imminent, less than half of a timeout is left and the
-silence is unusual; overdue, a deadline passed and the outcome is not known yet; ended, the last row of a member."""
+STATUS_MEANINGS = {
+    "ok": "heard as usual, and nothing is predicted",
+    "late": "silent for more than twice its own longest usual silence and a third of its session timeout; nothing is "
+    "predicted yet",
+    "imminent": "a timeout is predicted: about half of it has passed in unusual silence, or without a poll, or without "
+    "rejoining",
+    "overdue": "its session deadline passed, and what became of it is not known yet",
+    "unknown": "the evidence is missing: a gap, a timeout that was not seen, a protocol that is not modelled",
+    "ended": "no member any more: its last row",
+}
+"""Status of a member's health, and what it means: the one place where the words are defined."""
+
+STATUSES = tuple(STATUS_MEANINGS)
 
 PREDICTION_KINDS = ("session", "poll", "rebalance")
 
@@ -270,7 +280,11 @@ HEALTH = Table(
         _s("poll_evidence", "what shows it", nullable=False),
         _l("poll_error_bound_ms", "the poll was at most that much earlier than last_poll_at_ms"),
         _l("poll_deadline_at_ms", "the client gives up its membership then, if the application does not poll"),
-        _s("status", "ok, late, imminent, overdue, unknown or ended", nullable=False),
+        _s(
+            "status",
+            "one of: " + "; ".join(f"{status}, {meaning}" for status, meaning in STATUS_MEANINGS.items()),
+            nullable=False,
+        ),
         Column("reasons", "strings", "why the status is not ok"),
         _l(
             "pending_members",

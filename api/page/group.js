@@ -148,8 +148,9 @@ function update(parts, { known, oldestMs, freshness, group: found, then, open, m
     [one.end_reason ? `“${visible(one.end_reason, 200)}”` : "", one.fault ? `broken by: ${plain(one.fault)} (${one.fault_certainty})` : ""]
       .filter((text) => text !== "").join(" · "),
   ]);
-  story(parts.history, history, (one) => one.at_ms, (one) => String(one.seq), (one) => [
-    `${one.entity === "group" ? "Group" : visible(one.member_id ?? "a member", 80)}: ${plain(one.from_state)} → ${plain(one.to_state)}`,
+  const inTime = [...history].sort((one, other) => other.at_ms - one.at_ms || other.seq - one.seq);
+  story(parts.history, inTime, (one) => one.at_ms, (one) => String(one.seq), (one) => [
+    `${one.entity === "group" ? "Group" : visible(one.member_id ?? "a member", 80)}: ${one.from_state === one.to_state ? `stays ${plain(one.to_state)}` : `${plain(one.from_state)} → ${plain(one.to_state)}`}`,
     `${plain(one.cause)} · ${one.certainty}${one.generation_id === null ? "" : ` · generation ${one.generation_id}`}`,
     "",
   ]);

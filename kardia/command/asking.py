@@ -97,17 +97,18 @@ def asking(
     from kardia.command.questions import Questions
 
     try:
-        with _opened(tables, api, token_file) as answers:
+        with _opened(tables, api, token_file, None if no_answer == 1 else no_answer) as answers:
             yield Questions(answers, cluster)
     except QuestionError as error:
         stderr().print(f"kardia {verb}: {error}")
         raise typer.Exit(no_answer if error.status == 1 else error.status) from None
 
 
-def _opened(tables: Path | None, api: str | None, token_file: Path | None) -> Answers:
+def _opened(tables: Path | None, api: str | None, token_file: Path | None, no_tables: int | None) -> Answers:
     from kardia.command.answers import HttpAnswers, QuestionError, TableAnswers
     from kardia.story import words
 
+    tables, api = _named_here(tables, api)
     if tables is not None and api is not None:
         raise QuestionError(
             "both --tables and --api are given (on the command line, or as KARDIA_TABLES and KARDIA_API); expected "
@@ -120,9 +121,21 @@ def _opened(tables: Path | None, api: str | None, token_file: Path | None) -> An
         raise QuestionError(
             f"--tables {words.name(str(tables), 200)} is no directory; expected one that `kardia stream` or "
             "`kardia replay` has written.",
-            2,
+            2 if no_tables is None else no_tables,
         )
     return TableAnswers(tables)
+
+
+def _named_here(tables: Path | None, api: str | None) -> tuple[Path | None, str | None]:
+    """Of the two places the one that is named on the command line, where the other one is the environment's."""
+    import os
+
+    if tables is None or api is None:
+        return tables, api
+    is_environments = str(tables) == os.environ.get("KARDIA_TABLES"), api == os.environ.get("KARDIA_API")
+    if is_environments == (False, True):
+        return tables, None
+    return (None, api) if is_environments == (True, False) else (tables, api)
 
 
 def _token(path: Path) -> str:

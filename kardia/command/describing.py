@@ -16,14 +16,16 @@ def describe(
     """State and members of a group, or one of the two."""
     both = members_alone == state_alone
     group = questions.group(group_id)
-    found = [] if state_alone and not both else questions.members(group_id)[0]
+    # On a terminal in any case: they tell of a protocol that is not modelled, and the group does not.
+    is_told = both or members_alone or output is TableOutput.TABLE
+    found = questions.members(group_id)[0] if is_told else []
     if output is not TableOutput.TABLE:
         whole = {"group": group, "members": found} if both else found if members_alone else group
         (print_json if output is TableOutput.JSON else print_yaml)(whole)
         return
     console, freshness = stdout(), questions.freshness()
     if both or state_alone:
-        console.print(shown.group(group))
+        console.print(shown.group(group, found))
     if both or members_alone:
         least = sorted(found, key=shown.margin)
         console.print(shown.members(least[:MEMBERS_MAX], stale=freshness["stale"], verbose=verbose))

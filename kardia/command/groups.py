@@ -89,7 +89,21 @@ def groups(
 
 
 def named_state(word: str | None) -> str | None:
-    """A state as the coordinator writes it, however it was typed; an unknown word is asked for as it is."""
-    from kardia.model.states import GroupState
+    """A state as the coordinator writes it, however it was typed. QuestionError names the nearest: a word that is none
+    finds no group, which looks like an answer."""
+    from difflib import get_close_matches
 
-    return next((state.value for state in GroupState if word is not None and state.value.lower() == word.lower()), word)
+    from api.current import STATES
+    from kardia.command.answers import QuestionError
+    from kardia.story import words
+
+    if word is None:
+        return None
+    by_lower = {state.lower(): state for state in STATES}
+    if word.lower() in by_lower:
+        return by_lower[word.lower()]
+    near = get_close_matches(word.lower(), by_lower, 1, 0.5)
+    meant = f"did you mean {by_lower[near[0]]}?" if near else "name one of them."
+    raise QuestionError(
+        f"--in-state {words.quoted(word)} is no state of a group; expected {words.listing(STATES)}; {meant}", 2
+    )

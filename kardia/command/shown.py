@@ -57,12 +57,20 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
 
 
-def group(row: Answer) -> RenderableType:
-    """One group in a few lines."""
-    state = f"{words.name(row['state'])} in generation {row['generation_id']}"
-    if row["state_since_at_ms"] is not None:
+def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
+    """One group in a few lines; `members`, where they are known, tell of a protocol that is not modelled."""
+    state = words.name(row["state"])
+    protocols = {one["protocol"] for one in members or ()}
+    foreign = sorted(protocols - {"classic"}) if "classic" not in protocols else []
+    if foreign:
+        state = f"its state is not known, because the {words.listing(foreign)} protocol is not modelled"
+    elif row["state"] == "Unknown":
+        state = "its state is not known yet"
+    if row["generation_id"] is not None and not foreign:
+        state += f" in generation {row['generation_id']}"
+    if row["state_since_at_ms"] is not None and not foreign:
         state += f" since {words.instant(row['state_since_at_ms'])} ({words.name(row['state_cause'] or '')})"
-    if row["state_certainty"] != "exact":
+    if row["state_certainty"] != "exact" and row["state"] != "Unknown" and not foreign:
         state += f", {words.name(row['state_certainty'])}"
     last = row["last_rebalance"]
     lines = [
@@ -153,12 +161,14 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
 def history(rows: list[Answer], more: bool) -> RenderableType:
     """Changes of a group and of its memberships, one per line, the earliest first."""
     table = _table("AT", "WHO", "FROM", "TO", "CAUSE", "GEN", "CERTAINTY")
-    for row in reversed(rows):
+    for row in sorted(rows, key=lambda row: (row["at_ms"], row["seq"])):
+        # What was found out later (an end that is confirmed, a load) changes no state: it stays what it was.
+        stays = row["from_state"] == row["to_state"]
         table.add_row(
             _instant(row["at_ms"]),
             Text("the group") if row["entity"] == "group" else _name(row["member_id"], 200),
-            _name(row["from_state"]),
-            _name(row["to_state"]),
+            Text("-") if stays else _name(row["from_state"]),
+            Text(f"stays {words.name(row['to_state'])}") if stays else _name(row["to_state"]),
             _name(row["cause"]),
             _number(row["generation_id"]),
             _name(row["certainty"]),

@@ -82,4 +82,4 @@ def _view(questions: Questions, group_id: str | None, console: Console) -> Rende
         return Pile(shown.groups(rows, more, stale=stale, narrow=narrow), shown.fresh(freshness))
     found, _ = questions.members(group_id)
     least = shown.members(sorted(found, key=shown.margin)[:room], stale=stale, narrow=narrow)
-    return Pile(shown.group(questions.group(group_id)), least, shown.fresh(freshness))
+    return Pile(shown.group(questions.group(group_id), found), least, shown.fresh(freshness))

@@ -256,6 +256,11 @@ def prediction_row(
     )
 
 
+LATE_SHARE = 1 / 3
+"""Nobody is late before this share of its session timeout has passed in silence: Kafka's advice is to heartbeat at
+least that often. Who has just joined sent a few requests within milliseconds, and they are no habit."""
+
+
 def _in_between(group: Group) -> bool:
     """Whether a JoinGroup that cannot be seen yet may show that a member is none, or that its session runs longer."""
     current = group.rebalance
@@ -329,6 +334,7 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
     if reasons:
         return "imminent", certainty, reasons
-    if member.habit_ms > 0 and now - member.armed_at > 2.0 * member.habit_ms and group.state != GroupState.PREPARING:
+    usual_ms = max(2.0 * member.habit_ms, LATE_SHARE * member.session_ms)
+    if member.habit_ms > 0 and now - member.armed_at > usual_ms and group.state != GroupState.PREPARING:
         return "late", certainty, [f"silent for {int(now - member.armed_at)} ms, usually {int(member.habit_ms)} ms"]
     return "ok", certainty, []

@@ -41,7 +41,15 @@ def joined(material: Material, life: Row) -> Sentence:
         return Sentence(at_ms, "joined", text, "inferred", (member_id,), evidence.of_row("members"))
     text = f"{who} joined."
     if transition["cause"] == "static_replaced":
-        text = f"{who} came back and took over its static id: no rebalance was needed."
+        before = [
+            other
+            for other in material.lives
+            if other["ended_at_ms"] == at_ms and other["group_instance_id"] == life["group_instance_id"]
+        ]
+        if any(_fenced_later(material, other) is not None for other in before):
+            text = f"{who} took over a static id that another process still used."
+        else:
+            text = f"{who} came back and took over its static id: no rebalance was needed."
     return Sentence(at_ms, "joined", text, transition["certainty"], (member_id,), evidence.of(transition))
 
 
@@ -186,7 +194,23 @@ def _join_timeout(material: Material, life: Row) -> str:
 
 def _static_replaced(material: Material, life: Row) -> str:
     static = words.name(life["group_instance_id"] or "")
-    return f"{material.who(life['member_id'])} was replaced: its static id {static} came back under a new member id."
+    who, refused = material.who(life["member_id"]), _fenced_later(material, life)
+    if refused is not None:
+        at = words.clock(refused["at_ms"], life["ended_at_ms"])
+        return (
+            f"{who} was replaced: another process took its static id {static}. It was no restart: {who} lived, went on "
+            f"sending, and was fenced at {at}. Two processes have one static id."
+        )
+    return f"{who} was replaced: its static id {static} came back under a new member id."
+
+
+def _fenced_later(material: Material, life: Row) -> Row | None:
+    """The refusal (FENCED_INSTANCE_ID) of a replaced member that still sent: it had not ended, it was pushed out."""
+    for row in material.transitions:
+        is_its = row["member_id"] == life["member_id"] and row["cause"] == "fenced"
+        if is_its and row["at_ms"] >= life["joined_at_ms"]:
+            return row
+    return None
 
 
 def _fenced(material: Material, life: Row) -> str:

@@ -72,7 +72,7 @@ def ended(material: Material, row: Row) -> Sentence | None:
     text = (
         f"The rebalance was over after {words.span(at_ms - began_ms)} ({phases}): generation {row['generation_after']}"
         f" with {words.count(row['members_after'] or 0, 'member')}{_chosen(material, row)}."
-        f"{waited(material, row)}{_cost(material, row)}{_slow(row)}"
+        f"{waited(material, row)}{_cost(row)}{_slow(row)}"
     )
     found = evidence.of(
         material.transition(joined_ms, "CompletingRebalance"), _after(material, "Stable", at_ms)
@@ -97,46 +97,10 @@ def waited(material: Material, row: Row) -> str:
     return text + (f" It waited for {words.listing(came)}." if came else "")
 
 
-def waits_ms(material: Material, row: Row) -> dict[str, int] | None:
-    """How long each member of the new generation stood still, from its JoinGroup to the end; None if it is not over.
-
-    When a member joined is known of those that were waited for and of new ones. The others joined at once or a moment
-    later: they waited that long at most, and are counted together under the empty name.
-    """
-    at_ms, began_ms = row["completed_at_ms"], row["started_at_ms"]
-    if at_ms is None or not row["members_after"]:
-        return None
-    came = {
-        life["member_id"]: life["joined_at_ms"] - began_ms
-        for life in material.lives
-        if began_ms <= life["joined_at_ms"] <= row["joined_at_ms"] and _is_in(life, row["joined_at_ms"])
-    }
-    came |= {entry["member_id"]: entry["waited_ms"] or 0 for entry in row["stragglers"] or () if entry["joined"]}
-    lasted_ms = at_ms - began_ms
-    found = {member_id: max(0, lasted_ms - after_ms) for member_id, after_ms in came.items()}
-    others = max(0, row["members_after"] - len(found))
-    return found | ({"": others * lasted_ms} if others else {})
-
-
-def _cost(material: Material, row: Row) -> str:
-    found = waits_ms(material, row)
-    if not found or row["members_after"] == 1:
-        return ""
-    named = sorted(((wait, member_id) for member_id, wait in found.items() if member_id), reverse=True)
-    parts = [f"{material.who(member_id)} {words.span(wait)}" for wait, member_id in named]
-    if "" in found:
-        others = [
-            material.who(life["member_id"])
-            for life in material.lives
-            if life["member_id"] not in found and _is_in(life, row["joined_at_ms"])
-        ]
-        parts.append(f"{words.listing(others) or 'others'} at most {words.span(found[''])}")
-    most = "at most " if "" in found else ""
-    return f" Members stood still for {most}{words.span(sum(found.values()))} in sum ({words.listing(parts)})."
-
-
-def _is_in(life: Row, at_ms: int) -> bool:
-    return bool(life["joined_at_ms"] <= at_ms and (life["ended_at_ms"] is None or life["ended_at_ms"] > at_ms))
+def _cost(row: Row) -> str:
+    """What it cost: the number of the ledger, which the page, the API and the metrics show as well."""
+    lost_s = row["member_seconds_lost"]
+    return f" Members stood still for {words.span(lost_s * 1_000)} in sum." if lost_s else ""
 
 
 def _wait(material: Material, entry: Row) -> str:

@@ -78,7 +78,7 @@ def test_problems_are_declared_with_their_codes() -> None:
 
 
 def test_tokens_are_described_where_there_are_some(tmp_path: Path) -> None:
-    (tmp_path / "tokens").write_text("t" * 40)
+    (tmp_path / "tokens").write_text("t" * 40 + "\n")
     settings = ApiSettings(tables=tmp_path, token_file=tmp_path / "tokens")
     described = create_app(settings, lambda: 0).openapi()
     assert described["components"]["securitySchemes"]["token"] == {"type": "http", "scheme": "bearer"}

@@ -98,6 +98,18 @@ def test_a_static_id_that_is_fought_over() -> None:
     assert rules([life("m", group_instance_id="s", end_cause="fenced")]) == ["duplicate_static_id"]
 
 
+def test_two_processes_with_one_static_id_are_found_by_the_first_refusal() -> None:
+    """One take-over from the same host looks like a restart, but the one that was replaced went on sending."""
+    one = life("m1", group_instance_id="s", client_host="h", end_cause="static_replaced")
+    other = life("m2", group_instance_id="s", client_host="h")
+    assert lint([one, other], (), ()) == []
+    (found,) = lint([one, other], (), (), ["m1"])
+    assert found.rule == "duplicate_static_id"
+    assert found.text == (
+        "The static id s was taken over 1 time: m1 and m2. Who had it before still lived and was fenced: m1."
+    )
+
+
 def test_ids_are_never_more_than_text() -> None:
     hostile = "\x1b[2J`</pre>\n# x"
     texts = [one.text for one in lint([life(hostile, session_timeout_ms=1), life("b")], (), ())]

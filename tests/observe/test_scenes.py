@@ -535,3 +535,15 @@ def test_who_leaves_right_after_a_join_phase_begins_a_rebalance_of_its_own_thoug
     assert [row["generation_after"] for row in known.rebalances()] == [1, 2, 3]
     assert all(at >= 0 for at, _ in known.states())
     assert known.ended()["b"][1] == "left"
+
+
+def test_who_has_just_joined_is_not_late() -> None:
+    """Its first requests came within milliseconds of each other, which is no habit; a second of silence is none yet."""
+    scene = stable("a")
+    for at in (6_000, 6_010, 6_020):
+        scene.heartbeat(at, "a")
+    scene.tick(6_900)
+    observer = Observer(ObserverSettings("test", health_sample_ms=100.0, sample_within_ms=100.0))
+    rows = named("health", observer.step(scene.events)["health"])
+    assert any(row["session_timeout_ms"] is not None for row in rows)
+    assert {row["status"] for row in rows if row["session_timeout_ms"] is not None} == {"ok"}

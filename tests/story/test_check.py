@@ -111,5 +111,6 @@ def test_for_a_program_the_verdict_is_that_of_the_exit_status(
 
 def test_no_tables_give_no_answer_and_a_bad_question_is_one(tmp_path: Path) -> None:
     assert kardia("check", "--api", "http://127.0.0.1:9").code == 3
-    assert kardia("check", "--tables", tmp_path / "none").code == 2
+    assert kardia("check", "--tables", tmp_path / "none").code == 3, "nobody can tell, as the help says"
+    assert kardia("groups", "--tables", tmp_path / "none").code == 2
     assert kardia("check", "--session-margin", "2").code == 2

@@ -207,6 +207,31 @@ def test_an_instant_that_is_not_read_yet_has_no_answer_and_an_exit_status_of_its
     assert "Nothing is known beyond 2026-11-20T21:52:10.330Z" in said.err
 
 
+def test_what_is_typed_wins_over_the_environment(tables: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARDIA_API", "http://127.0.0.1:9")
+    assert kardia("groups", "--list", "--tables", tables, "--cluster", "c04").out.split() == ["g04", "g04s"]
+    monkeypatch.setenv("KARDIA_TABLES", str(tables))
+    both = kardia("groups", "--list", "--cluster", "c04")
+    assert (both.code, "expected one of them" in both.err) == (2, True)
+    assert kardia("groups", "--list", "--api", url, "--cluster", "c04").out.split() == ["g04", "g04s"]
+
+
+def test_a_history_is_in_the_order_of_time_and_an_end_that_is_confirmed_is_no_change(tables: Path) -> None:
+    for cluster, group in (("c01", "g01"), ("c06", "g06"), ("c13", "g13")):
+        lines = kardia("history", group, "--tables", tables, "--cluster", cluster).out.splitlines()[1:]
+        assert [line[:24] for line in lines] == sorted(line[:24] for line in lines)
+        assert not any(re.search(r"Absent +Absent", line) for line in lines)
+        assert any("stays Absent" in line for line in lines)
+
+
+def test_a_group_that_is_not_modelled_is_told_as_that_in_a_table(tables: Path) -> None:
+    for options in ((), ("--state",)):
+        said = kardia("group", "hm1", "--tables", tables, "--cluster", "m01", *options)
+        assert "its state is not known, because the consumer protocol is not modelled" in said.out
+        assert "None" not in said.out
+        assert "Unknown" not in said.out
+
+
 def test_a_story_that_is_to_end_later_ends_where_all_is_known(tables: Path) -> None:
     told = sentences(tables, "c04", "g04", "--to", "2030-01-01T00:00:00Z")
     (state,) = [one for one in told if one["kind"] == "state"]
@@ -307,6 +332,8 @@ REFUSALS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("why", "g04", "--at", "21:51:50"), 2, "21:51:37Z (the last one), 10m (ago)"),
     (("history", "g04", "--from", "10 m"), 2, '--from "10 m" is neither'),
     (("groups", "--describe"), 2, "name it with --group"),
+    (("groups", "--in-state", "Stabel"), 2, "did you mean Stable?"),
+    (("groups", "--in-state", "boredom"), 2, "expected Empty, PreparingRebalance"),
 )
 
 

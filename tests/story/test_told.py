@@ -425,3 +425,16 @@ def test_a_story_that_is_to_end_later_than_what_is_known_ends_there_and_says_so(
         (state,) = [one for one in told.sentences if one.kind == "state"]
         assert state.at_ms == T + 30_000
         assert told.sentences[-1].text == "Nothing is known beyond 2025-10-09T08:53:50.000Z: this ends there."
+
+
+def test_a_fenced_duplicate_is_told_as_two_processes_and_not_as_a_restart() -> None:
+    taken = life("m1", 0, 10_000, "static_replaced", group_instance_id="s1")
+    other = life("m2", 10_000, group_instance_id="s1")
+    took = transition(3, 10_000, "Member", "m2", cause="static_replaced")
+    restart = material(lives=[taken, other], transitions=[took])
+    assert "its static id s1 came back under a new member id" in texts(restart, "ended")[0]
+    refused = transition(4, 10_700, "Absent", "m1", from_state="Absent", cause="fenced")
+    twice = material(lives=[taken, other], transitions=[took, refused])
+    assert "no restart: m1 lived, went on sending, and was fenced at 08:53:30.700" in texts(twice, "ended")[0]
+    assert "Two processes have one static id." in texts(twice, "ended")[0]
+    assert "took over a static id that another process still used" in texts(twice, "joined")[1]
