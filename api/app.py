@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -98,6 +98,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
     store = Store(settings, now_ms)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(TableMetrics(store))
+    ProcessCollector(namespace="kardia_serve", registry=registry)
     requests = RequestMetrics(registry)
 
     def changed(outcome: str) -> None:

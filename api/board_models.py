@@ -69,7 +69,9 @@ class MemberOnBoard(_OnBoard):
     status: str = Field(json_schema_extra=_SHOWN)
     session_left_ms: int | None = Field(description=_LEFT)
     poll_left_ms: int | None = Field(description=_LEFT)
-    session_left: str = Field(description="the same in words: `9.2 s`, `over since 0.4 s`, `ended` or `not known`")
+    session_left: str = Field(
+        description="the same in words: `9.2 s`, `≥ 9.2 s` where it may have been renewed since, `over since 0.4 s`, `ended` or `not known`"
+    )
     poll_left: str
     poll_evidence: str | None
     certainty: str

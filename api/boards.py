@@ -46,10 +46,13 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
     health = None if ended or row.member_id not in view.lives else view.health.get(row.member_id)
     status = "ended" if ended else present.shown_now(view, row.member_id, freshness)
     left: dict[str, int | None] = {"session": None, "poll": None}
+    least = dict.fromkeys(left, False)
     certainty, reasons = row.certainty if ended else "unknown", []
     if health is not None:
         for kind in left:
-            left[kind] = present.left_ms(getattr(health, f"{kind}_deadline_at_ms"), health, freshness)
+            least[kind] = view.is_least(health, kind)
+            deadline_ms = getattr(health, f"{kind}_deadline_at_ms")
+            left[kind] = present.left_ms(deadline_ms, health, freshness, is_least=least[kind])
         certainty = "unknown" if status == "unknown" else health.certainty
         reasons = list(health.reasons or ())
     return {
@@ -61,8 +64,8 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         "status": status,
         "session_left_ms": left["session"],
         "poll_left_ms": left["poll"],
-        "session_left": _in_words(left["session"], status),
-        "poll_left": _in_words(left["poll"], status),
+        "session_left": _in_words(left["session"], status, is_least=least["session"]),
+        "poll_left": _in_words(left["poll"], status, is_least=least["poll"]),
         "poll_evidence": None if health is None else health.poll_evidence,
         "certainty": certainty,
         "reason": _reason(status, reasons, freshness),
@@ -88,13 +91,13 @@ def _reason(status: str, reasons: list[str], freshness: Freshness) -> str | None
     return reasons[0] if reasons else None
 
 
-def _in_words(left_ms: int | None, status: str) -> str:
-    """A countdown as a text: a number alone cannot say why there is none."""
+def _in_words(left_ms: int | None, status: str, *, is_least: bool) -> str:
+    """A countdown as a text: a number alone cannot say why there is none, or that it is the least."""
     if status == "ended":
         return "ended"
     if left_ms is None:
         return "not known"
-    return f"over since {-left_ms / 1000:.1f} s" if left_ms < 0 else f"{left_ms / 1000:.1f} s"
+    return f"over since {-left_ms / 1000:.1f} s" if left_ms < 0 else f"{'≥ ' * is_least}{left_ms / 1000:.1f} s"
 
 
 def _next(view: ClusterView, one: dict[str, Any], freshness: Freshness) -> dict[str, Any]:
@@ -106,7 +109,7 @@ def _next(view: ClusterView, one: dict[str, Any], freshness: Freshness) -> dict[
         "member_id": one["member_id"],
         "client_id": one["client_id"],
         "kind": one["kind"],
-        "left_ms": present.left_ms(one["deadline_at_ms"], row, freshness),
+        "left_ms": present.left_ms(one["deadline_at_ms"], row, freshness, is_least=one["is_least"]),
         "status": present.shown_now(group_view, one["member_id"], freshness),
         "predicted": "unknown" if freshness.stale else "yes" if one["predicted"] else "no",
         "certainty": "unknown" if freshness.stale else one["certainty"],

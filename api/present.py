@@ -60,13 +60,13 @@ def in_danger(view: GroupView) -> list[str]:
     return [member_id for member_id in view.lives if shown_of(view, member_id) in IN_DANGER]
 
 
-def left_ms(deadline_at_ms: int | None, row: Any, freshness: Freshness) -> int | None:
+def left_ms(deadline_at_ms: int | None, row: Any, freshness: Freshness, *, is_least: bool) -> int | None:
     """What is left of a deadline of a health row. None where that is not known: the feed is stale or has not reached a
     deadline that the clock has passed, and nothing holds of a member that is `unknown` or `unseen`. Below 0 the
-    deadline is over and the outcome not known yet."""
+    deadline is over and the outcome not known yet; one that may have been renewed since (`is_least`) is never over."""
     if deadline_at_ms is None or freshness.stale or freshness.complete_as_of_ms is None:
         return None
     if shown(row.status, row.group_state, row.awaited_since_at_ms) in ("unknown", UNSEEN, "ended"):
         return None
     left = deadline_at_ms - freshness.now_ms
-    return None if left < 0 and freshness.complete_as_of_ms < deadline_at_ms else left
+    return None if left < 0 and (is_least or freshness.complete_as_of_ms < deadline_at_ms) else left

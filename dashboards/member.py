@@ -11,7 +11,7 @@ from dashboards.palette import ALARM, CERTAINTY, END, GONE, HEADROOM, OUTCOME, O
 from dashboards.panels import Says, bounded
 from dashboards.sources import MEMBER_UID, RANGE, cluster_variable, group_variable, member_variable
 
-COUNTDOWN = (told("^over since", OVER), told(r"^[0-2]\.", ALARM), told("^ended", GONE))
+COUNTDOWN = (told("^over since", OVER), told(r"^(≥ )?[0-2]\.", ALARM), told("^ended", GONE))
 """Countdowns in words: a deadline that is over, one that comes within three seconds, and of whom there is none."""
 
 ONE = {"member": "${member:raw}"}

@@ -262,6 +262,48 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 always=True,
             )
         )
+        .with_row(Row("What Kardia itself costs"))
+        .with_panel(
+            lines(
+                Says(
+                    "CPU of kardia serve",
+                    "How busy is the API? 1 is one core.",
+                    "A whole core for long: too many pages that follow, or panels that ask for hours of a large group.",
+                ),
+                ("rate(kardia_serve_process_cpu_seconds_total[1m])", "{{instance}}"),
+                unit="none",
+                span=8,
+                always=True,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Memory of kardia serve",
+                    "How much memory does the API hold? It follows the members that are there.",
+                    "It grows while the fleet does not: open an issue, with the numbers of groups and members.",
+                ),
+                ("kardia_serve_process_resident_memory_bytes", "{{instance}}"),
+                unit="bytes",
+                span=8,
+                always=True,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Batch time of the job",
+                    "How long did the last batch take to write? From `kardia stream --metrics-port`, where Prometheus "
+                    "scrapes it.",
+                    "More than a second or two: the answers grow old. Give the job a core more, or compact its tables.",
+                    "feed-stale.md",
+                ),
+                ("kardia_stream_write_seconds", "{{instance}}"),
+                unit="s",
+                span=8,
+                always=True,
+            )
+        )
         .with_row(Row("Logs: $cluster").repeat("cluster"))
         .with_panel(
             rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -42,6 +42,7 @@ def registries() -> Iterable[tuple[str, CollectorRegistry]]:
     settings = ApiSettings(tables=Path("nowhere"), metrics_members_max=1)
     serve = CollectorRegistry(auto_describe=False)
     serve.register(TableMetrics(Store(settings, lambda: 0)))
+    ProcessCollector(namespace="kardia_serve", registry=serve)
     RequestMetrics(serve)
     yield "`kardia serve`, at `/metrics`", serve
     yield "`kardia notify`, at `--metrics-port`", NotifyMetrics().registry

@@ -49,7 +49,7 @@ def test_a_board_says_whom_the_group_waits_for_and_who_waits(tables: Tables, ser
         "client-a": "unseen",
         "client-b": "awaited",
     }
-    assert [one["session_left"] for one in found["members"]] == ["9.0 s", "not known"]
+    assert [one["session_left"] for one in found["members"]] == ["≥ 9.0 s", "not known"]
     group = found["group"]
     assert (group["state"], group["status"], group["in_danger"]) == ("PreparingRebalance", "awaited", 1)
 
@@ -85,7 +85,7 @@ def test_a_deadline_that_the_feed_has_not_reached_is_not_over(tables: Tables, se
     assert {name: one["session_left"] for name, one in found.items()} == {
         "a": "not known",
         "b": "over since 3.1 s",
-        "c": "2.0 s",
+        "c": "≥ 2.0 s",
     }
 
 

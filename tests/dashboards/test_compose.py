@@ -23,6 +23,7 @@ from dashboards.sources import INFINITY, sources
 from demo.broker_logging import log4j2_xml
 from kardia import __version__
 from kardia.command.main import app
+from tests.dashboards.questions import BOARDS
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -226,6 +227,8 @@ def test_grafana_finds_its_dashboards_its_sources_and_its_plugin() -> None:
     assert set(found) == {"prometheus", INFINITY}
     assert found["prometheus"]["isDefault"]
     assert found[INFINITY]["jsonData"]["allowedHosts"] == [found[INFINITY]["url"]], "it asks nobody else"
+    refreshed_s = min(int(board["refresh"].removesuffix("s")) for board in BOARDS.values())
+    assert found[INFINITY]["jsonData"]["timeoutInSeconds"] < refreshed_s, "a question that is replaced never fails"
 
 
 def test_links_of_the_dashboards_lead_to_where_the_page_is_published() -> None:
