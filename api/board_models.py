@@ -70,7 +70,8 @@ class MemberOnBoard(_OnBoard):
     session_left_ms: int | None = Field(description=_LEFT)
     poll_left_ms: int | None = Field(description=_LEFT)
     session_left: str = Field(
-        description="the same in words: `9.2 s`, `≥ 9.2 s` where it may have been renewed since, `over since 0.4 s`, `ended` or `not known`"
+        description="the same in words: `9.2 s`, `≥ 9.2 s` where it may have been renewed since, `over since 0.4 s`, "
+        "`ended` or `not known`"
     )
     poll_left: str
     poll_evidence: str | None
