@@ -22,19 +22,6 @@ from kardia.tables import PREDICTION_KINDS, TABLES
 
 Found = TypeVar("Found")
 
-EVICTION_CAUSES = (
-    "session_expired",
-    "poll_timeout",
-    "rebalance_timeout",
-    "sync_timeout",
-    "join_timeout",
-    "fenced",
-    "rejected",
-    "removed_by_admin",
-)
-"""End causes that took a membership away from a consumer that had not asked to go. `unknown` is none of them: an
-eviction is never invented. A poll timeout is one, although the client itself sends the leave."""
-
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Assigning", "Reconciling", "Unknown")
 """States that have a series of their own; a word outside this list is shown as it is and counted as Unknown."""
 

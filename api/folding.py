@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from api import forgetting
-from api.current import ENDED_KEPT, EVICTION_CAUSES, ClusterView, Current, GroupView, StateNow
+from api.current import ENDED_KEPT, ClusterView, Current, GroupView, StateNow
+from kardia.tables import EVICTION_CAUSES
 
 Rows = Mapping[str, list[Any]]
 """New rows by table."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from api import answers, archive
-from api.current import EVICTION_CAUSES
 from api.cursor import Place
 from api.errors import RangeTooWide
 from api.freshness import Freshness
@@ -20,6 +19,7 @@ from api.renewals import Past
 from api.settings import ApiSettings
 from kardia import story
 from kardia.lint import lint
+from kardia.tables import EVICTION_CAUSES
 
 ROWS_MAX = 1_000
 """Rows of a kind that the timeline is told from, the latest; as many as the API's longest page."""

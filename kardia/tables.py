@@ -54,6 +54,19 @@ END_CAUSES = (
     "unknown",
 )
 
+EVICTION_CAUSES = (
+    "session_expired",
+    "poll_timeout",
+    "rebalance_timeout",
+    "sync_timeout",
+    "join_timeout",
+    "fenced",
+    "rejected",
+    "removed_by_admin",
+)
+"""End causes that took a membership away from a consumer that had not asked to go. `unknown` is none of them: an
+eviction is never invented. A poll timeout is one, although the client itself sends the leave."""
+
 TRIGGERS = (
     "member_joined",
     "member_left",

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
+from api.current import STATES, ClusterView, GroupView
 from api.deadlines import HEADROOM_OF, endangered
 from api.distribution import Distribution
 from api.present import in_danger
 from kardia.certainty import CERTAINTIES
-from kardia.tables import OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
+from kardia.tables import EVICTION_CAUSES, OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
 
 PRESENT_STATUSES = tuple(status for status in STATUSES if status != "ended")
 

@@ -11,12 +11,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from api import answers, deadlines
-from api.current import EVICTION_CAUSES, STATES, ClusterView, GroupView
+from api.current import STATES, ClusterView, GroupView
 from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
 from api.present import in_danger
 from api.settings import ApiSettings
 from api.store import Store
-from kardia.tables import PREDICTION_KINDS, TRIGGERS
+from kardia.tables import EVICTION_CAUSES, PREDICTION_KINDS, TRIGGERS
 
 OF_GROUP = ("cluster", "group")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from api.current import EVICTION_CAUSES, GroupView
+from api.current import GroupView
 from api.instants import to_rfc3339
 from api.notify.conditions import Finding, name_of
 from api.store import Store
+from kardia.tables import EVICTION_CAUSES
 
 
 def outcome_of(store: Store, finding: Finding) -> str:

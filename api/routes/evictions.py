@@ -11,11 +11,10 @@ from starlette.responses import Response
 
 from api import answers, archive, models
 from api.asking import History, answer, router_of
-from api.current import EVICTION_CAUSES
 from api.desk import DeskOf
 from api.errors import ParameterRefused
 from api.names import ClusterId, GroupId
-from kardia.tables import END_CAUSES
+from kardia.tables import END_CAUSES, EVICTION_CAUSES
 
 router = router_of("history")
 

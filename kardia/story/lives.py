@@ -5,18 +5,6 @@ from __future__ import annotations
 from kardia.story import evidence, faults, foretold, words
 from kardia.story.facts import Material, Row, Sentence
 
-EVICTIONS = (
-    "session_expired",
-    "poll_timeout",
-    "rebalance_timeout",
-    "sync_timeout",
-    "join_timeout",
-    "fenced",
-    "rejected",
-    "removed_by_admin",
-)
-"""End causes that took a membership away from a consumer that had not asked to go; the API counts the same."""
-
 POLL_SIGNS = {
     "fetch": "a FETCH",
     "commit": "a commit",

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kardia.story import evidence, foretold, lives, present, rebalances, words
 from kardia.story.facts import KINDS, Material, Row, Sentence, Story
+from kardia.tables import EVICTION_CAUSES
 
 SENTENCES_MAX = 200
 """Sentences of a story unless told otherwise; the latest are kept, and it is said how many were not."""
@@ -94,7 +95,7 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     """
     shown_at_ms, until_ms = material.known_to(at_ms), _NEVER_MS if at_ms is None else at_ms
     begun = [row for row in material.rebalances if row["started_at_ms"] <= until_ms]
-    gone = [life for life in material.lives if life["end_cause"] in lives.EVICTIONS and life["ended_at_ms"] <= until_ms]
+    gone = [life for life in material.lives if life["end_cause"] in EVICTION_CAUSES and life["ended_at_ms"] <= until_ms]
     told: list[Sentence] = []
     evicted = max(gone, key=lambda life: int(life["ended_at_ms"])) if gone else None
     if begun and (evicted is None or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]):

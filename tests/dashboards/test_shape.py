@@ -19,13 +19,13 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
-from api.current import EVICTION_CAUSES, STATES
+from api.current import STATES
 from api.present import SHOWN
 from dashboards import palette, rules
 from dashboards.panels import RED
 from dashboards.sources import INFINITY
 from kardia.certainty import CERTAINTIES
-from kardia.tables import END_CAUSES, OUTCOMES, TRIGGERS
+from kardia.tables import END_CAUSES, EVICTION_CAUSES, OUTCOMES, TRIGGERS
 from tests.dashboards.questions import BOARDS, panels
 
 plugins.register_default_plugins()

@@ -85,9 +85,3 @@ def test_there_are_words_for_everything_a_column_can_say() -> None:
     assert set(lives._WHY) == set(END_CAUSES)
     assert set(rebalances._BEGAN) == set(TRIGGERS)
     assert set(foretold.TIMEOUTS) == set(PREDICTION_KINDS)
-
-
-def test_evictions_are_those_that_the_api_counts() -> None:
-    from api.current import EVICTION_CAUSES
-
-    assert lives.EVICTIONS == EVICTION_CAUSES
