@@ -49,6 +49,7 @@ class Behaviour(NamedTuple):
     txn_commit_creates_group: bool
     retention_counts_from_load: bool
     overfull_rebalances_before_arming: bool
+    absent_rebalance_timeout_is_session: bool
     new_member_timeout: bool
     removed_joiner_is_answered: bool
     empty_since_counts: bool
@@ -181,6 +182,12 @@ SWITCHES: dict[str, Switch] = {
             SCALA_ONLY,
             "a loaded group over group.max.size starts its rebalance before its members' sessions are armed",
             "onGroupLoaded; onLoaded",
+        ),
+        Switch(
+            "absent_rebalance_timeout_is_session",
+            JAVA_ONLY,
+            "a rebalance timeout of -1 comes back from a load as the session timeout",
+            "readGroupMessageValue; replay of GroupMetadataValue",
         ),
         Switch(
             "new_member_timeout",

@@ -8,12 +8,13 @@ replication nor a queue takes time here. This file only dispatches; each rule ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kardia.model.behaviour import Behaviour
 from kardia.model.choices import Choose, FirstById
 from kardia.model.commits import commit, txn_commit
-from kardia.model.group import Group, Member
+from kardia.model.group import Group, Member, StuckError
 from kardia.model.happenings import Happening
 from kardia.model.heartbeats import heartbeat
 from kardia.model.joins import join
@@ -38,6 +39,7 @@ from kardia.model.rebalances import join_timer_fired, session_fired, sync_timer_
 from kardia.model.records import GroupRecord
 from kardia.model.settings import CoordinatorSettings
 from kardia.model.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
+from kardia.model.states import ErrorCode
 from kardia.model.syncs import sync
 from kardia.model.timers import Timer, TimerKind
 
@@ -91,7 +93,12 @@ class Coordinator:
                 f"at_ms {at_ms}: a {due.key[0]} timer is due at {due.deadline_at_ms}; advance to {at_ms - 1} before"
             )
         shard.now_ms = at_ms
-        HANDLERS[type(operation)](shard, operation)
+        try:
+            HANDLERS[type(operation)](shard, operation)
+        except StuckError:
+            # What it waits for may come, but it has its answer.
+            shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
+            shard.failed.add(operation.number)
         return self._take_answers()
 
     def advance(self, to_ms: int) -> list[Answer]:
@@ -105,7 +112,8 @@ class Coordinator:
             raise ValueError(f"to_ms {to_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
         while (timer := shard.timers.pop_due(to_ms)) is not None:
             shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
-            _fire(shard, timer)
+            with suppress(StuckError):
+                _fire(shard, timer)
         shard.now_ms = to_ms
         return self._take_answers()
 
@@ -166,7 +174,8 @@ class Coordinator:
 
     def _take_answers(self) -> list[Answer]:
         taken, self._shard.answers = self._shard.answers, []
-        return taken
+        failed = self._shard.failed
+        return [one for one in taken if one.number not in failed or one.error_code == -1] if failed else taken
 
 
 def _fire(shard: Shard, timer: Timer) -> None:

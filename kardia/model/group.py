@@ -19,6 +19,12 @@ CONSUMER = "consumer"
 """Protocol type whose subscriptions the coordinator reads, to keep offsets of subscribed topics."""
 
 
+class StuckError(Exception):
+    """Kafka throws where the join phase would complete: the generation is counted, and the group prepares on without a
+    timer. What members sent did it: protocols none of which all support by Kafka's count, or a subscription that claims
+    more than it has."""
+
+
 @dataclass(slots=True)
 class Member:
     """A member. `waiting_join` and `waiting_sync` are the numbers of its JoinGroup and SyncGroup that have no answer
@@ -136,10 +142,15 @@ class Group:
         return any(self.supported[name] == len(self.members) for name, _ in protocols)
 
     def votes(self) -> list[str]:
-        """Names with the most votes, sorted: each member votes for its first that all support. Needs members."""
+        """Names with the most votes, sorted: each member votes for its first that all support. Needs members.
+
+        Raises StuckError when there is none, as where the only member lists a name twice.
+        """
         counts: dict[str, int] = {}
         for member in self.members.values():
-            vote = next(name for name, _ in member.protocols if self.supported[name] == len(self.members))
+            vote = next((name for name, _ in member.protocols if self.supported[name] == len(self.members)), None)
+            if vote is None:
+                raise StuckError
             counts[vote] = counts.get(vote, 0) + 1
         most = max(counts.values())
         return sorted(name for name, count in counts.items() if count == most)
@@ -164,7 +175,7 @@ class Group:
         )
 
     def read_subscriptions(self) -> None:
-        """Remember which topics the members subscribe to, as far as the coordinator can read it."""
+        """Remember which topics the members subscribe to, as far as the coordinator can read it. Raises StuckError."""
         if self.protocol_type != CONSUMER or (self.members and self.protocol_name is None):
             self.subscribed = None
             return
@@ -182,19 +193,23 @@ def subscribed_topics(subscription: bytes) -> set[str] | None:
     """Topics of a consumer protocol subscription: version, an array of names, user data, what later versions add.
 
     None when it ends too early. Like Kafka, which reads what follows the version as version 0, whatever the version is,
-    and makes of bytes that are no UTF-8 what Java makes of them.
+    and makes of bytes that are no UTF-8 what Java makes of them. Raises StuckError when it claims more than it has.
     """
     try:
         _, count = struct.unpack_from(">hi", subscription)
         at, topics = 6, set()
+        if not 0 <= count <= len(subscription) - at:
+            raise StuckError
         for _ in range(count):
             (length,) = struct.unpack_from(">h", subscription, at)
             name = subscription[at + 2 : at + 2 + length]
             if length < 0 or len(name) < length:
-                return None
+                raise StuckError
             topics.add(name.decode(errors="replace"))
             at += 2 + length
         (length,) = struct.unpack_from(">i", subscription, at)
     except struct.error:
         return None
-    return topics if count >= 0 and length <= len(subscription) - at - 4 else None
+    if length > len(subscription) - at - 4:
+        raise StuckError
+    return topics

@@ -110,7 +110,7 @@ def unload(shard: Shard, _: Unload) -> None:
         shard.timers.cancel(EXPIRE_KEY)
 
 
-def load(shard: Shard, _: Load) -> None:
+def load(shard: Shard, request: Load) -> None:
     """The broker leads the shard: groups come back from their records, Stable or Empty, and every session starts anew.
 
     Lost are pending ids, who has synced, who waits, and all protocols of a member but the group's. An act of the
@@ -119,6 +119,8 @@ def load(shard: Shard, _: Load) -> None:
     if shard.loaded:
         return
     shard.loaded = True
+    if request.group_max_size is not None:
+        shard.settings = shard.settings._replace(group_max_size=request.group_max_size)
     rebalances_first = shard.behaviour.overfull_rebalances_before_arming
     for group_id in sorted(shard.records.group_ids()):
         group = _restored(shard, group_id, shard.records.groups.get(group_id))
@@ -149,6 +151,7 @@ def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
         record.leader,
         has_open_offsets=has_open_offsets,
     )
+    absent_is_session = shard.behaviour.absent_rebalance_timeout_is_session
     for kept in record.members:
         member = Member(
             kept.member_id,
@@ -156,7 +159,9 @@ def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
             kept.client_id,
             kept.client_host,
             kept.session_timeout_ms,
-            kept.rebalance_timeout_ms,
+            kept.session_timeout_ms
+            if absent_is_session and kept.rebalance_timeout_ms == -1
+            else kept.rebalance_timeout_ms,
             ((record.protocol_name or "", kept.subscription),),
             kept.assignment,
         )

@@ -112,9 +112,11 @@ class DeleteGroups(NamedTuple):
 
 
 class Load(NamedTuple):
-    """The broker becomes coordinator of the shard and replays its records."""
+    """The broker becomes coordinator of the shard and replays its records. `group_max_size`: it is configured with
+    another one than the coordinator before it; None when with the same."""
 
     number: int
+    group_max_size: int | None = None
 
 
 class Unload(NamedTuple):

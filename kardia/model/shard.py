@@ -34,6 +34,8 @@ class Shard:
         self.records = Records()
         self.answers: list[Answer] = []
         self.happenings: list[Happening] = []
+        self.failed: set[int] = set()
+        """Requests that were answered -1 while they wait: what they waited for is not answered."""
 
     # -- saying ---------------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ OLD = ("2.2.2", "2.4.1", "2.6.0")
 EVERY = ("2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.6.1", "2.8.0", *BOTH, "3.0.0", "4.1.2")
 
 GROUP = "g"
-RANGE = (("range", b"subscription"),)
+RANGE = (("range", b"sub"),)
 OTHER = (("range", b"other"),)
 D, S, R = 3_000, 10_000, 300_000
 """Initial rebalance delay, session timeout and rebalance timeout unless a test says otherwise, ms."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.model.context import BOTH, GROUP, JAVA, OTHER, RANGE, SCALA, Context, D, S
 
-BOTH_PROTOCOLS = (("range", b"subscription"), ("sticky", b"subscription"))
+BOTH_PROTOCOLS = (("range", b"sub"), ("sticky", b"sub"))
 
 
 class TestRule1WhatArmsASession:
@@ -211,7 +211,7 @@ class TestRule7TheRecordComesBeforeStable:
         assert record is not None
         assert (record.written_at_ms, record.state_since_at_ms, record.generation_id) == (D + 500, D, 1)
         assert [(one.member_id, one.subscription, one.assignment) for one in record.members] == [
-            ("A", b"subscription", b"partitions")
+            ("A", b"sub", b"partitions")
         ]
 
     @pytest.mark.parametrize("version", BOTH)

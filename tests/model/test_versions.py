@@ -325,6 +325,15 @@ class TestScalaAndJava:
         assert [group.deadline(one) for one in ("A", "B")] == [group.now_ms + S] * 2
 
     @both("3.9.2", "4.0.0")
+    def test_no_rebalance_timeout_comes_back_as_the_session_timeout(self, version: str, new: bool) -> None:
+        group = Context(version).stable("A")
+        group.commit("A", 1)
+        group.rejoin("A", rebalance=-1)
+        group.sync("A", 2, {"A": b"a"})
+        assert group.member("A").rebalance_timeout_ms == -1
+        assert group.move().member("A").rebalance_timeout_ms == (S if new else -1)
+
+    @both("3.9.2", "4.0.0")
     def test_deleting_a_group_removes_its_open_transactions(self, version: str, new: bool) -> None:
         group = Context(version)
         assert group.txn_commit() == 0

@@ -64,6 +64,10 @@ TIMED = (
 """What a timer can do to a group, by the model's names."""
 
 
+LOADED = ("Empty", "Stable", "PreparingRebalance")
+"""What a load makes of a group; the last when it is over group.max.size."""
+
+
 class Cell(NamedTuple):
     """One kind of situation."""
 
@@ -98,6 +102,7 @@ def universe() -> list[Cell]:
         Cell(state, "late answer", kind, code) for state in waiting for kind, codes in LATE.items() for code in codes
     ]
     cells += [Cell(state, "timer", "", kind) for state in STATES[1:] for kind in TIMED]
+    cells += [Cell(AWAY, "Load", "", state) for state in LOADED]
     return cells
 
 
@@ -119,6 +124,10 @@ class Coverage:
                 continue
             kind, group_id = self._waiting(answer)
             self.counts[Cell(_state(step.before.get(group_id)), "late answer", kind, str(answer.error_code))] += 1
+        if isinstance(operation, ops.Load):
+            for view in step.after.values():
+                if view is not None:
+                    self.counts[Cell(AWAY, "Load", "", view.state)] += 1
         if operation is None or isinstance(operation, ops.Load | ops.Unload):
             return
         own = next((answer for answer in step.answers if answer.number == operation.number), None)

@@ -44,6 +44,7 @@ SETTINGS = (
     _SMALL._replace(group_max_size=2, initial_rebalance_delay_ms=0),
     _SMALL._replace(initial_rebalance_delay_ms=12_000),
     _SMALL._replace(offsets_retention_check_interval_ms=600_000),
+    _SMALL._replace(offsets_retention_check_interval_ms=600_000, initial_rebalance_delay_ms=0),
 )
 """What brokers are configured with; a history has one of them."""
 
@@ -102,7 +103,7 @@ _TOPICS = ("orders", "orders", "refunds", "other")
 class Artist:
     """Draws the moves of one history. Equal seeds and equal views give equal moves."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, settings: CoordinatorSettings) -> None:
         """`rng` decides everything."""
         self._rng = rng
         self._number = 0
@@ -113,7 +114,10 @@ class Artist:
         self._seen: list[str] = ["nobody"]
         self._protocols: dict[str, tuple[tuple[str, bytes], ...]] = {}
         self._cooperation = rng.choice((0.5, 0.75, 0.9))
-        self._extreme = 0.4 if rng.random() < 0.2 else 0.0
+        self._bounded = settings.group_max_size < 10
+        # Where offsets are looked at rarely, so that long waits do not consist of that.
+        may_wait = settings.offsets_retention_check_interval_ms >= 600_000
+        self._extreme = 0.4 if may_wait and rng.random() < 0.6 else 0.0
         """How often a JoinGroup has time-outs and metadata at the edge of what there is."""
         self._crossed = False
         """Whether the operation being drawn shall name an instance id that is not its own."""
@@ -125,8 +129,11 @@ class Artist:
         rng = self._rng
         if loaded and rng.random() < 0.02:
             return Move(now_ms, False, Unload(self._next()))
+        shown = look(self.groups[0])
+        if loaded and shown is not None and shown.state == "Stable" and len(shown.members) > 1 and rng.random() < 0.04:
+            return Move(now_ms, False, Unload(self._next()))
         if not loaded and rng.random() < 0.35:
-            return Move(now_ms + rng.choice((0, 1, 50, 7_000)), True, Load(self._next()))
+            return Move(now_ms + rng.choice((0, 1, 50, 7_000)), True, self._load())
         group_id = rng.choice(self.groups)
         view = look(group_id)
         at_ms, timers_first = self._instant(now_ms, view)
@@ -141,6 +148,11 @@ class Artist:
                 return Move(view.join_deadline_at_ms, True, None)
             return Move(at_ms, timers_first, self._sensible(group_id, view))
         return Move(at_ms, timers_first, self._anything(group_id, view))
+
+    def _load(self) -> Load:
+        """By a broker with the same settings, or with another group.max.size: what was full may be over it."""
+        most = self._rng.choice((1, 1, 2, 3)) if self._rng.random() < (0.5 if self._bounded else 0.2) else None
+        return Load(self._next(), most)
 
     # -- instants -------------------------------------------------------------------------------------------------
 

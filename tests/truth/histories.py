@@ -54,7 +54,7 @@ class Player:
         rng = random.Random(f"{seed}:{number}")
         settings = rng.choice(SETTINGS)
         lockstep = self._begin(settings)
-        artist = Artist(rng)
+        artist = Artist(rng, settings)
         moves: list[Move] = []
         try:
             for _ in range(LENGTH):

@@ -20,6 +20,7 @@ from tests.truth.oracle.settings import properties
 
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 _GROUP = "org.apache.kafka.coordinator.group."
+_SHARE_CONFIG = _GROUP + "modern.share.ShareGroupConfig"
 _PERSISTER = "org.apache.kafka.server.share.persister."
 
 
@@ -29,6 +30,9 @@ class JavaRelease:
     def __init__(self, clock: Clock, settings: CoordinatorSettings) -> None:
         """Build it and become its coordinator."""
         self._clock = clock
+        self._settings = settings
+        self._configs: dict[int, Any] = {}
+        """By group.max.size; a shard that is loaded has the newest."""
         self._epoch = 0
         self._groups: Any = None
         self._armed: dict[str, tuple[int, Any]] = {}
@@ -49,19 +53,9 @@ class JavaRelease:
         """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
 
     def _make(self, settings: CoordinatorSettings) -> None:
-        config_class = jclass(_GROUP + "GroupCoordinatorConfig")
-        share_class = jclass(_GROUP + "modern.share.ShareGroupConfig")
-        definitions = jclass("org.apache.kafka.common.config.ConfigDef")()
-        for source in (config_class, share_class):
-            for part in source.class_.getFields():  # One definition from 4.1 on, five before.
-                if part.getType().getSimpleName() == "ConfigDef":
-                    for key in part.get(None).configKeys().values():
-                        definitions.define(key)
-        given = jclass("java.util.HashMap")()
-        for name, value in properties(settings).items():
-            given.put(name, value)
-        abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, given, False)
-        config = config_class(abstract)
+        abstract, config = self._config(settings)
+        share_class = jclass(_SHARE_CONFIG)
+        self._shard_config = config
         no_overrides = jclass("java.util.HashMap")()
         by_release = {1: (no_overrides,), 2: (config, share_class(abstract))}  # up to 4.2; from 4.4
         by_release[3] = (no_overrides, *by_release[2])  # 4.3
@@ -90,7 +84,7 @@ class JavaRelease:
             "withLoader": self._log.loader,
             "withCoordinatorShardBuilderSupplier": jpype.JProxy(
                 _RUNTIME + "CoordinatorShardBuilderSupplier",
-                dict={"get": lambda: getattr(shard_builder(config, manager), authorizer)(nobody)},
+                dict={"get": lambda: getattr(shard_builder(self._shard_config, manager), authorizer)(nobody)},
             ),
             "withTime": self._clock.time,
             "withTimer": self._clock.timer,
@@ -132,6 +126,21 @@ class JavaRelease:
         self.service = constructor.newInstance(jpype.JArray(jpype.JObject)(arguments))
         self.service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
 
+    def _config(self, settings: CoordinatorSettings) -> tuple[Any, Any]:
+        """The broker's configuration with these settings, and the coordinator's view of it."""
+        config_class = jclass(_GROUP + "GroupCoordinatorConfig")
+        definitions = jclass("org.apache.kafka.common.config.ConfigDef")()
+        for source in (config_class, jclass(_SHARE_CONFIG)):
+            for part in source.class_.getFields():  # One definition from 4.1 on, five before.
+                if part.getType().getSimpleName() == "ConfigDef":
+                    for key in part.get(None).configKeys().values():
+                        definitions.define(key)
+        given = jclass("java.util.HashMap")()
+        for name, value in properties(settings).items():
+            given.put(name, value)
+        abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, given, False)
+        return abstract, config_class(abstract)
+
     def wipe(self) -> None:
         """A new, empty shard, loaded now."""
         if self._groups is not None:
@@ -142,10 +151,14 @@ class JavaRelease:
         self._instances.clear()
         self._keys.clear()
         self._log.wipe()
-        self.load()
+        self.load(self._settings.group_max_size)
 
-    def load(self) -> None:
-        """Become coordinator: replay the log."""
+    def load(self, group_max_size: int | None = None) -> None:
+        """Become coordinator, with another group.max.size if one is given: replay the log."""
+        if group_max_size is not None:
+            if group_max_size not in self._configs:
+                self._configs[group_max_size] = self._config(self._settings._replace(group_max_size=group_max_size))[1]
+            self._shard_config = self._configs[group_max_size]
         self._epoch += 1
         self.service.onElection(0, self._epoch)
         self.settle()

@@ -38,12 +38,7 @@ class ScalaRelease:
         self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
         self._log = ScalaLog()
         self._metrics = jclass("org.apache.kafka.common.metrics.Metrics")()
-        self._group_config = jclass(_GROUP + "GroupConfig")(
-            settings.group_min_session_timeout_ms,
-            settings.group_max_session_timeout_ms,
-            settings.group_max_size,
-            settings.initial_rebalance_delay_ms,
-        )
+        self._coordinator: Any = None
         self._offset_config = either("org.apache.kafka.coordinator.group.OffsetConfig", _GROUP + "OffsetConfig")(
             4096,
             5 * 1024 * 1024,
@@ -103,10 +98,11 @@ class ScalaRelease:
         purgatories = [
             self._purgatory(name, self._clock.timer, 1, 1000, False, True) for name in ("Heartbeat", "Rebalance")
         ]
-        coordinator = jclass(_GROUP + "GroupCoordinator")(
-            1, self._group_config, self._offset_config, self._manager, *purgatories, self._clock.time, self._metrics
+        group_config = self._group_config(self._settings.group_max_size)
+        self._coordinator = jclass(_GROUP + "GroupCoordinator")(
+            1, group_config, self._offset_config, self._manager, *purgatories, self._clock.time, self._metrics
         )
-        self.service = jclass(_GROUP + "GroupCoordinatorAdapter")(coordinator, self._clock.time)
+        self.service = jclass(_GROUP + "GroupCoordinatorAdapter")(self._coordinator, self._clock.time)
         self.service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
         self.load()
         self._look_for_expired_from(self._clock.now_ms)
@@ -120,8 +116,20 @@ class ScalaRelease:
 
         self._clock.at(next_at_ms, look)
 
-    def load(self) -> None:
-        """Become coordinator: replay the log."""
+    def _group_config(self, group_max_size: int) -> Any:
+        settings = self._settings
+        return jclass(_GROUP + "GroupConfig")(
+            settings.group_min_session_timeout_ms,
+            settings.group_max_session_timeout_ms,
+            group_max_size,
+            settings.initial_rebalance_delay_ms,
+        )
+
+    def load(self, group_max_size: int | None = None) -> None:
+        """Become coordinator, with another group.max.size if one is given: replay the log."""
+        if group_max_size is not None:
+            config = field(_GROUP + "GroupCoordinator", "groupConfig")
+            config.set(self._coordinator, self._group_config(group_max_size))
         self._epoch += 1
         self.service.onElection(0, self._epoch)
         self._loaded = True
