@@ -8,13 +8,15 @@ from __future__ import annotations
 from kardia.model.states import GroupState
 from kardia.observe import forgetting, lives, loads, pending
 from kardia.observe.facts import Facts
-from kardia.observe.group import Group, Member
+from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.phases import STAMP_MS, sync_deadline, unsynced
 from kardia.observe.rebalance import end_member, on_told
 
 
-def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
-    """The coordinator answers that it does not know a member."""
+def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: float = NEVER) -> None:
+    """The coordinator answers that it does not know a member. `since`: when the JoinGroup was handled that is answered
+    so. Before its deadline it was a member and waited from then on, and no session ends of one who waits: it was taken
+    out in the instant of the answer."""
     over = group.ended.get(member_id)
     if over is not None:
         lives.confirm(observer, group, over)
@@ -24,7 +26,10 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     if member is None:
         return
     deadline = member.deadline
-    if 0 <= deadline <= at + observer.settings.tolerance_ms:
+    waited = 0 <= since < min(deadline, at) - STAMP_MS
+    if waited:
+        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+    elif 0 <= deadline <= at + observer.settings.tolerance_ms:
         ended_at, how_sure = observer.ran_out(group, member, member.armed_at, at)
         end_member(observer, group, member, ended_at, "session_expired", "", how_sure)
     elif _ran_out_since_load(group, member, at):

@@ -8,13 +8,15 @@ under way, and it may have begun it. Sources: `doJoinGroup`, `expireHeartbeat` o
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.model.states import ErrorCode, GroupState
-from kardia.observe import lives, rebalance
+from kardia.observe import lives, pending, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member
 from kardia.observe.identity import identify
+from kardia.observe.phases import STAMP_MS
 
 WAITED_MS = 500.0
 """A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
@@ -28,6 +30,13 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
         member = group.members.get(event.member_id)
         if member is not None:
             lives.end(observer, group, member, at, "rejected", "", "exact")
+        return
+    left = group.left_pending.get(event.member_id)
+    waited_ms = at - event.handled_at_ms
+    if left is not None and abs(left[0] - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
+        del group.left_pending[event.member_id]
+        _note_waiting(observer, group, event, at)
+        _note_life(observer, group, event, at, *left[1:])
         return
     if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and at - event.handled_at_ms >= WAITED_MS:
         _note_waiting(observer, group, event, at)
@@ -66,11 +75,18 @@ def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
         return
     if abs(waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS) > observer.settings.tolerance_ms:
         return
-    group.pending.pop(member_id, None)
-    detail = event.detail or {}
+    _note_life(observer, group, event, at, "join_timeout", "", "exact")
+
+
+def _note_life(
+    observer: Facts, group: Group, event: Event, at: float, cause: str, reason: str, certainty: Certainty
+) -> None:
+    """Somebody new was a member from its JoinGroup to its refusal."""
+    member_id, detail = event.member_id, event.detail or {}
+    pending.used(group, member_id)
     member = Member(member_id, event.handled_at_ms, instance_id=event.group_instance_id, seen_joining=True)
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", "exact")
-    lives.end(observer, group, member, at, "join_timeout", "", "exact")
+    lives.end(observer, group, member, at, cause, reason, certainty)

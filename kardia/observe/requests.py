@@ -7,7 +7,7 @@ divergence and what is held is mended.
 
 from __future__ import annotations
 
-from kardia.events import Event
+from kardia.events import Event, Kind
 from kardia.model import sessions
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import (
@@ -148,7 +148,8 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     """An answer with an error other than 27: a member that is gone, or a coordinator that moved."""
     error = event.error_code
     if error == ErrorCode.UNKNOWN_MEMBER_ID:
-        gone.on_gone(observer, group, event.member_id, at)
+        since = event.handled_at_ms if event.kind == Kind.JOIN else NEVER
+        gone.on_gone(observer, group, event.member_id, at, since)
         faults.came_back(observer, group, event, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         gone.on_fenced(observer, group, event.member_id, at)

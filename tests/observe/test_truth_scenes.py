@@ -292,3 +292,42 @@ def test_of_two_who_left_in_one_instant_neither_is_sure_to_have_begun_the_rebala
     known = scene.known()
     assert [(row["trigger"], row["certainty"]) for row in known.rebalances()][-1] == ("member_left", "provisional")
     assert [known.ended()[member][1:] for member in ("b", "c")] == [("left", "exact")] * 2
+
+
+def removed_while_waiting(scene: Scene, at: float, member: str, since: float, *, leave_first: bool) -> None:
+    """An admin removes a member that waits in a JoinGroup: both are answered in one instant, in either order."""
+    for leaves in (leave_first, not leave_first):
+        if leaves:
+            scene.leave(at, member, reason="member was removed by an admin", client="adminclient-1")
+        else:
+            detail = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000}
+            scene._event(Kind.JOIN, at, since=since, member_id=member, error_code=25, detail=detail)
+
+
+def test_a_member_that_waits_and_is_removed_was_not_evicted_at_its_deadline() -> None:
+    """Nobody saw it wait: its deadline passed at 17,000, and it was a member until 25,000."""
+    for leave_first in (True, False):
+        scene = stable("a", "b")
+        scene.heartbeats(6_000, 7_000, "a", "b")
+        scene.heartbeat(7_000, "b", error=27)
+        scene.heartbeats(7_500, 25_000, "a", error=27)
+        removed_while_waiting(scene, 25_000, "b", 7_100, leave_first=leave_first)
+        scene.tick(27_000)
+        known = scene.known()
+        assert known.ended() == {"b": (25_000, "removed_by_admin", "exact")}
+        assert {row["end_cause"] for row in named("members", known.rows["members"])} == {None, "removed_by_admin"}
+
+
+def test_somebody_new_that_is_removed_while_it_waits_was_a_member_and_began_the_rebalance() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 9_500, "a", "b")
+    scene.member_id_required(9_600, "n")
+    removed_while_waiting(scene, 10_000, "n", 9_605, leave_first=True)
+    scene.heartbeat(10_100, "b", error=27)
+    scene.joined(10_200, 2, {"a": 10_150, "b": 10_200})
+    scene.synced(10_210, "a", "b")
+    scene.tick(12_000)
+    known = scene.known()
+    assert known.ended() == {"n": (10_000, "removed_by_admin", "exact")}
+    last = known.rebalances()[-1]
+    assert (last["started_at_ms"], last["trigger"], last["trigger_member_id"]) == (START + 9_605, "member_joined", "n")

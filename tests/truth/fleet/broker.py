@@ -35,6 +35,8 @@ class Connection:
     lost: Callable[[Connection], None]
     """Called on the client's side when the broker is gone."""
     alive: bool = True
+    deaf: bool = False
+    """The client has given it up, of which the broker knows nothing: what it answers there is heard by nobody."""
     busy: bool = False
     waiting: deque[Asked] = field(default_factory=deque)
     reaches_at_ms: float = 0.0

@@ -80,6 +80,10 @@ class Client:
         self.world, self.cluster, self.group_id, self.name = world, cluster, group_id, name
         self.habits, self.settings, self.instance = habits, settings, instance or None
         self.host = f"10.1.{world.random.randrange(250)}.{world.random.randrange(1, 250)}"
+        self.client_id = name
+        self.protocols: tuple[str, ...] = ("range",)
+        self.beats_before_sync = False
+        """Whether its thread of heartbeats begins with the answer to JoinGroup and not with that to SyncGroup."""
         self.life = 0
         self.state = "down"
         self.member_id = ""
@@ -87,7 +91,7 @@ class Client:
         self.told = False
         self.offset = 0
         self.subscription = 0
-        self.stalled_to_ms = self.frozen_to_ms = 0.0
+        self.stalled_to_ms = self.frozen_to_ms = self.cut_off_to_ms = 0.0
         self.polled_at_ms = self.heard_at_ms = 0.0
         self._ids = 0
         self._group: Connection | None = None
@@ -146,24 +150,33 @@ class Client:
             self.told = True
             self._rejoin_at_poll()
 
+    def cut_off(self, for_ms: float) -> None:
+        """The network between it and all brokers is gone for a while, or its connections only: what it has asked for is
+        handled, and answered to nobody."""
+        self.cut_off_to_ms = self.world.now_ms + for_ms
+        for connection in (self._group, self._data):
+            if connection is not None:
+                connection.deaf = True
+                self._lost(connection)
+
     # --- connections
 
     def _find_coordinator(self) -> None:
         """Connect to the leader of the group's shard; while there is none, ask again."""
         broker = self.cluster.coordinator_of(self.group_id)
-        if broker is None:
+        if broker is None or self.cut_off_to_ms > self.world.now_ms:
             self._later(200.0, self._find_coordinator)
         else:
-            self._group = broker.connect(self.name, self.habits.software, self.host, self._lost)
+            self._group = broker.connect(self.client_id, self.habits.software, self.host, self._lost)
 
     def _connect_data(self) -> None:
         """Connect to a broker that leads what is consumed, whichever that is."""
         brokers = self.cluster.brokers
         broker = brokers[zlib.crc32(self.name.encode()) % len(brokers)]
-        if not broker.up:
+        if not broker.up or self.cut_off_to_ms > self.world.now_ms:
             self._later(500.0, self._connect_data)
             return
-        self._data = broker.connect(self.name, self.habits.software, self.host, self._lost)
+        self._data = broker.connect(self.client_id, self.habits.software, self.host, self._lost)
         self._later(5.0, self._fetch)
 
     def _lost(self, connection: Connection) -> None:
@@ -215,7 +228,7 @@ class Client:
         life, delay_ms = self.life, self.settings.network_ms * self.world.random.uniform(0.5, 1.5)
 
         def heard(answer: Answer) -> None:
-            if life == self.life:
+            if life == self.life and not connection.deaf:
                 self._later(0.0, lambda: hear(answer))
 
         asked = Asked(connection, version, operation, heard, network_ms=delay_ms)
@@ -244,21 +257,21 @@ class Client:
             self._later(50.0, lambda: self._join(reason) if self.state == "joining" else None)
             return
         self._ids += 1
-        settings = self.settings
+        settings, called = self.settings, self.instance or self.client_id
         operation = Join(
             self.cluster.number(),
             self.habits.versions[0],
             self.group_id,
             self.member_id,
             self.instance,
-            self.name,
+            self.client_id,
             self.host,
             settings.session_ms,
             settings.poll_interval_ms,
             "consumer",
-            (("range", b"\0\3\0\0\0\1\0\1" + bytes([65 + self.subscription % 26])),),
+            tuple((name, b"\0\3\0\0\0\1\0\1" + bytes([65 + self.subscription % 26])) for name in self.protocols),
             reason if self.habits.gives_reasons else None,
-            f"{self.instance or self.name}-{self.life:02d}{self._ids:04d}-{self.world.random.getrandbits(40):010x}",
+            f"{called}-{self.life:02d}{self._ids:04d}-{self.world.random.getrandbits(40):010x}",
         )
         self._ask(self._group, self.habits.versions[0], operation, self._joined)
 
@@ -275,7 +288,9 @@ class Client:
             assignments = tuple((one, b"\0\1" + one.encode()) for one, _, _ in answer.members) if leads else ()
             name = answer.protocol_name
             self._when_polled(lambda: self._sync(name, assignments))
-        elif answer.error_code == 82:
+            if self.beats_before_sync:
+                self._later(self.settings.heartbeat_ms, self._beat(self.generation, "syncing"))
+        elif answer.error_code in (81, 82):
             self.kill()
         else:
             if answer.error_code in (25, 22):
@@ -345,9 +360,9 @@ class Client:
 
     # --- a member's life
 
-    def _beat(self, generation: int) -> Callable[[], None]:
+    def _beat(self, generation: int, state: str = "stable") -> Callable[[], None]:
         def beat() -> None:
-            if self.state != "stable" or self.generation != generation:
+            if self.state != state or self.generation != generation:
                 return
             operation = Heartbeat(
                 self.cluster.number(),
@@ -364,7 +379,8 @@ class Client:
 
     def _beaten(self, generation: int) -> Callable[[Answer], None]:
         def beaten(answer: Answer) -> None:
-            if self.state == "stable" and self.generation == generation and answer.error_code != 0:
+            there = self.state == "stable" or (self.state == "syncing" and self.beats_before_sync)
+            if there and self.generation == generation and answer.error_code != 0:
                 self._wrong(answer.error_code, "Heartbeat")
 
         return beaten

@@ -46,13 +46,22 @@ class Cluster:
     """The brokers and everything their coordinators hold."""
 
     def __init__(
-        self, world: World, version: str, groups: Sequence[str], initial_delay_ms: int, brokers: int, seed: int
+        self,
+        world: World,
+        version: str,
+        groups: Sequence[str],
+        initial_delay_ms: int,
+        brokers: int,
+        seed: int,
+        group_max_size: int,
     ) -> None:
         """`version` decides the coordinator and the shape of lines and records."""
         self.world = world
         behaviour = behaviour_of(version)
         self.java = behaviour.coordinator is Implementation.JAVA
-        settings = CoordinatorSettings(initial_rebalance_delay_ms=initial_delay_ms, started_at_ms=int(START_MS))
+        settings = CoordinatorSettings(
+            initial_rebalance_delay_ms=initial_delay_ms, started_at_ms=int(START_MS), group_max_size=group_max_size
+        )
         self.brokers = [Broker(world, self, number + 1, java=self.java) for number in range(brokers)]
         self.truths = {group_id: Truth(group_id) for group_id in groups}
         self.topic = OffsetsTopic(seed, flexible_commits=version >= "4.1")

@@ -51,7 +51,7 @@ def damage_of(run: Run) -> Damage:
         damage.begins_at_ms = START_MS + 1_000.0 * chance.randrange(15, 40)
     stretches = []
     at_s = 12
-    while at_s < 75:
+    while at_s < run.scenario.lasts_ms / 1_000 - 15:
         at_s += chance.randrange(5, 30)
         lasts_s = chance.choice((1, 2, 4, 8, 15))
         stretches.append(Lost(START_MS + 1_000.0 * at_s, START_MS + 1_000.0 * (at_s + lasts_s)))

@@ -6,8 +6,10 @@ one is over. Every fault here is one that people meet.
 
 from __future__ import annotations
 
+from tests.truth.fleet import odd
 from tests.truth.fleet.clients import LIBRARIES, Client, Settings
 from tests.truth.fleet.cluster import Cluster
+from tests.truth.fleet.scenarios import Scenario
 from tests.truth.fleet.world import START_MS, World
 
 SETTLED_MS = 12_000.0
@@ -17,10 +19,12 @@ SETTLED_MS = 12_000.0
 class GroupStory:
     """One group: its clients and what happens to them until `to_ms`."""
 
-    def __init__(self, world: World, cluster: Cluster, group_id: str, to_ms: float, reloads: bool) -> None:
-        """Draw the members and plan the first fault."""
+    def __init__(
+        self, world: World, cluster: Cluster, group_id: str, to_ms: float, scenario: Scenario, place: int
+    ) -> None:
+        """Draw the members and plan the first fault. `place`: which of the run's groups it is."""
         self.world, self.cluster, self.group_id, self.to_ms = world, cluster, group_id, to_ms
-        self.reloads = reloads
+        self.scenario = scenario
         chance = world.random
         self.session_ms = chance.choice((6_000, 6_000, 10_000, 10_000, 30_000))
         self.poll_interval_ms = chance.choice((9_000, 15_000, 25_000, 60_000, 300_000))
@@ -30,7 +34,11 @@ class GroupStory:
         self.told: list[tuple[float, str, str]] = []
         """(instant, fault, client): for a reader of a failing run."""
         begin_ms = chance.uniform(0, 3_000)
-        for _ in range(chance.choice((1, 2, 3, 3, 4, 6))):
+        size = chance.choice((1, 2, 3, 3, 4, 6))
+        if scenario.sizes:
+            size = scenario.sizes[place % len(scenario.sizes)]
+            self.poll_interval_ms = max(self.poll_interval_ms, 25_000)
+        for _ in range(size):
             client = self._new_client()
             world.at(START_MS + begin_ms + chance.expovariate(1 / 800), client.start)
         world.at(START_MS + SETTLED_MS + chance.uniform(0, 5_000), self._next)
@@ -39,7 +47,7 @@ class GroupStory:
         chance = self.world.random
         number = len(self.clients)
         name = f"{self.group_id}-c{number}"
-        habits = chance.choice(LIBRARIES)
+        habits = chance.choice((*LIBRARIES, *odd.LIBRARIES) if self.scenario.odd else LIBRARIES)
         heartbeat_ms = min(3_000, self.session_ms // 3) if chance.random() < 0.8 else 1_000
         settings = Settings(
             self.session_ms if chance.random() < 0.9 else 15_000,
@@ -49,7 +57,11 @@ class GroupStory:
             busy=chance.random() < 0.7,
         )
         instance = f"{name}-i" if self.static and chance.random() < 0.8 else ""
+        if habits.versions[0] < odd.STATIC_FROM:
+            instance = ""
         client = Client(self.world, self.cluster, self.group_id, name, habits, settings, instance)
+        if self.scenario.odd:
+            odd.make(client, self.clients, chance)
         self.clients.append(client)
         return client
 
@@ -72,8 +84,10 @@ class GroupStory:
             self._resubscribe,
             self._kill_several,
         ]
-        if self.reloads:
+        if self.scenario.reloads:
             faults.append(self._reload)
+        if self.scenario.odd:
+            faults += [self._reconnect, self._cut_off, self._remove]
         chance.choice(faults)(chance.choice(self.clients))
         self.world.after(1_500 + chance.expovariate(1 / self.every_ms), self._next)
 
@@ -122,6 +136,18 @@ class GroupStory:
     def _resubscribe(self, client: Client) -> None:
         self._tell("resubscribe", client)
         client.change_subscription()
+
+    def _reconnect(self, client: Client) -> None:
+        self._tell("reconnect", client)
+        client.cut_off(0.0)
+
+    def _cut_off(self, client: Client) -> None:
+        self._tell("cut off", client)
+        client.cut_off(self.session_ms * self.world.random.choice((0.2, 0.5, 1.3)))
+
+    def _remove(self, client: Client) -> None:
+        if odd.remove(self.cluster, client):
+            self._tell("remove", client)
 
     def _reload(self, _client: Client) -> None:
         self._tell("reload", None)

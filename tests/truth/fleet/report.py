@@ -83,7 +83,7 @@ class Report:
 def judged(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Report:
     """Play a run, show its log to the observer, compare."""
     run = play(version, seed, groups, scenario)
-    return Report(version, seed, groups, scenario, score(run, observe(run)))
+    return Report(version, seed, len(run.truths), scenario, score(run, observe(run)))
 
 
 def missed(report: Report) -> list[str]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kardia.model.settings import CoordinatorSettings
 from tests.truth.fleet import upheavals
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.faults import GroupStory
 from tests.truth.fleet.lines import Line
+from tests.truth.fleet.odd import MAX_SIZE
 from tests.truth.fleet.records import TopicRecord
 from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World
-
-LASTS_MS = 90_000.0
-"""Length of a run on the brokers' clock."""
 
 
 @dataclass
@@ -34,16 +33,19 @@ class Run:
     ended_at_ms: float
 
 
-def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN, *, lasts_ms: float = LASTS_MS) -> Run:
-    """Let `groups` groups live."""
+def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Run:
+    """Let `groups` groups live, or so many fewer as the scenario says."""
     world = World(seed)
-    names = [f"g{number}" for number in range(groups)]
+    names = [f"g{number}" for number in range(max(groups // scenario.fewer, 1))]
     delay_ms = world.random.choice((0, 500, 3_000))
-    cluster = Cluster(world, version, names, delay_ms, scenario.brokers, seed)
+    most = MAX_SIZE if scenario.odd else CoordinatorSettings().group_max_size
+    cluster = Cluster(world, version, names, delay_ms, scenario.brokers, seed, most)
     for broker in cluster.brokers:
         broker.log.most_late_ms = 70.0 if scenario.disorder else 12.0
-    end_ms = START_MS + lasts_ms
-    stories = {name: GroupStory(world, cluster, name, end_ms - 8_000, scenario.reloads) for name in names}
+    end_ms = START_MS + scenario.lasts_ms
+    stories = {
+        name: GroupStory(world, cluster, name, end_ms - 8_000, scenario, place) for place, name in enumerate(names)
+    }
     upheavals.plan(cluster, stories, scenario, seed, end_ms)
     world.run(end_ms)
     cluster.close()

@@ -27,6 +27,14 @@ class Scenario:
     """`told`: lines are lost and the collector says so; `untold`: lines are lost on the way to the topic."""
     middle: bool = False
     disorder: bool = False
+    odd: bool = False
+    """Clients do what most never do, see `odd`."""
+    sizes: tuple[int, ...] = ()
+    """Members of the groups of a run, in turn; by chance, one to six, without any."""
+    fewer: int = 1
+    """Of how many groups that are asked for one is played: those here cost so much more."""
+    lasts_ms: float = 90_000.0
+    """Length of a run on the brokers' clock."""
 
     exact_goal: float = 1.0
     """Least share of true rows among those said `exact`: all of them, whatever befalls brokers and evidence."""
@@ -64,6 +72,16 @@ SCENARIOS = {
             1,
             disorder=True,
         ),
+        Scenario(
+            "odd clients",
+            "client ids used twice, JoinGroup from version 2 on, several protocols, `group.max.size`, removal by an "
+            "administrator, reconnects and outages of clients, heartbeats between JoinGroup and SyncGroup",
+            2,
+            odd=True,
+        ),
+        Scenario("large", "groups of 50 members", 1, sizes=(50,), fewer=35),
+        Scenario("huge", "a group of 500 members and one of 50", 0, sizes=(500, 50), fewer=35),
+        Scenario("long", "runs of half an hour", 1, fewer=60, lasts_ms=1_800_000.0),
         Scenario("moves", "shards move between three brokers, each with its own log", 2, brokers=3, moves=True),
         Scenario("restarts", "one broker dies and comes back", 1, restarts=True),
         Scenario(
