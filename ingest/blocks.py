@@ -157,10 +157,11 @@ def _mended(
 ) -> Iterator[tuple[bytes, int, int]]:
     """The same without their damage; what is too long is rejected here."""
     for raw, begin, end in _placed(lines, start):
-        if len(raw) > MAX_LINE_BYTES:
-            sink.add(too_long(dialect, raw, len(raw), source, begin, end))
+        line, at = _repaired(raw, begin, sink)
+        if len(line) > MAX_LINE_BYTES:
+            sink.add(too_long(dialect, line, len(line), source, at, end))
         else:
-            yield (*_repaired(raw, begin, sink), end)
+            yield line, at, end
 
 
 def _note_silences(dialect: Dialect, lines: list[bytes], sink: Sink, before: float) -> None:
@@ -217,6 +218,8 @@ class Piece(NamedTuple):
     long_start: int = -1
     long_end: int = -1
     long_head: bytes = b""
+    nul_bytes: int = 0
+    """Of a hole behind the lines, which is skipped."""
 
 
 class Splitter:
@@ -252,12 +255,18 @@ class Splitter:
             self.position, self.skipping = long[1], 0
             data = data[line_end:]
         cut = data.rfind(b"\n") + 1
-        start = self.position
+        start, hole = self.position, 0
         self.position += cut
         self.carry = data[cut:]
+        if len(self.carry) > MAX_LINE_BYTES and self.carry[:1] == b"\0":
+            # A hole may be as long as the file was: it is no part of the line behind it.
+            bare = self.carry.lstrip(b"\0")
+            hole = len(self.carry) - len(bare)
+            self.carry = bare
+            self.position += hole
         if len(self.carry) > MAX_LINE_BYTES:
             self.skipping, self._long_head, self.carry = len(self.carry), self.carry[:_LONG_HEAD_BYTES], b""
-        return Piece(start, data[:cut], *long)
+        return Piece(start, data[:cut], *long, hole)
 
     def finish(self) -> tuple[bytes, Piece]:
         """No more bytes will come: the incomplete line at the end, or the line over the bound that never ended."""
@@ -270,6 +279,7 @@ class Splitter:
 
 def read_piece(dialect: Dialect, piece: Piece, source: str, sink: Sink) -> None:
     """Read what `Splitter.feed` gave."""
+    sink.nul_bytes += piece.nul_bytes
     if piece.long_end >= 0:
         sink.lines += 1
         length = piece.long_end - piece.long_start - 1

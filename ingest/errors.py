@@ -7,6 +7,7 @@
     ├── PositionsError
     │   ├── PositionsLockedError       another collector uses the same positions directory
     │   └── PositionsUnreadableError   neither the saved positions nor the ones before them can be read
+    ├── LogFileError                   a log that is to be replayed cannot be read
     ├── TopicError                     the topic `kardia.events` is not what this collector may write to
     └── DeliveryError                  the broker refused a record for good; positions stay where they were
 
@@ -39,6 +40,10 @@ class BatchError(IngestError):
 
 class RecordError(IngestError):
     """A record of `__consumer_offsets` does not follow its schema."""
+
+
+class LogFileError(IngestError):
+    """A log that is to be replayed cannot be read."""
 
 
 class PositionsError(IngestError):

@@ -12,9 +12,10 @@ from __future__ import annotations
 import struct
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from ingest.consumer_protocol import assignment_of_bytes
 from ingest.dialects import excerpt
@@ -267,10 +268,14 @@ def _host(text: str) -> str:
     return text.rpartition("/")[2]
 
 
+MAX_AT_MS = 7_258_118_400_000
+"""Year 2200: see `ingest.stamps.YEARS`."""
+
+
 class _Captured(msgspec.Struct):
-    partition: int
-    offset: int
-    timestamp_ms: int
+    partition: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+    offset: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    timestamp_ms: Annotated[int, Meta(ge=-1, le=MAX_AT_MS)]
     key: str | None
     value: str | None
 
@@ -299,8 +304,9 @@ def record_events(lines: Iterator[bytes], unknown: dict[int, int] | None = None)
             row = decoder.decode(line)
             key = None if row.key is None else bytes.fromhex(row.key)
             value = None if row.value is None else bytes.fromhex(row.value)
-        except (msgspec.DecodeError, ValueError) as error:
-            detail = {"reason": "bad_json", "excerpt": excerpt(line.strip()), "expected": str(error)[:200]}
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            reason = "out_of_range" if " >= " in str(error) or " <= " in str(error) else "bad_json"
+            detail = {"reason": reason, "excerpt": excerpt(line.strip()), "expected": str(error)[:200]}
             yield Event(
                 int(Kind.REJECTED), ALL_SHARDS, f"{SOURCE}/file", start, at_byte, 0.0, 0.0, 0.0, 0.0, detail=detail
             )

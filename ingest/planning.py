@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ import msgspec
 from ingest.dialects import MAX_LINE_BYTES, Dialect
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
-from ingest.errors import SettingsError
+from ingest.errors import LogFileError, SettingsError
 from ingest.incarnation import name_of
 from ingest.stamps import crosses_fold, zone_named
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
@@ -107,9 +108,17 @@ def open_log(path: Path) -> BinaryIO:
 
 def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
     """Read the head of a file: who wrote it and when; None for an empty one."""
-    with open_log(path) as opened:
-        head = opened.read(HEAD_BYTES)
-        packed = isinstance(opened, gzip.GzipFile)
+    try:
+        with open_log(path) as opened:
+            head = opened.read(HEAD_BYTES)
+            packed = isinstance(opened, gzip.GzipFile)
+    except (OSError, EOFError, zlib.error) as error:
+        raise LogFileError(
+            f"the file cannot be read: {error}",
+            str(path),
+            "a plain or gzip-compressed log that is complete and readable",
+            "check the file (`gzip -t` for .gz) and its permissions, or leave it out",
+        ) from error
     if not head.strip():
         return None
     dialect = dialect_for(stream, zone)

@@ -56,6 +56,10 @@ def zone_named(name: str) -> tzinfo:
     )
 
 
+YEARS = range(1980, 2200)
+"""No log of a broker is of another year; instants near the ends of the calendar cannot be reckoned with."""
+
+
 class Stamps:
     """Stamps of one source, in its order (the autumn rule needs the order)."""
 
@@ -92,7 +96,7 @@ class Stamps:
             local = datetime.fromisoformat(second.decode("ascii"))
         except ValueError:
             return None
-        if local.tzinfo is not None or len(second) != 19:
+        if local.tzinfo is not None or len(second) != 19 or local.year not in YEARS:
             return None
         local_s = int(local.replace(tzinfo=UTC).timestamp())
         if self._fixed_ms is not None:
@@ -135,7 +139,7 @@ class Stamps:
             aware = datetime.fromisoformat((second + offset).decode("ascii"))
         except ValueError:
             return None
-        return int(aware.timestamp()) * 1000 + fraction_ms
+        return int(aware.timestamp()) * 1000 + fraction_ms if aware.year in YEARS else None
 
 
 def crosses_fold(zone: tzinfo, from_ms: float, to_ms: float) -> bool:

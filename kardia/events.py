@@ -211,7 +211,15 @@ REJECT_REASONS = (
 )
 """Closed list of reasons of a REJECTED."""
 
-IGNORE_REASONS = ("other_api", "other_logger", "continuation", "not_a_coordinator_line", "unattributed_fetch", "blank")
+IGNORE_REASONS = (
+    "other_api",
+    "other_logger",
+    "continuation",
+    "not_a_coordinator_line",
+    "unattributed_fetch",
+    "blank",
+    "unknown_record",
+)
 """Closed list of reasons why a line gives no event: not an error, but counted."""
 
 

@@ -113,6 +113,7 @@ def _show(console: Console, summary: Summary, tables: Path, seconds: float, ever
     rows: list[tuple[str, int, str]] = [
         ("lines", summary.lines, f"in {seconds:.1f} s, {rate}"),
         ("events", summary.events, ""),
+        ("ignored", summary.ignored, "lines and records that say nothing about a group"),
         ("rejected", summary.rejected, "lines that could not be understood; `kardia rejected` lists them"),
         ("unattributed", summary.unattributed, "fetches of clients that belong to no group seen"),
         ("groups", summary.groups, ""),

@@ -66,8 +66,9 @@ def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> 
         events: list[list[Event]] = [[] for _ in range(lanes)]
         count = rejected = 0
         last_at_ms = 0.0
+        unknown: dict[int, int] = {}
         try:
-            for event in read_offsets_file(path):
+            for event in read_offsets_file(path, unknown):
                 count += 1
                 lane = REJECTED_LANE if event.shard == ALL_SHARDS else lane_of(event.shard, lanes)
                 events[lane].append(event)
@@ -81,9 +82,19 @@ def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> 
                 "JSON lines as `kardia capture` writes them, plain or .gz",
                 "capture it again, or check the file (`gzip -t` for .gz) and its permissions",
             ) from error
+        if count and rejected == count:
+            raise InputFileError(
+                f"none of its {count:,} lines is a record",
+                str(path),
+                "JSON lines as `kardia capture` writes them",
+                "give logs as --request-log and --server-log; --offsets is for captures of __consumer_offsets",
+            )
         source = next((event.source for lane in events for event in lane), "")
         if not source:
             continue
-        parsed = ParsedRange(source, 0, count, events, [], [], count, {}, {"bad_record": rejected}, 0.0, last_at_ms)
+        skipped = sum(unknown.values())
+        ignored = {"unknown_record": skipped} if skipped else {}
+        refused = {"bad_record": rejected}
+        parsed = ParsedRange(source, 0, count, events, [], [], count + skipped, ignored, refused, 0.0, last_at_ms)
         pieces.append(spill(parsed, spill_directory / f"offsets-{number}"))
     return pieces, list(directory.entries())

@@ -12,10 +12,12 @@ import secrets
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from deltalake.exceptions import DeltaError
 
 from ingest.offline import FileRange, plan
 from kardia.events import DEFAULT_LANES
@@ -36,6 +38,10 @@ from spark_jobs.writers.tables import highest_batch, is_there, path_of
 
 PARSED_SHARE = 0.4
 """Share of a range's progress that parsing it is; the rest is stepping and writing its window."""
+
+
+SPILL_PREFIX = ".kardia-spill-"
+"""Directories beside the tables that hold what is parsed ahead."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +115,36 @@ def replay(
     told = told or Told()
     ranges = inputs.ranges()
     with ExitStack() as stack:
+        stack.enter_context(_disk_named(tables))
         stack.enter_context(Lease(tables, "writer of these tables"))
+        for left in tables.glob(f"{SPILL_PREFIX}*"):  # by a run that was killed; the lease says that none is going on
+            shutil.rmtree(left)
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
         writer = DeltaRsWriter(tables, f"kardia-replay/{secrets.token_hex(4)}")
         writer.prepare()
         stack.callback(writer.close)
         # Beside the tables and not in a system directory that may be small or in memory.
-        spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".kardia-spill-", dir=tables)))
+        spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=tables)))
         size = min(workers or os.cpu_count() or 1, inputs.lanes)
         pool = stack.enter_context(Pool(factory, spill, size, inputs.lanes))
         run = _Run(ranges, pool, writer, first_batch, told)
         summary = run.run(*offsets_pieces(inputs.offsets, inputs.lanes, spill))
     return count_tables(summary, tables, first_batch)
+
+
+@contextmanager
+def _disk_named(tables: Path) -> Iterator[None]:
+    """Say of a disk that refuses which it is and what to do; input files have sentences of their own."""
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise TablesError(
+            f"the tables cannot be written: {said.strip()[:300]}",
+            str(tables),
+            "a directory, room in it, and the right to write",
+            "make room or change the rights, then replay again with --overwrite",
+        ) from error
 
 
 class _Run:

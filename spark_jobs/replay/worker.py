@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import zlib
+from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
 
 import msgspec
 
 from ingest.errors import IngestError
-from ingest.offline import FileRange, parse_pieces
+from ingest.offline import FileRange, ParsedRange, parse_pieces
 from ingest.router import Directory
-from spark_jobs.errors import InputFileError, JobError
+from spark_jobs.errors import InputFileError, JobError, TablesError
 from spark_jobs.model import LaneModel, ModelFactory
 from spark_jobs.outputs import encode_rows
 from spark_jobs.replay.feeding import Feed
@@ -46,6 +49,7 @@ class Stepped(msgspec.Struct, array_like=True, frozen=True):
 def run(pipe: Connection, factory: ModelFactory, spill_directory: str, name: str, own: list[int], lanes: int) -> None:
     """Serve commands until the pipe is closed or None comes."""
     gc.disable()
+    Thread(target=_end_with_parent, daemon=True).start()
     worker = Worker(factory, Path(spill_directory), name, own, lanes)
     while True:
         try:
@@ -62,6 +66,14 @@ def run(pipe: Connection, factory: ModelFactory, spill_directory: str, name: str
             pipe.send(refusal)
         except IngestError as refusal:
             pipe.send(InputFileError(refusal.what, refusal.where, refusal.expected, refusal.next_step))
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed closes the pipe, which is seen only when a command is done: that may be an hour."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 class Worker:
@@ -87,7 +99,7 @@ class Worker:
         learned: Entries = []
         try:
             for parsed in parse_pieces(piece, fold=self._fold):
-                pieces.append(spill(parsed, self._directory / f"{self._name}-{next(self._files)}"))
+                pieces.append(self._spilled(parsed))
                 learned.extend(self._news(parsed.directory))
         except (OSError, EOFError, zlib.error) as error:
             raise InputFileError(
@@ -97,6 +109,18 @@ class Worker:
                 "check the file (`gzip -t` for .gz) and its permissions, or leave it out",
             ) from error
         return Parsed(pieces, learned)
+
+    def _spilled(self, parsed: ParsedRange) -> Piece:
+        """Write a piece; a disk that is full is no fault of the file that is read."""
+        try:
+            return spill(parsed, self._directory / f"{self._name}-{next(self._files)}")
+        except OSError as error:
+            raise TablesError(
+                f"parsed lines cannot be written: {error.strerror or error}",
+                str(self._directory),
+                "room beside the tables for what is parsed ahead, about as much as the logs of one window",
+                "make room, or give --tables on a larger disk",
+            ) from error
 
     def step(self, window: Window) -> Stepped:
         """Feed one window to every lane of this process."""

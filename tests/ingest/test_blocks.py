@@ -131,3 +131,16 @@ def test_stamps_of_ignored_lines_show_that_the_log_is_alive() -> None:
     other = line(500, requestHeader={**body()["requestHeader"], "requestApiKey": 18})
     sink = sink_of(line(1) + b"\n" + other + b"\nrest of it\n")
     assert (sink.first_at_ms, sink.last_at_ms) == (START_MS + 1, START_MS + 500)
+
+
+@pytest.mark.parametrize("hole", [1, MAX_LINE_BYTES - 1, MAX_LINE_BYTES, MAX_LINE_BYTES + 1, 3 * MAX_LINE_BYTES + 7])
+@pytest.mark.parametrize("chunk", [100_000, 1 << 20, 1 << 23])
+def test_a_hole_does_not_take_the_line_behind_it(hole: int, chunk: int) -> None:
+    """A writer that kept its offset over a truncate leaves NUL bytes as long as the file was."""
+    data = line(1) + b"\n" + b"\0" * hole + line(2) + b"\n" + line(3) + b"\n"
+    sink, splitter = Sink(1, Directory()), Splitter()
+    for at in range(0, len(data), chunk):
+        read_piece(RequestJson(zone_named("UTC")), splitter.feed(data[at : at + chunk]), "s", sink)
+    assert [event.kind for event in sink.events[0]] == [Kind.HEARTBEAT] * 3
+    assert sink.nul_bytes == hole
+    assert (sink.events[0][1].start, splitter.position) == (len(line(1)) + 1 + hole, len(data))
