@@ -19,10 +19,11 @@ from pathlib import Path
 
 from deltalake.exceptions import DeltaError
 
+from ingest.errors import LogFileError
 from ingest.offline import FileRange, plan
 from kardia.events import DEFAULT_LANES
 from kardia.tables import TABLES
-from spark_jobs.errors import TablesError
+from spark_jobs.errors import InputFileError, TablesError
 from spark_jobs.lease import Lease
 from spark_jobs.model import ModelFactory
 from spark_jobs.outputs import merge
@@ -57,7 +58,10 @@ class Inputs:
     def ranges(self) -> list[FileRange]:
         """Ranges of the logs in order of time; refuses files that are not there."""
         check_files([*self.request_logs, *self.server_logs, *self.offsets])
-        return plan(self.request_logs, self.server_logs, zone=self.zone, lanes=self.lanes)
+        try:
+            return plan(self.request_logs, self.server_logs, zone=self.zone, lanes=self.lanes)
+        except LogFileError as refusal:
+            raise InputFileError(refusal.what, refusal.where, refusal.expected, refusal.next_step) from refusal
 
 
 @dataclass(frozen=True)
