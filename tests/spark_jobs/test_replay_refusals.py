@@ -16,7 +16,8 @@ from ingest.offline import plan
 from kardia.observe import ObserverSettings
 from spark_jobs.errors import InputFileError, TablesError
 from spark_jobs.model import ObserverFactory
-from spark_jobs.replay.run import SPILL_PREFIX, Inputs, Summary, replay
+from spark_jobs.replay.run import SPILL_PREFIX, Inputs, replay
+from spark_jobs.replay.summary import Summary
 from spark_jobs.replay.worker import Worker
 from tests.ingest.lines import line
 from tests.spark_jobs.support import ROOT
