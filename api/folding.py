@@ -14,6 +14,7 @@ from typing import Any
 
 from api import forgetting
 from api.current import ENDED_KEPT, ClusterView, Current, GroupView, StateNow
+from api.standing import is_withdrawn
 from kardia.tables import EVICTION_CAUSES
 
 Rows = Mapping[str, list[Any]]
@@ -154,6 +155,13 @@ class Fold:
             return
         group = self._group_of(row)
         latest = group.rebalance
+        if is_withdrawn(row):
+            if latest is not None and (latest.generation_before, latest.started_at_ms) == (
+                row.generation_before,
+                row.started_at_ms,
+            ):
+                group.rebalance = None
+            return
         if latest is None or (row.started_at_ms, row.generation_before) >= (
             latest.started_at_ms,
             latest.generation_before,

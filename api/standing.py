@@ -11,9 +11,15 @@ from typing import Any
 
 from kardia.tables import Table
 
+
+def is_withdrawn(row: Any) -> bool:
+    """Whether a row takes back what was said before: there is nothing of that key."""
+    return bool(getattr(row, "withdrawn", None))
+
+
 IS_CLOSED: dict[str, Callable[[Any], bool]] = {
     "members": lambda row: row.ended_at_ms is not None,
-    "rebalances": lambda row: row.completed_at_ms is not None,
+    "rebalances": lambda row: row.completed_at_ms is not None or is_withdrawn(row),
     "predictions": lambda row: row.outcome != "open",
 }
 """When nothing more is expected of a life, a rebalance or a prediction; a correction may still come."""
@@ -47,6 +53,6 @@ class Standing:
         return True, before
 
     def rows(self) -> Iterator[Any]:
-        """All standing rows, open ones first."""
+        """All standing rows, open ones first; none of what was taken back."""
         yield from self._open.values()
-        yield from self._closed.values()
+        yield from (row for row in self._closed.values() if not is_withdrawn(row))

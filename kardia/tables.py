@@ -183,6 +183,12 @@ COMMON = (
 )
 """First columns of every table."""
 
+_BOUND = (
+    "it was so between `at_ms` and that much later, because timers of a broker fire late; 0: at `at_ms`, to the width "
+    "of a stamp; null: not before `at_ms`, and nothing that was seen says how much later"
+)
+"""Of an instant that follows from a deadline. `exact` about such a row means: exactly between these two instants."""
+
 BATCH = _l("batch_id", "batch that wrote the row; readers trust batches that `progress` covers", nullable=False)
 """Last column of every table, added by the sink."""
 
@@ -212,6 +218,7 @@ MEMBERS = Table(
         _s("fault", "who broke it, one of the closed list; null while it is a member, and if it left by itself"),
         _s("fault_certainty", "how sure that is; null where `fault` is"),
         Column("fault_signs", "strings", "what shows it, as `key=number`; see the list of keys"),
+        _l("at_bound_ms", f"of a life that is over: {_BOUND}"),
     ),
 )
 
@@ -248,6 +255,17 @@ REBALANCES = Table(
             "longest time that the broker itself took for a request meanwhile; null while it lasts, and if it was "
             "never slow",
         ),
+        _l("at_bound_ms", f"of its start: {_BOUND}"),
+        _l(
+            "completed_bound_ms",
+            "the same for `joined_at_ms` and `completed_at_ms`: they may be so much later where no answer shows them, "
+            "because nobody was left; null while it lasts, and where nothing that was seen says how much",
+        ),
+        Column(
+            "withdrawn",
+            "bool",
+            "true: there was no such rebalance; what was said of it before is taken back, and no reader shows it",
+        ),
     ),
 )
 
@@ -271,6 +289,7 @@ TRANSITIONS = Table(
         _s("cause", "end cause, trigger, or what happened", nullable=False),
         _s("evidence", "what showed it: the kind of event or timer, and the position of the event"),
         _l("generation_id", "generation in force after it"),
+        _l("at_bound_ms", _BOUND),
     ),
 )
 

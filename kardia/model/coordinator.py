@@ -7,7 +7,7 @@ replication nor a queue takes time here. This file only dispatches; each rule ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -78,17 +78,17 @@ class Coordinator:
         """The instant of the last step."""
         return self._shard.now_ms
 
-    def perform(self, operation: Operation, at_ms: int) -> list[Answer]:
+    def perform(self, operation: Operation, at_ms: int, *, overtakes: bool = False) -> list[Answer]:
         """Apply an operation at `at_ms`; returns what is answered by it, waiting requests that end now among them.
 
-        Fires no timer, not even one due at `at_ms`. Raises ValueError when `at_ms` lies before the last step or beyond
-        a timer that has not fired.
+        Fires no timer, not even one due at `at_ms`. Raises ValueError when `at_ms` lies before the last step, or beyond
+        a timer that has not fired. With `overtakes` it may: the timer is late, as those of a busy broker are.
         """
         shard = self._shard
         if at_ms < shard.now_ms:
             raise ValueError(f"at_ms {at_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
         due = shard.timers.next()
-        if due is not None and due.deadline_at_ms < at_ms:
+        if due is not None and due.deadline_at_ms < at_ms and not overtakes:
             raise ValueError(
                 f"at_ms {at_ms}: a {due.key[0]} timer is due at {due.deadline_at_ms}; advance to {at_ms - 1} before"
             )
@@ -117,9 +117,26 @@ class Coordinator:
         shard.now_ms = to_ms
         return self._take_answers()
 
-    def next_deadline_at_ms(self) -> int:
-        """When the next timer fires, -1 when none is armed."""
-        timer = self._shard.timers.next()
+    def fire_late(self, kinds: Collection[TimerKind], due_to_ms: int, at_ms: int) -> list[Answer]:
+        """Fire at `at_ms` the timers of some kinds that were due at or before `due_to_ms`; the others wait.
+
+        Real brokers fire late, sessions and phases each in a thread of its own (Scala). What a timer finds is the group
+        as it is at `at_ms`: a session that was renewed since its deadline has no timer at that deadline any more.
+        Raises ValueError when `at_ms` lies before the last step or before `due_to_ms`.
+        """
+        shard = self._shard
+        if at_ms < max(shard.now_ms, due_to_ms):
+            raise ValueError(
+                f"at_ms {at_ms}: expected {max(shard.now_ms, due_to_ms)} or later; no timer fires before its deadline"
+            )
+        shard.now_ms = at_ms
+        while (timer := shard.timers.pop_due(due_to_ms, kinds)) is not None:
+            _fire(shard, timer)
+        return self._take_answers()
+
+    def next_deadline_at_ms(self, kinds: Collection[TimerKind] = ()) -> int:
+        """When the next timer is due, of these kinds if any are named; -1 when none is armed."""
+        timer = self._shard.timers.next(kinds)
         return -1 if timer is None else timer.deadline_at_ms
 
     def group_ids(self) -> tuple[str, ...]:

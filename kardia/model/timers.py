@@ -8,6 +8,7 @@ fire in the order they were armed. Reads no clock. Follows `DelayedHeartbeat`, `
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -139,21 +140,24 @@ class Timers:
         timer = self._armed.get(key)
         return -1 if timer is None else timer.deadline_at_ms
 
-    def next(self) -> Timer | None:
-        """The timer that fires next, left where it is."""
+    def next(self, kinds: Collection[TimerKind] = ()) -> Timer | None:
+        """The timer that is due next, left where it is; with `kinds` the next one of these."""
         queue = self._queue
         while queue:
             timer = queue[0]
             if self._armed.get(timer.key) is timer:
-                return timer
+                if not kinds or timer.key[0] in kinds:
+                    return timer
+                return min((one for one in self._armed.values() if one.key[0] in kinds), default=None)
             heapq.heappop(queue)
         return None
 
-    def pop_due(self, to_ms: int) -> Timer | None:
-        """Take the next timer whose deadline is at or before `to_ms`."""
-        timer = self.next()
+    def pop_due(self, to_ms: int, kinds: Collection[TimerKind] = ()) -> Timer | None:
+        """Take the next timer whose deadline is at or before `to_ms`; with `kinds` the next one of these."""
+        timer = self.next(kinds)
         if timer is None or timer.deadline_at_ms > to_ms:
             return None
-        heapq.heappop(self._queue)
+        if self._queue[0] is timer:
+            heapq.heappop(self._queue)
         del self._armed[timer.key]
         return timer

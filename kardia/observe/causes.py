@@ -1,76 +1,151 @@
 """What began a rebalance: the earliest of everything that makes a settled group prepare one. Changes only its ledger.
 
 An answer 27 before the earliest of them says that something else began it, which was not seen. Of two within the width
-of a stamp neither is sure.
+of a stamp neither is sure, nor of two of which one is a timer that may have been late. Whoever was told of a rebalance
+before it joined did not begin it.
 """
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, stands
+from typing import NamedTuple
+
+from kardia.certainty import Certainty, stands, weaker
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
+from kardia.observe.late import LATE_MS, begun_by, earlier, near
 from kardia.observe.phases import STAMP_MS
 
 
-def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> tuple[float, str, Certainty]:
-    """(at, cause, certainty) of a member that is missing when the join phase ends."""
-    joined_at, tolerance = current.joined_at, observer.settings.tolerance_ms
+class Dropped(NamedTuple):
+    """A member that is missing when the join phase ends: gone at `at` or up to `by` (see `Ended.by`), and why."""
+
+    member: Member
+    at: float
+    by: float | None
+    cause: str
+    certainty: Certainty
+
+
+def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> Dropped:
+    """Which timer ended a member that is missing when the join phase ends.
+
+    Three may have: of the time for SyncGroup before, of its session, of the phase. None fires before its deadline, and
+    of two whose deadlines are near each other either may have been the first (`late`).
+    """
+    joined_at = current.joined_at
     armed = member.armed_before_join
     if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
-        return joined_at, "unknown", "unknown"
+        return Dropped(member, joined_at, None, "unknown", "unknown")
     deadline = armed + member.session_ms
     begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in begins if at >= 0), default=NEVER)
     longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
-    lasted = joined_at - began if began >= 0 and longest > 0 else NEVER
     over_at = current.sync_over_at
     unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
     if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):
-        return over_at, "sync_timeout", "provisional" if began <= over_at + STAMP_MS else "inferred"
+        by = began if began >= over_at else joined_at
+        rivalled = near(over_at, deadline) or any(_came_first(group, current, join, over_at) for join in current.joins)
+        how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
+        return Dropped(member, over_at, by, "sync_timeout", how_sure)
+    # What may be doubted of the timers themselves: from when the session ran, and since when the phase.
     unsure = armed <= max(group.unsure_to, group.gap_at) or member.is_unsure(armed)
-    by_timer = abs(lasted - longest) <= STAMP_MS and not member.instance_id
-    if by_timer and joined_at - STAMP_MS <= deadline <= joined_at + tolerance:
-        # The session was to end in the same moment; a busy broker fires timers late.
-        return joined_at, "rebalance_timeout", "provisional" if deadline <= joined_at + STAMP_MS else "inferred"
-    unasked = joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance
+    phase_over_at = began + longest if began >= 0 and longest > 0 and not member.instance_id else NEVER
+    by_session = deadline <= joined_at + STAMP_MS
+    by_phase = 0 <= phase_over_at <= joined_at + STAMP_MS
+    sure: Certainty = "provisional" if unsure or _taken_over(current, member, deadline) else "exact"
+    if by_session and by_phase and near(deadline, phase_over_at):
+        if deadline + STAMP_MS < phase_over_at:
+            return Dropped(member, min(deadline, joined_at), joined_at, "session_expired", "provisional")
+        return Dropped(member, joined_at, None, "rebalance_timeout", "provisional")
+    unasked = joined_at - max((join.handled_at for join in current.joins), default=0) > observer.settings.tolerance_ms
     if armed <= group.unsure_to and 0 <= group.broke_at <= joined_at - member.session_ms and not unasked:
         # The session ran from a load that came soon after the last line, maybe: it was over before the others joined.
-        return min(at for at in (began, joined_at) if at >= 0), "session_expired", "provisional"
-    if deadline <= joined_at + tolerance:
-        if observer.is_broken(group.broker, armed, deadline) and unasked:
-            # The session ran anew since, or its timer was late. Nobody joined at this instant: the phase ended by it.
-            return joined_at, "session_expired", "provisional"
+        over_by = min(at for at in (began, joined_at) if at >= 0)
+        return Dropped(member, over_by, joined_at, "session_expired", "provisional")
+    if by_session and unasked and observer.is_broken(group.broker, armed, deadline):
+        # The session ran anew since, or its timer was late. Nobody joined at this instant: the phase ended by it.
+        return Dropped(member, joined_at, None, "session_expired", "provisional")
+    if by_session and (not by_phase or deadline < phase_over_at):
         at, certainty = observer.ran_out(group, member, armed, joined_at)
-        return at, "session_expired", "provisional" if unsure else certainty
-    if lasted >= 0 and abs(lasted - longest) <= 4 * tolerance:
-        return joined_at, "rebalance_timeout", "provisional" if unsure else "exact"
-    if lasted >= 0.5 * longest > 0 and armed > group.unsure_to:
-        return joined_at, "rebalance_timeout", "inferred"
-    if armed <= group.unsure_to and unasked:
+        return Dropped(member, at, joined_at, "session_expired", weaker(sure, certainty))
+    if by_phase:
+        in_time = joined_at - phase_over_at <= LATE_MS + _width(current)
+        return Dropped(member, joined_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
+    return _by_what_is_near(observer, group, current, member, Timers(deadline, phase_over_at, longest))
+
+
+class Timers(NamedTuple):
+    """When the timers of a member were due, and how long the phase may last."""
+
+    session_at: float
+    phase_at: float
+    phase_ms: int
+
+
+def _by_what_is_near(observer: Facts, group: Group, current: Rebalance, member: Member, timers: Timers) -> Dropped:
+    """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
+    joined_at, tolerance = current.joined_at, observer.settings.tolerance_ms
+    armed = member.armed_before_join
+    known = armed > max(group.unsure_to, group.gap_at) and not member.is_unsure(armed)
+    if timers.phase_at >= 0 and joined_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
+        return Dropped(member, joined_at, None, "rebalance_timeout", "inferred")
+    if timers.session_at <= joined_at + tolerance:
+        # Stamps of a busy broker come late: its last renewal was earlier than they say.
+        return Dropped(member, joined_at, None, "session_expired", "inferred" if known else "provisional")
+    if armed <= group.unsure_to and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
         # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
         # joined at this instant, so the phase ended because this member's session did.
-        return joined_at, "session_expired", "provisional"
-    return joined_at, "unknown", "unknown"
+        return Dropped(member, joined_at, None, "session_expired", "provisional")
+    return Dropped(member, joined_at, None, "unknown", "unknown")
 
 
-def choose(
-    observer: Facts, group: Group, current: Rebalance, dropped: list[tuple[Member, float, str, Certainty]]
-) -> None:
+def _width(current: Rebalance) -> float:
+    """How much later than `started_at` the rebalance may have begun."""
+    cause = current.cause
+    if cause is None or cause.by is None:
+        return 0.0
+    return max(0.0, (cause.by if cause.by >= 0 else cause.at + LATE_MS) - cause.at)
+
+
+def _taken_over(current: Rebalance, member: Member, deadline: float) -> bool:
+    """Whether a process took the place of a static member while the timer of its session may have been late: it was
+    replaced or evicted, and which of the two looks the same."""
+    newcomers = (join for join in current.joins if join.instance_id == member.instance_id and not join.asked_id)
+    return bool(member.instance_id) and any(0 <= join.handled_at - deadline <= LATE_MS for join in newcomers)
+
+
+def _came_first(group: Group, current: Rebalance, join: Join, due: float) -> bool:
+    """Whether a JoinGroup may have begun a rebalance before a timer that was due a moment before it."""
+    before_told = current.told_at < 0 or join.handled_at <= current.told_at
+    return before_told and due - STAMP_MS <= join.handled_at <= due + LATE_MS and _could_begin(group, join)
+
+
+def _could_begin(group: Group, join: Join) -> bool:
+    """Whether a JoinGroup may have begun a rebalance: whoever was told of one before asking did not begin it."""
+    member = group.members.get(join.asked_id)
+    if member is None or member.told_at <= group.stable_at:
+        return True
+    return not 0 <= member.told_at < join.handled_at - STAMP_MS
+
+
+def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     candidates = [] if current.cause is None else [current.cause]
     candidates += [
-        Cause(at, how, member.member_id, member.client_id, member.instance_id, "", certainty)
-        for member, at, how, certainty in dropped
+        Cause(at, how, member.member_id, member.client_id, member.instance_id, "", certainty, by)
+        for member, at, by, how, certainty in dropped
         if how in ("session_expired", "sync_timeout")
     ]
-    candidates += [_of_join(group, current, join) for join in (*current.joins, *current.refused)]
+    candidates += _ended_before(group, current)
+    asked = [join for join in (*current.joins, *current.refused) if _could_begin(group, join)]
+    candidates += [_of_join(group, current, join) for join in asked]
     tolerance = observer.settings.tolerance_ms
     line_at = group.prepared_at
     if line_at >= 0 and (current.joined_at < 0 or line_at <= current.joined_at + tolerance):
         chosen = _by_line(group, candidates, line_at, 4 * tolerance)
     else:
-        chosen = _by_order(candidates, current, tolerance)
-        current.contested = _is_contested(group, current, chosen, dropped)
+        chosen, rivalled = _by_order(candidates, current, tolerance)
+        current.contested = rivalled or _is_contested(group, current, chosen, dropped)
         if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
@@ -79,11 +154,23 @@ def choose(
     current.started_at = chosen.at
 
 
-def _is_contested(
-    group: Group, current: Rebalance, chosen: Cause, dropped: list[tuple[Member, float, str, Certainty]]
-) -> bool:
+def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
+    """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
+    if group.stable_at < 0 or (group.previous and group.stable_at <= group.previous[0]):
+        return []  # it never was Stable: whose end the join phase before had to wait for began nothing
+    named = "" if current.cause is None else current.cause.member_id
+    return [
+        Cause(over.ended_at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
+        for over in group.ended.values()
+        if over.cause in ("session_expired", "sync_timeout")
+        and max(group.steady_at, group.stable_at) <= over.ended_at <= current.joined_at
+        and (one := over.member).member_id != named
+    ]
+
+
+def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list[Dropped]) -> bool:
     """Whether a member of which it is not sure when it ended may have gone before what was chosen."""
-    unsure = [member.member_id for member, _, _, certainty in dropped if not stands(certainty)]
+    unsure = [one.member.member_id for one in dropped if not stands(one.certainty)]
     unsure += [
         over.member.member_id
         for over in group.ended.values()
@@ -94,9 +181,9 @@ def _is_contested(
 
 def _by_line(group: Group, candidates: list[Cause], line_at: float, near_ms: float) -> Cause:
     """The coordinator's own line says when it began: the cause is what happened then."""
-    near = [cause for cause in candidates if abs(cause.at - line_at) <= near_ms]
-    chosen = min(near, key=lambda item: abs(item.at - line_at)) if near else Cause(line_at, "unknown")
-    chosen.at = line_at
+    then = [one for one in candidates if -near_ms <= line_at - one.at <= (near_ms if one.by is None else LATE_MS)]
+    chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
+    chosen.at, chosen.by = line_at, None
     chosen.reason = chosen.reason or group.prepared_reason
     chosen.certainty = "exact"
     group.prepared_at = NEVER
@@ -104,19 +191,29 @@ def _by_line(group: Group, candidates: list[Cause], line_at: float, near_ms: flo
     return chosen
 
 
-def _by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> Cause:
-    """The earliest candidate, unless a member was told of the rebalance before that."""
+def _by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:
+    """The earliest candidate, unless a member was told of the rebalance before that; and whether another one may have
+    come before it."""
     told_at = current.told_at
     if not candidates:
-        return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown")
+        return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown"), False
     chosen = min(candidates, key=lambda item: item.at)
     if 0 <= told_at < chosen.at - tolerance_ms:
-        return Cause(told_at, "unknown", certainty="unknown")
+        return Cause(told_at, "unknown", certainty="unknown"), False
     told_before = 0 <= told_at < chosen.at - STAMP_MS
-    near = [one for one in candidates if one.trigger != chosen.trigger and one.at - chosen.at <= STAMP_MS]
-    if (near or told_before) and stands(chosen.certainty):
-        chosen.certainty = "provisional"  # which of them came first is lost in the stamps
-    return chosen
+    to_at = chosen.at + STAMP_MS
+    if chosen.by is not None:
+        chosen.by = earlier(chosen.by, begun_by(current, chosen.at))
+        to_at = max(to_at, earlier(chosen.by, chosen.at + LATE_MS))
+    rivalled = any(_is_rival(one, chosen, to_at) for one in candidates)
+    if told_before or rivalled:
+        chosen.certainty = weaker(chosen.certainty, "provisional")  # which of them came first is not seen
+    return chosen, rivalled
+
+
+def _is_rival(one: Cause, chosen: Cause, to_at: float) -> bool:
+    """Whether something else may have come before what came first by its deadline: sessions end in their order."""
+    return one.trigger != chosen.trigger and one.at <= to_at
 
 
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:

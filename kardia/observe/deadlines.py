@@ -10,11 +10,13 @@ from kardia.certainty import Certainty
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.late import LATE_MS
 from kardia.observe.leaves import LEAVE_DELAY_MS
 from kardia.observe.settings import ObserverSettings
 
-GRACE_MS = 10.0
-"""A heartbeat within that of the deadline is taken to have come before it, as its own answer says."""
+GRACE_MS = LATE_MS
+"""Silence says something only when it has lasted that long beyond the deadline: a heartbeat before the timer of the
+session fires renews it, as its own answer says, and timers fire late."""
 
 
 def next_due(settings: ObserverSettings, member: Member) -> float:

@@ -13,12 +13,13 @@ from kardia.observe.costs import forget_assignment
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Rebalance
 from kardia.observe.ledger import emit, follows_from
-from kardia.observe.phases import STAMP_MS, how_ended
+from kardia.observe.phases import STAMP_MS, how_ended, is_tied
 from kardia.observe.rebalance import CAUSE_TO_TRIGGER, begin, end_member
 
 
-def becomes_empty(observer: Facts, group: Group, at: float) -> None:
-    """No member is left: the join phase completes at once, with one more generation."""
+def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+    """No member is left: the join phase completes at once, with one more generation. `by`: the latest that this can
+    have been, NEVER where nothing says so; None: as the ends of the last members say."""
     current = group.rebalance
     if current is None:
         begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
@@ -30,8 +31,10 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
     _name_the_first(observer, group, current)
     current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
-        observer.move(group, current.started_at, GroupState.PREPARING, current.cause.trigger, current.cause.certainty)
+        cause = current.cause
+        observer.move(group, current.started_at, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
     current.joined_at = current.assigned_at = max(at, current.started_at)
+    current.over_by = _emptied_by(group, current) if by is None else by
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
     current.settled = True
     current.leader = ""
@@ -46,10 +49,17 @@ def becomes_empty(observer: Facts, group: Group, at: float) -> None:
         how_sure = "exact"
     elif last:
         how_sure = weaker(*(over.certainty for over in last))
-    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure)
+    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure, current.over_by)
     emit(observer, group, current)
     if how_sure == "exact":
         loads.note_empty(group)
+
+
+def _emptied_by(group: Group, current: Rebalance) -> float | None:
+    """The latest that the last of its members can have ended, as `Ended.by`."""
+    within = [over for over in group.ended.values() if over.ended_at >= current.started_at]
+    latest = [over.ended_at if over.by is None else over.by for over in within]
+    return None if not latest else NEVER if NEVER in latest else max(latest)
 
 
 def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
@@ -73,6 +83,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         member.instance_id,
         first.reason,
         weaker(first.certainty, "inferred"),
+        first.by,
     )
     current.started_at = first.ended_at
     observer.correct(group, current, current.cause.certainty)
@@ -114,14 +125,17 @@ def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
     ends = sorted(how_ended(group, member) for member in group.members.values())
     last_at = group.deserted_at
     for over_at, member_id, why in ends:
-        member, at = group.members[member_id], over_at
+        member, at = group.members[member_id], min(over_at, since)
         if why == "session_expired":
-            at, _ = observer.ran_out(group, member, member.armed_at, max(over_at, since))
+            at = max(at, observer.ran_out(group, member, member.armed_at, max(over_at, since))[0])
         last_at = max(last_at, at)
-        since_load = member.armed_at <= group.unsure_to or member.renewed_unseen
-        since_load = since_load or observer.is_broken(group.broker, member.armed_at, at)
-        how_sure: Certainty = "provisional" if since_load else "exact" if why == "session_expired" else "inferred"
-        end_member(observer, group, member, at, why, "", how_sure)
-    becomes_empty(observer, group, last_at)
+        tied = is_tied(group, member)
+        unsure = member.armed_at <= group.unsure_to or member.renewed_unseen or tied
+        unsure = unsure or observer.is_broken(group.broker, member.armed_at, at)
+        how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"
+        end_member(observer, group, member, at, why, "", how_sure, since)
+        if tied:
+            lives.rival(group, member_id)
+    becomes_empty(observer, group, last_at, since)
     for over in group.ended.values():
-        lives.confirm(observer, group, over)
+        lives.confirm(observer, group, over, since)

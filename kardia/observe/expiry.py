@@ -1,7 +1,7 @@
 """What silence means: timers that fire when the log is known to be complete up to their instant.
 
-A timer is due at or before now; on a tie the timer comes first. Sessions fire a few ms after their deadline, because
-a request handled just before it may be logged with an instant just after it (stamps are cut to 1 ms). A member whose
+A timer is due at or before now; on a tie the timer comes first. A session is looked at a moment after its deadline
+(`GRACE_MS`): timers of a busy broker fire late, and a heartbeat that is handled before still renews it. A member whose
 deadline passes during a rebalance may be waiting in a JoinGroup that nobody can see yet: it is overdue, not evicted,
 until the join phase ends and shows who was there.
 """
@@ -11,9 +11,11 @@ from __future__ import annotations
 from kardia.certainty import weaker
 from kardia.events import Event
 from kardia.model.states import GroupState
-from kardia.observe import deadlines, emptied, loads, pending, phases, rebalance, timeouts, watches
+from kardia.observe import deadlines, emptied, lives, loads, pending, phases, rebalance, timeouts, watches
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.late import LATE_MS
+from kardia.observe.phases import STAMP_MS
 
 LOOK_AGAIN_MS = 100.0
 """A member that may be waiting unseen is not looked at again sooner, however short the poll interval it claims."""
@@ -25,6 +27,8 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
     deadline = member.deadline
     if deadline >= 0 and not member.overdue:
         if deadlines.session_over(member, now):
+            if _is_late(observer, group, member, now):
+                return
             on_session_expired(observer, group, member, deadline)
             if member.member_id not in group.members:
                 return
@@ -50,6 +54,24 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
     observer.watch(group, member)
 
 
+def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
+    """Whether the timer of a session that is over has not fired yet: somebody was answered as in a Stable group since.
+    Then it is looked at again a moment later. What has lasted longer than a timer is late is no late timer: the session
+    was renewed by something that was not seen."""
+    steady_at, deadline = group.steady_at, member.deadline
+    if group.state != GroupState.STABLE or steady_at <= deadline + STAMP_MS:
+        return False
+    if steady_at > deadline + LATE_MS:
+        observer.divergences += 1
+        member.armed_at = member.returned_at = steady_at
+        observer.watch(group, member)
+        return True
+    if now >= steady_at + deadlines.GRACE_MS:
+        return False
+    observer.watch(group, member, not_before=steady_at + deadlines.GRACE_MS)
+    return True
+
+
 def _on_imminent(observer: Facts, group: Group, member: Member, now: float) -> None:
     """Half of the timeout has passed: what was foretold early is said again if it is sure by now."""
     if now < deadlines.imminent_at(observer.settings, member):
@@ -73,14 +95,17 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     if is_gone and not observer.silent_at(group.broker, deadline):
         at, _, why = phases.how_ended(group, member)
         how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
-        if phases.is_tied(group, member):
+        tied = phases.is_tied(group, member)
+        if tied:
             how_sure = weaker(how_sure, "provisional")
         if why == "sync_timeout":
             if group.steady_at < at:
                 how_sure = weaker(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait
             timeouts.end_unsynced(observer, group, member, at, how_sure)
         else:
-            rebalance.end_member(observer, group, member, at, why, "", how_sure)
+            rebalance.end_member(observer, group, member, at, why, "", how_sure, NEVER)
+        if tied:
+            lives.rival(group, member.member_id)
     else:
         member.overdue = True
         watches.watch_overdue(observer, group, member)
@@ -101,7 +126,7 @@ def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) 
     """An id that was handed out was never used: it no longer blocks a rebalance."""
     pending.is_over(group, member_id, now)
     if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
-        emptied.becomes_empty(observer, group, now)
+        emptied.becomes_empty(observer, group, now, NEVER)
     else:
         watches.watch_deserted(observer, group, now)
 

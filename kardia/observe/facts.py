@@ -200,16 +200,20 @@ class Facts:
         event = self.evidence
         return event if isinstance(event, str) else f"{event.source}@{event.start}"
 
-    def move(self, group: Group, at: float, to_state: str, cause: str, certainty: Certainty) -> None:
-        """The group changes its state."""
+    def move(
+        self, group: Group, at: float, to_state: str, cause: str, certainty: Certainty, by: float | None = None
+    ) -> None:
+        """The group changes its state, at `at` or up to `by` (see `Ended.by`)."""
         from_state = group.told_state
         group.state = to_state
         if from_state == to_state:
             return
         group.told_state = to_state
-        self.tell_group(group, at, from_state, cause, certainty)
+        self.tell_group(group, at, from_state, cause, certainty, by)
 
-    def tell_group(self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty) -> None:
+    def tell_group(
+        self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty, by: float | None = None
+    ) -> None:
         """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
         group.seq += 1
         self.rows["transitions"].append(
@@ -224,6 +228,7 @@ class Facts:
                 str(group.told_state),
                 cause,
                 self.evidence_text(),
+                by,
             )
         )
 
@@ -244,11 +249,20 @@ class Facts:
                 str(GroupState.PREPARING),
                 current.cause.trigger,
                 self.evidence_text(),
+                current.cause.by,
             )
         )
 
     def emit_transition(
-        self, group: Group, at: float, member_id: str, from_state: str, to_state: str, cause: str, certainty: Certainty
+        self,
+        group: Group,
+        at: float,
+        member_id: str,
+        from_state: str,
+        to_state: str,
+        cause: str,
+        certainty: Certainty,
+        by: float | None = None,
     ) -> None:
         """A member begins or ends its membership."""
         group.seq += 1
@@ -264,6 +278,7 @@ class Facts:
                 to_state,
                 cause,
                 self.evidence_text(),
+                by,
             )
         )
 
@@ -277,9 +292,14 @@ class Facts:
         )
 
     def emit_rebalance(
-        self, group: Group, current: Rebalance, stragglers: list[dict[str, Any]], certainty: Certainty
+        self,
+        group: Group,
+        current: Rebalance,
+        stragglers: list[dict[str, Any]],
+        certainty: Certainty,
+        withdrawn: bool = False,
     ) -> None:
-        """What is known about a rebalance."""
+        """What is known about a rebalance. `withdrawn`: that there was none."""
         current.row_known = self.known_at(group, current.row_known)
         slow = None
         if current.assigned_at >= 0:
@@ -287,7 +307,7 @@ class Facts:
         slow_ms = int(slow[slowness.TAKEN]) if slow is not None and slow[slowness.TAKEN] >= slowness.SLOW_MS else None
         self.rows["rebalances"].append(
             rows.rebalance_row(
-                self.settings.cluster_id, group, current, stragglers, current.row_known, certainty, slow_ms
+                self.settings.cluster_id, group, current, stragglers, current.row_known, certainty, slow_ms, withdrawn
             )
         )
 

@@ -14,7 +14,6 @@ from kardia import slowness
 from kardia.events import Event, Kind
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
-from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
 
@@ -35,6 +34,9 @@ that has just joined has shown none yet."""
 
 ENOUGH = 0.5
 """Share of what a session leaves room for: a broker that takes longer may have been the cause, alone or with others."""
+
+IN_TIME_MS = 10.0
+"""A request that reached the broker that much before the end of a session was in time, whatever the width of stamps."""
 
 _TAKEN_AWAY = frozenset(
     {"session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout", "join_timeout", UNKNOWN}
@@ -230,7 +232,7 @@ def came_back(facts: Facts, group: Group, event: Event, at: float) -> None:
         signs["back_on_same_connection"] = int(same)
         if over.fault == "heartbeats_stopped" and not same:
             over.fault = "connection_lost"
-    if event.arrived_at_ms < over.ended_at - GRACE_MS and at > over.ended_at:
+    if event.arrived_at_ms < over.ended_at - IN_TIME_MS and at > over.ended_at:
         signs["arrived_at_ms"], signs["handled_at_ms"] = int(event.arrived_at_ms + 0.5), int(at + 0.5)
         over.fault, over.fault_certainty = "broker_slow", "exact" if over.certainty == "exact" else "inferred"
     facts.emit_member(group, over.member, over.ended_at, over.certainty, over)

@@ -5,11 +5,13 @@ Sources: the answers 25 and 82 of `validateGenerationIdAndMember` and its like, 
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty, weaker
 from kardia.model.states import GroupState
 from kardia.observe import forgetting, lives, loads, pending
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
-from kardia.observe.phases import STAMP_MS, sync_deadline, unsynced
+from kardia.observe.late import fired_from
+from kardia.observe.phases import STAMP_MS, how_ended, is_tied, sync_deadline, unsynced
 from kardia.observe.rebalance import end_member, on_told
 
 
@@ -19,25 +21,31 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
     out in the instant of the answer."""
     over = group.ended.get(member_id)
     if over is not None:
-        lives.confirm(observer, group, over)
+        lives.confirm(observer, group, over, at)
         return
     pending.is_over(group, member_id, at)
     member = group.members.get(member_id)
     if member is None:
         return
-    deadline = member.deadline
-    waited = 0 <= since < min(deadline, at) - STAMP_MS
+    waited = 0 <= since < min(member.deadline, at) - STAMP_MS
+    _, _, why = how_ended(group, member)
     if waited:
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
-    elif 0 <= deadline <= at + observer.settings.tolerance_ms:
-        ended_at, how_sure = observer.ran_out(group, member, member.armed_at, at)
-        end_member(observer, group, member, ended_at, "session_expired", "", how_sure)
+    elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and why != "sync_timeout":
+        ended_at, certainty = observer.ran_out(group, member, member.armed_at, at)
+        ended_at = min(max(ended_at, fired_from(group, member.deadline)), at)
+        tied = is_tied(group, member)
+        off: Certainty = "provisional" if tied else "inferred" if member.deadline > at + STAMP_MS else "exact"
+        end_member(observer, group, member, ended_at, "session_expired", "", weaker(certainty, off), at)
+        if tied:
+            lives.rival(group, member_id)
     elif _ran_out_since_load(group, member, at):
         end_member(observer, group, member, at, "session_expired", "", "provisional")
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
-        ended_at = min(sync_deadline(group), at)
+        began_at = min(fired_from(group, sync_deadline(group)), at)
         for one in unsynced(group):
-            end_member(observer, group, one, ended_at, "sync_timeout", "", "inferred")
+            sure: Certainty = "provisional" if is_tied(group, one) else "inferred"
+            end_member(observer, group, one, began_at, "sync_timeout", "", sure, at)
     else:
         # Its LeaveGroup may stand right behind: both were handled in one instant.
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
@@ -63,8 +71,10 @@ def on_deleted(observer: Facts, group: Group, at: float) -> None:
     """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
     who was taken for a member had gone before."""
     for member in list(group.members.values()):
-        if 0 <= member.deadline <= at:
-            lives.end(observer, group, member, member.deadline, "session_expired", "", "inferred")
+        ended_at, _, why = how_ended(group, member)
+        if 0 <= ended_at <= at:
+            sure: Certainty = "provisional" if is_tied(group, member) else "inferred"
+            lives.end(observer, group, member, ended_at, why, "", sure, at)
         else:
             lives.end(observer, group, member, at, "group_deleted", "", "provisional")
     if group.state != GroupState.DEAD:

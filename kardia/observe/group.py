@@ -157,6 +157,10 @@ class Ended:
     cause: str
     reason: str
     certainty: Certainty
+    by: float | None = None
+    """The latest that it can have ended, by a timer that fired late: None at `ended_at`, NEVER if nothing says so."""
+    rivalled: bool = False
+    """Whether something else may have ended it between the two: that it is gone then does not show why."""
     fault: str = ""
     """Who broke it, one of `FAULTS`; empty if nobody did."""
     fault_certainty: str = ""
@@ -195,6 +199,8 @@ class Cause:
     instance_id: str = ""
     reason: str = ""
     certainty: Certainty = "exact"
+    by: float | None = None
+    """The latest that it can have been, as `Ended.by`."""
 
 
 @dataclass(slots=True)
@@ -238,6 +244,10 @@ class Rebalance:
     """[member id, client id, waited_ms] of those who were waited for in vain."""
     blocked: list[list[Any]] = field(default_factory=list)
     """[member id, client id, waited_ms] of ids that it waited for and that nobody joined with."""
+    over_by: float | None = None
+    """The latest that the join phase can have ended, as `Ended.by`: nobody was left to be answered."""
+    sent_back_at: float = NEVER
+    """When a waiting SyncGroup was sent back by it: it began in that instant."""
     settled: bool = False
     row_known: int = -1
     contested: bool = False

@@ -10,9 +10,11 @@ from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import generations, lives, loads, moves, pending, polls, rebalance, refusals, timeouts
+from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
+from kardia.observe.late import LATE_MS
 from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 
@@ -27,7 +29,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         group.pending[handed_out] = [deadline, event.client_id, event.client_host, at]
         group.handed_out_at = max(group.handed_out_at, at)
         group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
-        observer.schedule(group, deadline, "pending", handed_out)
+        observer.schedule(group, deadline + GRACE_MS, "pending", handed_out)
         return
     if error in COORDINATOR_MOVED:
         moves.moved(observer, group, event, at)
@@ -159,7 +161,8 @@ def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
     old = group.members.get(group.instances.get(event.group_instance_id, ""))
     if old is not None and old.member_id != member_id:
         if 0 <= old.deadline <= taken_at:
-            lives.end(observer, group, old, old.deadline, "session_expired", "", "exact")
+            how_sure: Certainty = "exact" if old.deadline < taken_at - LATE_MS else "provisional"
+            lives.end(observer, group, old, old.deadline, "session_expired", "", how_sure, taken_at)
         else:
             lives.end(observer, group, old, taken_at, "static_replaced", "", "exact")
     member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
@@ -189,6 +192,11 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
     for over in reversed(list(group.ended.values())):
         if over.member.instance_id != instance_id:
             continue
+        if over.certainty != "exact" and taken_at - LATE_MS <= over.ended_at <= taken_at - STAMP_MS:
+            if over.by is not None and not 0 <= over.by < taken_at:
+                over.rivalled = True  # the timer of its session may have been late: then it was replaced
+                lives.correct(observer, group, over, over.ended_at, over.cause, "provisional", taken_at)
+            return "", True
         if over.certainty != "exact" and over.ended_at > taken_at - STAMP_MS:
             surely = over.certainty == "inferred" and over.ended_at > taken_at + STAMP_MS
             lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")

@@ -113,3 +113,9 @@ def _is_rival(cause: Cause, over: Ended) -> bool:
     if over.member.member_id == cause.member_id or abs(over.ended_at - cause.at) > STAMP_MS:
         return False
     return over.cause == "session_expired" or (over.cause in _BY_LEAVE and over.ended_at != cause.at)
+
+
+def withdraw(observer: Facts, group: Group, current: Rebalance) -> None:
+    """There was no such rebalance: take back what was written about it, if anything was."""
+    if current.row_known >= 0:
+        observer.emit_rebalance(group, current, [], _how_sure(group, current), withdrawn=True)

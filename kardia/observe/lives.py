@@ -6,7 +6,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 from __future__ import annotations
 
 from kardia.certainty import Certainty
-from kardia.observe import faults, forgetting, rows
+from kardia.observe import faults, forgetting, late, rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
 
@@ -17,8 +17,18 @@ _STRUCK = {"session_expired": "session", "poll_timeout": "poll", "rebalance_time
 """End cause -> kind of the prediction that it makes come true."""
 
 
-def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: Certainty) -> None:
-    """A life is over: out of the indexes, into the tables, its predictions scored."""
+def end(
+    facts: Facts,
+    group: Group,
+    member: Member,
+    at: float,
+    cause: str,
+    reason: str,
+    certainty: Certainty,
+    by: float | None = None,
+) -> None:
+    """A life is over, at `at` or up to `by` (see `Ended.by`): out of the indexes, into the tables, its predictions
+    scored."""
     group.members.pop(member.member_id, None)
     if group.instances.get(member.instance_id) == member.member_id:
         del group.instances[member.instance_id]
@@ -28,14 +38,14 @@ def end(facts: Facts, group: Group, member: Member, at: float, cause: str, reaso
     at = max(at, member.joined_at)
     if member.armed_at >= at > member.armed_before_join >= 0:
         member.armed_at = member.armed_before_join  # the end of a join phase renews only who is in it
-    over = Ended(member, at, cause, reason, certainty)
+    over = Ended(member, at, cause, reason, certainty, by)
     faults.judge(facts, group, over)
     group.ended.pop(member.member_id, None)
     group.ended[member.member_id] = over
     if len(group.ended) > MAX_ENDED:
         del group.ended[next(iter(group.ended))]
     facts.emit_member(group, member, at, certainty, over)
-    facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty)
+    facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty, by)
     _score(facts, group, over)
     if member.health_at >= 0:
         known_at = facts.known_at(group)
@@ -68,33 +78,49 @@ def _unscore(facts: Facts, group: Group, over: Ended, at: float) -> None:
         facts.close_prediction(group, over.member, kind, "unknown", at)
 
 
-def confirm(facts: Facts, group: Group, over: Ended) -> None:
-    """Later evidence shows that an eviction inferred from silence was one."""
+def rival(group: Group, member_id: str) -> None:
+    """Two timers may have ended a member: that it is gone does not show which."""
+    over = group.ended.get(member_id)
+    if over is not None:
+        over.rivalled = True
+
+
+def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
+    """Later evidence shows that an eviction inferred from silence was one, by `by` at the latest; a rebalance that it
+    began shows it earlier."""
     began = over.ended_at - over.member.session_ms
     # Its session ended; when, is known within bounds only.
     since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at)
     since_load = since_load or facts.is_broken(group.broker, began, over.ended_at)
     # What was heard says that it ended, and not when, unless it is the instant of its own timer.
     since_load = since_load or 0 <= over.member.armed_at <= group.unsure_to
-    if over.certainty in ("inferred", "provisional") and over.cause == "session_expired" and not since_load:
+    if over.cause != "session_expired" or over.rivalled or since_load:
+        return
+    if over.certainty in ("inferred", "provisional"):
+        current = group.rebalance
+        cause = None if current is None else current.cause
+        began = cause is not None and cause.member_id == over.member.member_id
         over.certainty = "exact"
+        if over.by is not None:  # else the instant in which the timer fired is known
+            over.by = by
+        if current is not None and cause is not None and began and not current.contested:
+            if over.by is not None:
+                over.by = late.earlier(by, late.begun_by(current, over.ended_at))
+            cause.certainty, cause.by = "exact", over.by
         facts.emit_member(group, over.member, over.ended_at, "exact", over)
         facts.emit_transition(
-            group, over.ended_at, over.member.member_id, "Absent", "Absent", "session_expired", "exact"
+            group, over.ended_at, over.member.member_id, "Absent", "Absent", "session_expired", "exact", over.by
         )
-        current = group.rebalance
-        if current is None or current.cause is None or current.contested:
-            return
-        if current.cause.member_id == over.member.member_id:
-            current.cause.certainty = "exact"
 
 
-def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty) -> None:
+def correct(
+    facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty, by: float | None = None
+) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
-    over.ended_at, over.cause, over.certainty = max(at, over.member.joined_at), cause, certainty
+    over.ended_at, over.cause, over.certainty, over.by = max(at, over.member.joined_at), cause, certainty, by
     faults.judge(facts, group, over)
     facts.emit_member(group, over.member, over.ended_at, certainty, over)
-    facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, certainty)
+    facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, certainty, by)
     doubt(group, over.member.member_id)
 
 

@@ -15,7 +15,7 @@ from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import lives
 from kardia.observe.group import NEVER, Cause, Ended, Group
-from kardia.observe.ledger import emit
+from kardia.observe.ledger import withdraw
 
 if TYPE_CHECKING:
     from kardia.observe.facts import Facts
@@ -101,11 +101,11 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
 
 
 def _withdraw(facts: Facts, group: Group) -> None:
-    """The rebalance with which it became Empty was none: its row cannot be taken away, but says nothing more."""
+    """The rebalance with which it became Empty was none: a further row takes its row back."""
     current = group.rebalance
     if current is not None and current.row_known >= 0 and not current.leader:
         current.cause = Cause(current.started_at, "unknown", certainty="unknown")
-        emit(facts, group, current)
+        withdraw(facts, group, current)
 
 
 def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None:

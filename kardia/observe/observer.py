@@ -347,8 +347,8 @@ class Observer(Intake):
             timeouts.conclude_gone(self, group, key, due - self.settings.settle_ms)
         elif kind == "empty":
             records.conclude_empty(self, group, int(key))
-        elif key in group.pending and group.pending[key][0] <= due:
-            expiry.on_pending_timer(self, group, key, due)
+        elif key in group.pending and group.pending[key][0] <= due - deadlines.GRACE_MS:
+            expiry.on_pending_timer(self, group, key, due - deadlines.GRACE_MS)
 
     # --- take
 

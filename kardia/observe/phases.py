@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kardia.model.states import GroupState
 from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.late import LATE_MS, fired_from, near
 
 STAMP_MS = 2.0
 """Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
@@ -38,23 +39,26 @@ def longest_ms(group: Group) -> int:
 
 
 def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
-    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that."""
+    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that, at
+    the earliest that this timer fired."""
     if group.state in (GroupState.COMPLETING, GroupState.STABLE):
         unsynced_since = member.synced_generation != group.generation and member.seen_joining
         phase_at, why = sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
-        if phase_at < group.steady_at:
-            phase_at = NEVER  # others were answered as in a Stable group after it
+        if phase_at < group.steady_at - LATE_MS:
+            phase_at = NEVER  # others were answered as in a Stable group long after it
     else:
         phase_at, why = NEVER if member.instance_id else join_deadline(group), "rebalance_timeout"
     if 0 <= phase_at <= member.deadline:
-        return phase_at, member.member_id, why
-    return member.deadline, member.member_id, "session_expired"
+        return fired_from(group, phase_at), member.member_id, why
+    return fired_from(group, member.deadline), member.member_id, "session_expired"
 
 
 def is_tied(group: Group, member: Member) -> bool:
-    """Whether two timers that end a member are over in one instant: which of them it was is lost in the stamps."""
+    """Whether two timers that end a member are due so near each other that either may have fired first."""
     at, _, why = how_ended(group, member)
-    return why != "session_expired" and 0 <= member.deadline <= at + STAMP_MS
+    if why == "session_expired":
+        at = NEVER if member.instance_id else join_deadline(group)
+    return at >= 0 and near(at, member.deadline)
 
 
 def is_deserted(group: Group) -> bool:

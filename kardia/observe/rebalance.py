@@ -15,6 +15,7 @@ from kardia.observe import causes, deadlines, lives, loads, pending
 from kardia.observe.costs import partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
+from kardia.observe.late import LATE_MS, fired_from
 from kardia.observe.ledger import emit, follows_from, remember
 from kardia.observe.phases import STAMP_MS, longest_ms, sync_deadline, unsynced
 from kardia.observe.watches import watch_deserted, watch_join_timer, watch_sync_timer
@@ -37,10 +38,18 @@ CAUSE_TO_TRIGGER = {
 
 
 def end_member(
-    observer: Facts, group: Group, member: Member, at: float, cause: str, reason: str, certainty: Certainty
+    observer: Facts,
+    group: Group,
+    member: Member,
+    at: float,
+    cause: str,
+    reason: str,
+    certainty: Certainty,
+    by: float | None = None,
 ) -> None:
-    """A member is gone: a Stable or Completing group begins to prepare a rebalance in the same instant."""
-    lives.end(observer, group, member, at, cause, reason, certainty)
+    """A member is gone: a Stable or Completing group begins to prepare a rebalance in the same instant. `by`: the
+    latest that this can have been, as `Ended.by`."""
+    lives.end(observer, group, member, at, cause, reason, certainty, by)
     if cause == "static_replaced":
         return
     if group.state == GroupState.COMPLETING and group.rebalance is not None and not group.rebalance.settled:
@@ -48,7 +57,7 @@ def end_member(
         if group.rebalance is not None and group.rebalance.joined_at < 0:
             return  # it left right after the join phase: said, and begun, when that was settled
     trigger = CAUSE_TO_TRIGGER.get(cause, "unknown")
-    why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty)
+    why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty, by)
     if stands(why.certainty) and _somebody_else_may_have_gone(group, at):
         why.certainty = "provisional"
     current = group.rebalance
@@ -70,9 +79,7 @@ def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
     if not group.whole:
         return True
     return at > group.steady_at and any(
-        other.deadline < 0
-        or 0 <= other.armed_at <= group.unsure_to
-        or (other.overdue and group.steady_at < other.deadline < at)
+        other.deadline < 0 or 0 <= other.armed_at <= group.unsure_to or group.steady_at - LATE_MS < other.deadline < at
         for other in group.members.values()
     )
 
@@ -92,7 +99,7 @@ def begin(observer: Facts, group: Group, cause: Cause | None, told_at: float, me
         group.rebalance.told_start = cause.at
         group.rebalance.told_from = group.told_state
         watch_join_timer(observer, group, group.rebalance)
-        observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty)
+        observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
     else:
         group.state = GroupState.PREPARING
     for member in group.members.values():
@@ -117,12 +124,10 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
     silent = [
         other
         for other in group.members.values()
-        if other is not member
-        and 0 <= other.deadline <= at + STAMP_MS
-        and other.deadline >= group.steady_at - tolerance
+        if other is not member and 0 <= other.deadline <= at + STAMP_MS and other.deadline >= group.steady_at - LATE_MS
     ]
     unsynced_at = sync_deadline(group)
-    unsynced_due = unsynced_at >= 0 and group.steady_at - tolerance <= unsynced_at <= at + STAMP_MS
+    unsynced_due = unsynced_at >= 0 and group.steady_at - LATE_MS <= unsynced_at <= at + STAMP_MS
     unsynced_due = unsynced_due and bool(unsynced(group))
     if group.state == GroupState.COMPLETING and (silent or unsynced_due):
         # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
@@ -131,16 +136,22 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
     elif silent and deadlines.surely_silent(group, first := _first(silent)):
         how_sure = deadlines.sureness(group, first)
-        end_member(observer, group, first, min(first.deadline, at), "session_expired", "", how_sure)
+        ended_at = min(fired_from(group, first.deadline), at)
+        end_member(observer, group, first, ended_at, "session_expired", "", how_sure, at)
     elif unsynced_due and not group.pending:  # an id that was handed out may have been used, unseen, before that
         for one in unsynced(group):
             if one is not member:
                 # Provisional, because somebody may have joined before that, unseen, and ended the wait.
-                end_member(observer, group, one, min(unsynced_at, at), "sync_timeout", "", "provisional")
-    elif current is not None and current.never_synced and 0 <= group.steady_at - tolerance <= unsynced_at <= at:
-        begin(observer, group, Cause(unsynced_at, "sync_timeout", current.never_synced, certainty="inferred"), at, -1)
+                ended_at = min(fired_from(group, unsynced_at), at)
+                end_member(observer, group, one, ended_at, "sync_timeout", "", "provisional", at)
+    elif current is not None and current.never_synced and max(0, group.steady_at - LATE_MS) <= unsynced_at <= at:
+        began_at = min(fired_from(group, unsynced_at), at)
+        why = Cause(began_at, "sync_timeout", current.never_synced, certainty="inferred", by=at)
+        begin(observer, group, why, at, -1)
     else:
         begin(observer, group, None, at, len(group.members))
+    if group.rebalance is not None and group.rebalance.told_at < 0:
+        group.rebalance.told_at = at
 
 
 def _first(silent: list[Member]) -> Member:
@@ -198,14 +209,16 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     else:
         gone = []
         group.whole = False
-    dropped = [(member, *causes.how_dropped(observer, group, current, member)) for member in gone]
+    dropped = [causes.how_dropped(observer, group, current, member) for member in gone]
     causes.choose(observer, group, current, dropped)
     current.caused_by = follows_from(group, current)
     if first_time:
         _correct_unsynced(observer, group, current)
         _tell_phases(observer, group, current, joins)
-    for member, at, cause, certainty in dropped:
-        lives.end(observer, group, member, at, cause, "", certainty)
+    for member, at, by, cause, certainty in dropped:
+        lives.end(observer, group, member, at, cause, "", certainty, by)
+        if not stands(certainty):
+            lives.rival(group, member.member_id)
         if cause == "rebalance_timeout":
             current.removed.append([member.member_id, member.client_id, int(joined_at - current.started_at)])
     if first_time:
@@ -235,7 +248,7 @@ def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None
             continue
         ran_out_at = member.armed_at + member.session_ms
         if member.armed_at >= 0 and ran_out_at <= current.joined_at:
-            lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional")
+            lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional", current.joined_at)
         else:
             lives.correct(observer, group, over, current.joined_at, "rebalance_timeout", "provisional")
 
@@ -328,8 +341,8 @@ def _confirm(observer: Facts, group: Group, current: Rebalance) -> None:
         return
     began = current.cause.member_id if current.cause is not None and current.cause.trigger == "sync_timeout" else ""
     for over in group.ended.values():
-        lives.confirm(observer, group, over)
-        tied = 0 <= over.member.deadline <= over.ended_at + STAMP_MS  # its session ended in the same instant
+        lives.confirm(observer, group, over, current.joined_at)
+        tied = 0 <= over.member.deadline <= over.ended_at + LATE_MS  # its session may have ended before
         by_silence = over.cause == "sync_timeout" and over.certainty == "provisional"
         if by_silence and over.member.member_id == began and not tied:
             over.certainty = "inferred"

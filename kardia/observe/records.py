@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, emptied, faults, gone, lives, loads, moves, rebalance
+from kardia.observe import costs, emptied, faults, gone, lives, loads, moves, phases, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
 
@@ -115,14 +116,18 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     at, tolerance = group.empty_at, observer.settings.tolerance_ms
     group.whole = True
     group.pending.clear()
-    for member in sorted(group.members.values(), key=lambda item: (item.deadline, item.member_id)):
-        deadline = member.deadline
-        if 0 <= deadline <= at + tolerance:
-            rebalance.end_member(observer, group, member, min(deadline, at), "session_expired", "", "exact")
+    ends = sorted((*phases.how_ended(group, one), phases.is_tied(group, one)) for one in group.members.values())
+    for ended_at, member_id, why, tied in ends:
+        member = group.members[member_id]
+        if 0 <= ended_at <= at + tolerance:
+            sure: Certainty = "provisional" if tied else "exact" if why == "session_expired" else "inferred"
+            rebalance.end_member(observer, group, member, min(ended_at, at), why, "", sure, at)
+            if tied:
+                lives.rival(group, member_id)
         else:
             rebalance.end_member(observer, group, member, at, "unknown", "", "unknown")
     if group.state != GroupState.EMPTY:
-        emptied.becomes_empty(observer, group, at)
+        emptied.becomes_empty(observer, group, at, at)
     group.generation = generation
 
 
@@ -135,7 +140,7 @@ def on_deleted(observer: Facts, group: Group, at: float) -> None:
 
 def _confirm_last(observer: Facts, group: Group) -> None:
     for over in group.ended.values():
-        lives.confirm(observer, group, over)
+        lives.confirm(observer, group, over, group.empty_at)
 
 
 def on_other_record(observer: Facts, event: Event, _at: float) -> None:
@@ -195,8 +200,9 @@ def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None
             group.ended[member_id].told = True
         return
     over = group.ended.get(member_id)
-    if over is not None and over.cause in ("session_expired", "unknown") and over.certainty != "exact":
-        over.ended_at, over.cause, over.certainty, over.told = at, "session_expired", "exact", True
+    sure = over is not None and over.certainty == "exact" and over.by is None
+    if over is not None and over.cause in ("session_expired", "unknown") and not sure:
+        over.ended_at, over.cause, over.certainty, over.by, over.told = at, "session_expired", "exact", None, True
         if over.fault == faults.UNKNOWN:
             faults.judge(observer, group, over)
         observer.emit_member(group, over.member, at, "exact", over)

@@ -16,6 +16,7 @@ from kardia.observe import lives, pending, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member
 from kardia.observe.identity import identify
+from kardia.observe.late import LATE_MS
 from kardia.observe.phases import STAMP_MS
 
 WAITED_MS = 500.0
@@ -73,7 +74,7 @@ def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
     member_id, waited_ms = event.member_id, at - event.handled_at_ms
     if not member_id or member_id in group.members or member_id in group.ended:
         return
-    if abs(waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS) > observer.settings.tolerance_ms:
+    if not -observer.settings.tolerance_ms <= waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS <= LATE_MS:
         return
     _note_life(observer, group, event, at, "join_timeout", "", "exact")
 

@@ -222,6 +222,8 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             if member.told_at < 0:
                 member.told_at = at
             current = group.rebalance
+            if current is not None and current.sent_back_at < 0 and at - event.handled_at_ms > STAMP_MS:
+                current.sent_back_at = at
             began = NEVER if current is None else current.started_at
             if current is not None and began < 0:
                 began = current.told_at - observer.settings.burst_ms

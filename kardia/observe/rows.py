@@ -24,6 +24,13 @@ def instant(at: float) -> int:
     return int(at + 0.5)
 
 
+def bound(at: float, by: float | None) -> int | None:
+    """How much later than `at` it may have been. `by`: the latest instant, None if it is `at`, NEVER if not known."""
+    if by is None:
+        return 0
+    return max(0, instant(by) - instant(at)) if by >= 0 else None
+
+
 def known(at: float) -> int | None:
     """An instant, or None when it is not known."""
     return int(at + 0.5) if at >= 0 else None
@@ -86,6 +93,7 @@ def member_row(
         (over.fault or None) if over else None,
         (over.fault_certainty or None) if over else None,
         [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
+        bound(over.ended_at, over.by) if over else 0,
     )
 
 
@@ -97,6 +105,7 @@ def rebalance_row(
     known_at: int,
     certainty: Certainty,
     slow_ms: int | None,
+    withdrawn: bool = False,
 ) -> Row:
     """Row of `rebalances`; the rebalance has a cause and a start."""
     cause = rebalance.cause
@@ -129,6 +138,9 @@ def rebalance_row(
         lost_s(rebalance),
         int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
         slow_ms,
+        bound(rebalance.started_at, cause.by) if cause else 0,
+        bound(rebalance.joined_at, rebalance.over_by) if rebalance.joined_at >= 0 else None,
+        withdrawn or None,
     )
 
 
@@ -153,6 +165,7 @@ def transition_row(
     to_state: str,
     cause: str,
     evidence: str,
+    by: float | None,
 ) -> Row:
     """Row of `transitions`. What happened before a join phase ended belongs to the generation before it."""
     current = group.rebalance
@@ -173,6 +186,7 @@ def transition_row(
         cause,
         evidence,
         generation if generation >= 0 else None,
+        bound(at, by),
     )
 
 

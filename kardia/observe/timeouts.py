@@ -31,13 +31,15 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     if not silent:
         return
     first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
-    began = min(first.deadline if why == "session_expired" else group.unsynced_at, at)
-    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", "inferred")
+    due = first.deadline if why == "session_expired" else group.unsynced_at
+    # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired.
+    began, by = (current.sent_back_at, None) if current.sent_back_at >= due - STAMP_MS else (min(due, at), at)
+    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", "inferred", by)
     current.started_at = current.told_start = began
     current.told_from = group.told_state
     for member in silent if why == "sync_timeout" else [first]:
-        lives.end(observer, group, member, began, why, "", "inferred")
-    observer.move(group, began, GroupState.PREPARING, why, "inferred")
+        lives.end(observer, group, member, began, why, "", "inferred", by)
+    observer.move(group, began, GroupState.PREPARING, why, "inferred", by)
     watch_join_timer(observer, group, current)
 
 
@@ -60,9 +62,13 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         if member.instance_id or member.armed_at > at:
             continue
         if 0 <= member.deadline < at:
-            end_member(observer, group, member, member.deadline, "session_expired", "", how_sure)
+            tied = phases.is_tied(group, member)
+            sure = weaker(how_sure, "provisional") if tied else how_sure
+            end_member(observer, group, member, member.deadline, "session_expired", "", sure, NEVER)
+            if tied:
+                lives.rival(group, member.member_id)
         else:
-            end_member(observer, group, member, at, "rebalance_timeout", "", how_sure)
+            end_member(observer, group, member, at, "rebalance_timeout", "", how_sure, NEVER)
 
 
 def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
@@ -79,14 +85,14 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
             how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, at))
             if phases.is_tied(group, member):
                 how_sure = "provisional"
-            end_member(observer, group, member, at, "sync_timeout", "", how_sure)
+            end_member(observer, group, member, at, "sync_timeout", "", how_sure, NEVER)
 
 
 def end_unsynced(observer: Facts, group: Group, first: Member, at: float, how_sure: Certainty) -> None:
     """The time for SyncGroup is over: who has not sent one is removed in one instant, `first` as what is seen of it."""
     others = [one for one in unsynced(group) if phases.how_ended(group, one)[::2] == (at, "sync_timeout")]
     for member in (first, *(one for one in others if one is not first)):
-        end_member(observer, group, member, at, "sync_timeout", "", how_sure)
+        end_member(observer, group, member, at, "sync_timeout", "", how_sure, NEVER)
 
 
 def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> None:
@@ -97,7 +103,8 @@ def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> Non
     answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
     if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
         how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, member.deadline))
-        end_member(observer, group, member, member.deadline, "session_expired", "", how_sure)
+        ended_at = phases.how_ended(group, member)[0]
+        end_member(observer, group, member, ended_at, "session_expired", "", how_sure, NEVER)
 
 
 def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> None:
@@ -108,7 +115,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     when the time for SyncGroup was over: had a join ended that phase before, who joined would be answered now.
     """
     at = group.deserted_at
-    if key != str(group.generation) or at < 0 or now < at + observer.settings.settle_ms:
+    if key != str(group.generation) or at < 0 or now < at + GRACE_MS:
         return
     if not phases.is_deserted(group):
         return
@@ -128,11 +135,14 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     for end_at, member_id, why in ends:
         member, over_at = group.members[member_id], end_at
         if why == "session_expired":
-            over_at, _ = observer.ran_out(group, member, member.armed_at, max(at, end_at))
-        end_member(observer, group, member, over_at, why, "", how_sure)
+            over_at = max(end_at, observer.ran_out(group, member, member.armed_at, max(at, end_at))[0])
+        tied = phases.is_tied(group, member)
+        end_member(observer, group, member, over_at, why, "", how_sure, NEVER)
+        if tied:
+            lives.rival(group, member_id)
     group.deserted_at = NEVER
     if group.state != GroupState.EMPTY:
-        becomes_empty(observer, group, at)
+        becomes_empty(observer, group, at, NEVER)
 
 
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:

@@ -31,7 +31,7 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
         latest = (group.latest_deadline(member) for member in group.members.values())
         group.deserted_at = max([at, *latest, *ended])
         group.deserted_by = observer.evidence_text()
-        observer.schedule(group, group.deserted_at + observer.settings.settle_ms, "deserted", str(group.generation))
+        observer.schedule(group, group.deserted_at + GRACE_MS, "deserted", str(group.generation))
 
 
 def watch_overdue(observer: Facts, group: Group, member: Member) -> None:

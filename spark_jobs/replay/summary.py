@@ -32,9 +32,10 @@ class Summary:
 def standing_sql(table: str) -> str:
     """Query for the standing rows of a table registered under its own name."""
     key = ", ".join(TABLES[table].key)
+    taken_back = " AND NOT coalesce(withdrawn, false)" if "withdrawn" in TABLES[table].names else ""
     return (
         f"SELECT * FROM {table} "  # noqa: S608  names come from kardia.tables
-        f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY known_at_ms DESC, batch_id DESC) = 1"
+        f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY known_at_ms DESC, batch_id DESC) = 1{taken_back}"
     )
 
 

@@ -24,8 +24,8 @@ from spark_jobs.lane import Record
 START_AT_MS = 1_800_000_000_000
 """Instant 0 of every trace on the broker's clock."""
 TICK_MS = 1_000
-TAIL_MS = 500
-"""How long after its last line a trace is still read: longer than the observer waits for answers of one instant."""
+TAIL_MS = 1_500
+"""How long after its last line a trace is still read: longer than the observer waits for timers that fire late."""
 CONNECTIONS_BEFORE = 100
 """What a broker has counted before the trace begins; from 0 again after a restart."""
 

@@ -337,7 +337,7 @@ def test_the_empty_record_confirms_that_the_last_member_was_evicted() -> None:
     scene.tick(20_000)
     known = scene.known()
     assert known.ended() == {"a": (16_000, "session_expired", "exact")}
-    assert known.states()[-1] == (16_000, "Empty")
+    assert known.states()[-1] == (16_001, "Empty")
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -76,7 +76,7 @@ def test_of_several_silent_followers_the_one_that_is_not_sent_back_was_evicted()
     scene.synced(13_210, "a", "b")
     scene.tick(16_000)
     known = scene.known()
-    assert known.ended() == {"c": (13_000, "session_expired", "exact")}
+    assert known.ended() == {"c": (13_001, "session_expired", "exact")}
     assert known.rebalances()[-1]["trigger_member_id"] == "c"
     assert known.rebalances()[-1]["caused_by_started_at_ms"] == known.rebalances()[0]["started_at_ms"]
 

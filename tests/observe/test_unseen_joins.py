@@ -33,7 +33,7 @@ def test_a_member_whose_group_went_on_without_it_is_evicted_at_its_deadline() ->
     scene = stable("a", "b")
     scene.heartbeats(6_000, 7_000, "a", "b")
     scene.heartbeats(9_000, 30_000, "a")
-    scene.tick(16_500)
+    scene.tick(17_500)
     assert scene.known().ended()["b"][:2] == (16_000, "session_expired")
 
 

@@ -177,4 +177,4 @@ def standing(table: str, rows: list[Row]) -> list[dict[str, Any]]:
         key = tuple(row[column] for column in TABLES[table].key)
         if key not in best or row["known_at_ms"] >= best[key]["known_at_ms"]:
             best[key] = row
-    return list(best.values())
+    return [row for row in best.values() if not row.get("withdrawn")]

@@ -2,7 +2,7 @@
 
 A request takes effect where Kafka lets it: in the handler thread (Scala), or a moment later in the coordinator's own
 (Java), where what writes a record is answered some 5 ms later (`group.coordinator.append.linger.ms`). A connection is
-not read while a request of it is unanswered. Timers fire to the millisecond; only what is answered by them is late.
+not read while a request of it is unanswered. Timers fire late, in the way of `late`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from kardia.model.operations import Answer, Commit, Join, Leave, Operation, Sync
 from tests.truth.fleet.answers import request_of, response_of
+from tests.truth.fleet.late import JAVA_THREADS, SCALA_THREADS, TimerThread
 from tests.truth.fleet.lines import RequestLog, Sender, Times, line_of
-from tests.truth.fleet.world import World
+from tests.truth.fleet.world import START_MS, World
 
 if TYPE_CHECKING:
     from tests.truth.fleet.cluster import Cluster
@@ -63,12 +64,14 @@ class Asked:
 class Broker:
     """One broker of a cluster."""
 
-    def __init__(self, world: World, cluster: Cluster, number: int, *, java: bool) -> None:
+    def __init__(self, world: World, cluster: Cluster, number: int, *, java: bool, seed: int) -> None:
         """`number` is the last part of its address."""
         self.world, self.cluster, self.java = world, cluster, java
         self.address = f"10.0.0.{number}:9092"
         self.log = RequestLog()
         self.up = True
+        threads = JAVA_THREADS if java else SCALA_THREADS
+        self.timers = {kinds: TimerThread(f"{seed} {number} {place}", START_MS) for place, kinds in enumerate(threads)}
         self._connections: list[Connection] = []
         self._accepted = 0
         """Connections since its process began. Each network thread numbers its own; the numbers are in the log, the

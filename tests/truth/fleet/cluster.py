@@ -21,10 +21,16 @@ from kardia.model.records import GroupRecord
 from kardia.model.sessions import Coordinator as Implementation
 from kardia.model.settings import CoordinatorSettings
 from kardia.model.states import ErrorCode
+from kardia.model.timers import TimerKind
 from tests.truth.fleet.broker import Asked, Broker
 from tests.truth.fleet.records import OffsetsTopic
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World
+
+Kinds = tuple[TimerKind, ...]
+"""What one timer thread fires."""
+
+ALL_KINDS: Kinds = tuple(TimerKind)
 
 RETURNS_AFTER_MS = 5_000.0
 """A shard returns to a broker after that at the earliest. Sooner, nobody may have asked in between, and the request log
@@ -62,13 +68,14 @@ class Cluster:
         settings = CoordinatorSettings(
             initial_rebalance_delay_ms=initial_delay_ms, started_at_ms=int(START_MS), group_max_size=group_max_size
         )
-        self.brokers = [Broker(world, self, number + 1, java=self.java) for number in range(brokers)]
+        self.brokers = [Broker(world, self, number + 1, java=self.java, seed=seed) for number in range(brokers)]
         self.truths = {group_id: Truth(group_id) for group_id in groups}
         self.topic = OffsetsTopic(seed, flexible_commits=version >= "4.1")
         self._coordinators = {group_id: Coordinator(behaviour, settings) for group_id in groups}
         self._records: dict[str, GroupRecord | None] = dict.fromkeys(groups)
         self._asked: dict[int, Asked] = {}
-        self._due: dict[str, float] = {}
+        self._due: dict[tuple[str, Kinds], float] = {}
+        """Group and timer thread -> deadline of the timer that its broker's thread will fire next."""
         self._number = 0
         self.shards: dict[int, Shard] = {}
         self._groups: dict[int, list[str]] = {}
@@ -116,16 +123,22 @@ class Cluster:
 
     # --- the coordinators
 
-    def _step(self, group_id: str, operation: Operation | None, *, silent: bool = False) -> None:
-        """Let the coordinator of a group come to now, and do something. `silent`: nobody hears its answers."""
+    def _step(
+        self, group_id: str, operation: Operation | None, *, silent: bool = False, fire: tuple[Kinds, int] | None = None
+    ) -> None:
+        """Let the coordinator of a group do something. `fire`: timers of these kinds that were due by then, instead.
+        `silent`: nobody hears its answers."""
         at_ms = int(self.world.now_ms)
         coordinator, truth = self._coordinators[group_id], self.truths[group_id]
-        answers = coordinator.advance(at_ms)
-        truth.note(coordinator.take_happenings(), coordinator.view(group_id), None)
-        self._write(group_id, coordinator, None, answers)
+        answers = []
+        if fire is not None:
+            kinds, due_ms = fire
+            answers = coordinator.fire_late(kinds, due_ms, at_ms)
+            truth.note(coordinator.take_happenings(), coordinator.view(group_id), None)
+            self._write(group_id, coordinator, None, answers)
         recorded = False
         if operation is not None:
-            more = coordinator.perform(operation, at_ms)
+            more = coordinator.perform(operation, at_ms, overtakes=True)
             happened = coordinator.take_happenings()
             recorded = any(one.kind == "recorded" for one in happened)
             truth.note(happened, coordinator.view(group_id), operation, at_ms)
@@ -151,17 +164,20 @@ class Cluster:
             self.topic.commit(group_id, operation.topic, operation.partition, operation.offset, self.world.now_ms)
 
     def _wake(self, group_id: str) -> None:
-        """Come back when the coordinator's next timer is due."""
-        due = self._coordinators[group_id].next_deadline_at_ms()
-        planned = self._due.get(group_id, -1.0)
-        if due >= 0 and not 0 <= planned <= due:
-            self._due[group_id] = due
-            self.world.at(due + self.world.random.uniform(0.0, 0.9), lambda: self._woken(group_id, due))
+        """Come back when a timer thread of the broker that leads the group gets to its next timer."""
+        leader = self.shards[shard_of(group_id)].leader
+        for kinds, thread in leader.timers.items() if leader is not None else ():
+            due = self._coordinators[group_id].next_deadline_at_ms(kinds)
+            planned = self._due.get((group_id, kinds), -1.0)
+            if due >= 0 and not 0 <= planned <= due:
+                self._due[group_id, kinds] = due
+                fires_at_ms = max(thread.fires_at_ms(due), self.world.now_ms) + thread.jitter_ms()
+                self.world.at(fires_at_ms, partial(self._woken, group_id, kinds, due))
 
-    def _woken(self, group_id: str, due: float) -> None:
-        if self._due.get(group_id) == due:
-            self._due[group_id] = -1.0
-            self._step(group_id, None)
+    def _woken(self, group_id: str, kinds: Kinds, due: int) -> None:
+        if self._due.get((group_id, kinds)) == due:
+            self._due[group_id, kinds] = -1.0
+            self._step(group_id, None, fire=(kinds, due))
 
     # --- what happens to the cluster
 
@@ -224,4 +240,4 @@ class Cluster:
     def close(self) -> None:
         """Let every coordinator come to now: the truth ends here."""
         for group_id in self._coordinators:
-            self._step(group_id, None)
+            self._step(group_id, None, fire=(ALL_KINDS, int(self.world.now_ms)))

@@ -37,19 +37,18 @@ def compare(
             ours.setdefault(row["member_id"], []).append(row)
     for life in truth.lives:
         if life.cause == "session_expired" and 0 <= life.ended_at_ms <= until_ms:
-            view = truth.view_at(life.ended_at_ms - life.session_timeout_ms / 2)
+            view = truth.view_at(life.due_ms - life.session_timeout_ms / 2)
             seen = view is not None and view.state == GroupState.STABLE
             where = "timeouts" if seen else "timeouts inside a rebalance"
             result.count(where)
             found = [
                 row
                 for row in ours.get(life.member_id, [])
-                if abs(row["deadline_at_ms"] - life.ended_at_ms) <= NEAR_MS
-                and row["predicted_at_ms"] < life.ended_at_ms
+                if abs(row["deadline_at_ms"] - life.due_ms) <= NEAR_MS and row["predicted_at_ms"] < life.ended_at_ms
             ]
             if not found and not seen:
                 continue
-            began_ms = life.ended_at_ms - life.session_timeout_ms
+            began_ms = life.due_ms - life.session_timeout_ms
             if not found and (damage.begins_at_ms > 0 or damage.dark(began_ms, life.ended_at_ms)):
                 result.counts[where] -= 1
                 result.count("timeouts in the dark")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kardia.model.operations import MemberView
 from kardia.model.states import GroupState
+from tests.truth.fleet.bounds import MOST_LATE_MS, off_ms
 from tests.truth.fleet.truth import Life, Truth
 from tests.truth.fleet.world import START_MS
 
@@ -33,6 +34,8 @@ def compare(result: Score, truth: Truth, tables: dict[str, list[dict[str, Any]]]
     for table, judge in judges.items():
         for row in tables[table]:
             certainty = row["certainty"]
+            if row.get("withdrawn"):
+                continue
             result.count(f"said: {table} {certainty}")
             if certainty in JUDGED and row["at_ms"] <= until_ms:
                 wrong = judge(truth, row)
@@ -87,10 +90,10 @@ def _near(truth: Truth, member_id: str, at_ms: int) -> MemberView | None:
     return next((member for member in found if member is not None), None)
 
 
-def _ended(truth: Truth, member_id: str, at_ms: int, cause: str) -> str:
+def _ended(truth: Truth, member_id: str, at_ms: int, bound_ms: int | None, cause: str) -> str:
     for life in _lives(truth, member_id):
         same = cause in (life.cause, "unknown") or (cause, life.cause) == ("fenced", "static_replaced")
-        if life.ended_at_ms >= 0 and same and abs(life.ended_at_ms - at_ms) <= NEAR_MS:
+        if life.ended_at_ms >= 0 and same and abs(off_ms(at_ms, bound_ms, life.ended_at_ms)) <= NEAR_MS:
             return ""
     return f"said to end at {at_ms - START_MS:,.0f} by {cause}; {_lives(truth, member_id)}"
 
@@ -98,7 +101,7 @@ def _ended(truth: Truth, member_id: str, at_ms: int, cause: str) -> str:
 def _member(truth: Truth, row: dict[str, Any]) -> str:
     member_id = row["member_id"]
     if row["ended_at_ms"] is not None:
-        return _ended(truth, member_id, row["ended_at_ms"], row["end_cause"])
+        return _ended(truth, member_id, row["ended_at_ms"], row["at_bound_ms"], row["end_cause"])
     found = _near(truth, member_id, row["at_ms"])
     if found is None:
         return "said to be a member; it was not"
@@ -118,14 +121,16 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
             replaced = any(one.cause == "static_replaced" and one.ended_at_ms <= at_ms + NEAR_MS for one in lives)
             return "" if replaced else "said to be fenced; it was not replaced"
         if row["to_state"] == "Absent":
-            return _ended(truth, row["member_id"], at_ms, cause)
+            return _ended(truth, row["member_id"], at_ms, row["at_bound_ms"], cause)
         if _near(truth, row["member_id"], at_ms):
             return ""
         return f"said to be a member by {cause}; it was not"
-    to = row["to_state"]
-    if to in truth.states_between(at_ms - NEAR_MS, at_ms + NEAR_MS):
+    to, bound_ms = row["to_state"], row["at_bound_ms"]
+    to_ms = at_ms + (MOST_LATE_MS if bound_ms is None else bound_ms)
+    if to in truth.states_between(at_ms - NEAR_MS, to_ms + NEAR_MS):
         return ""
-    if any(abs(one.started_at_ms - at_ms) <= NEAR_MS for one in truth.rebalances) and to == GroupState.PREPARING:
+    starts = (one.started_at_ms for one in truth.rebalances)
+    if to == GroupState.PREPARING and any(abs(off_ms(at_ms, to_ms - at_ms, start)) <= NEAR_MS for start in starts):
         return ""  # it began and ended within one step
     if any(abs(one.joined_at_ms - at_ms) <= NEAR_MS for one in truth.rebalances) and to == GroupState.COMPLETING:
         return ""
@@ -141,7 +146,7 @@ def _rebalance(truth: Truth, row: dict[str, Any]) -> str:
     true = min(found, key=lambda one: abs(one.started_at_ms - row["started_at_ms"]))
     if true.trigger == "sync_timeout" and not true.member_id:
         return ""  # of an id left behind by a replaced static member: nothing can show it
-    if abs(true.started_at_ms - row["started_at_ms"]) > NEAR_MS:
+    if abs(off_ms(row["started_at_ms"], row["at_bound_ms"], true.started_at_ms)) > NEAR_MS:
         return f"started at {row['started_at_ms'] - START_MS:,.0f}, {row['trigger']}; {true}"
     both_left = {row["trigger"], true.trigger} <= {"poll_timeout", "member_left", "removed_by_admin"}
     if row["trigger"] != "unknown" and row["trigger"] != true.trigger and not both_left:
@@ -157,7 +162,7 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
     member_id, at_ms = row["member_id"], row["at_ms"]
     if row["status"] == "ended":
         cause = row["reasons"][0] if row["reasons"] else "unknown"
-        return _ended(truth, member_id, at_ms, cause)
+        return _ended(truth, member_id, at_ms, None, cause)
     given_up_at = truth.given_up_at(at_ms)
     # A deadline is one of the coordinator that was heard last. Whoever has given the group up tells nobody.
     found = truth.member_at(member_id, at_ms if given_up_at is None else given_up_at - 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kardia.model.states import GroupState
+from tests.truth.fleet.bounds import off_ms
 from tests.truth.fleet.truth import TrueRebalance, Truth
 from tests.truth.fleet.world import START_MS
 
@@ -118,23 +119,24 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
             wrong("wrong trigger member", f"said {named}")
         result.count("trigger members of one instant, said provisionally")
     if row["trigger"] != "unknown":
-        _instant(result, "start", row["started_at_ms"], one.started_at_ms, wrong)
-    _instant(result, "end of the join phase", row["joined_at_ms"], one.joined_at_ms, wrong)
+        _instant(result, "start", row["started_at_ms"], row["at_bound_ms"], one.started_at_ms, wrong)
+    bound_ms = row["completed_bound_ms"]
+    _instant(result, "end of the join phase", row["joined_at_ms"], bound_ms, one.joined_at_ms, wrong)
     over_at_ms = completed_at_ms(truth, one)
     if over_at_ms <= until_ms:
-        _instant(result, "completion", row["completed_at_ms"], over_at_ms, wrong)
+        _instant(result, "completion", row["completed_at_ms"], bound_ms, over_at_ms, wrong)
     _straggler(result, truth, one, row)
 
 
-def _instant(result: Score, what: str, said: int | None, true: int, wrong: Any) -> None:
-    """One instant of a rebalance. -1 in truth: it did not come so far, and nothing may be said of it."""
+def _instant(result: Score, what: str, said: int | None, bound_ms: int | None, true: int, wrong: Any) -> None:
+    """One instant of a rebalance, with its bound. -1 in truth: it did not come so far, and nothing may be said of it."""
     if said is None or true < 0:
         if said is not None or true >= 0:
             wrong(f"rebalance, {what}", f"said {said}, {true}")
         return
     result.error(f"rebalance, {what}", said - true)
-    if abs(said - true) > INSTANT_MS:
-        wrong(f"rebalance, {what}", f"{said - true:+d} ms")
+    if abs(off_ms(said, bound_ms, true)) > INSTANT_MS:
+        wrong(f"rebalance, {what}", f"{off_ms(said, bound_ms, true):+d} ms, bound {bound_ms}")
 
 
 def completed_at_ms(truth: Truth, one: TrueRebalance) -> int:
@@ -182,7 +184,11 @@ def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, A
     longest = max(waited.values())
     names = {member_id for member_id, ms in waited.items() if ms >= longest - WAITED_MS / 2}
     found = [entry for entry in row["stragglers"] if not entry["pending"]]  # ids that nobody used are no members
-    if found and found[0]["member_id"] in names and abs(found[0]["waited_ms"] - longest) <= WAITED_MS:
+    if (
+        found
+        and found[0]["member_id"] in names
+        and abs(found[0]["waited_ms"] - longest) <= WAITED_MS + (row["at_bound_ms"] or 0)
+    ):
         result.count("stragglers: right")
     else:
         text = f"{names} waited {longest}; said {found[:2]}"

@@ -13,8 +13,10 @@ from typing import Any
 
 from tests.support.stories import named, standing
 from tests.truth.fleet import foretold, honesty, ledgers, said_states
+from tests.truth.fleet.bounds import off_ms
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.honesty import JUDGED
+from tests.truth.fleet.late import USUAL_MS
 from tests.truth.fleet.run import Run
 from tests.truth.fleet.seen import Seen
 from tests.truth.fleet.truth import Life, TrueRebalance, Truth
@@ -179,7 +181,8 @@ def _of_one_instant(truth: Truth, life: Life, row: dict[str, Any], error_ms: int
     if not _was_due(truth, life.member_id, row["end_cause"], at_ms):
         return False
     others = (one for one in truth.lives if one is not life and one.cause in TIMED and one.cause != row["end_cause"])
-    return abs(error_ms) <= TIMER_MS + 1 or any(abs(one.ended_at_ms - at_ms) <= TIMER_MS for one in others)
+    tied = any(abs(off_ms(at_ms, row["at_bound_ms"], one.ended_at_ms)) <= TIMER_MS for one in others)
+    return abs(error_ms) <= TIMER_MS + 1 or tied
 
 
 def _was_due(truth: Truth, member_id: str, cause: str, at_ms: int) -> bool:
@@ -214,7 +217,7 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
         result.problem("missed end", truth.group_id, life.ended_at_ms, text)
         return
     said = row["end_cause"]
-    error_ms = row["ended_at_ms"] - life.ended_at_ms
+    error_ms = off_ms(row["ended_at_ms"], row["at_bound_ms"], life.ended_at_ms)
     if said == "unknown":
         result.count(f"{kind}: cause unknown")
         result.count(f"cause unknown: {life.cause}")
@@ -228,7 +231,12 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
             result.problem(name, truth.group_id, life.ended_at_ms, text)
         result.count(f"{kind}: {life.cause} said {said}")
     result.count(f"{kind}: found")
-    result.error("eviction instant" if timed else "other end instant", error_ms)
+    result.error("eviction instant" if timed else "other end instant", row["ended_at_ms"] - life.ended_at_ms)
+    if timed:
+        result.count("evictions: instant within its bound", abs(error_ms) <= TIMER_MS)
+        late_ms = life.ended_at_ms - life.due_ms
+        if life.due_ms >= 0 and late_ms <= USUAL_MS:
+            result.error("eviction instant, timer in time", row["ended_at_ms"] - life.ended_at_ms)
     if abs(error_ms) > (TIMER_MS if timed else HANDLED_MS):
         text = f"{life.member_id}: {life.cause} ({row['certainty']}) {error_ms:+d} ms off"
         result.problem("instant of an end", truth.group_id, life.ended_at_ms, text)

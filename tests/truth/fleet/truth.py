@@ -46,6 +46,8 @@ class Life:
     cause: str = ""
     instance_id: str = ""
     session_timeout_ms: int = -1
+    due_ms: int = -1
+    """Deadline of its session, only of one that expired: the timer fired then or a little later."""
     armed_ms: int = -1
     """Longest silence that its session stood, only of one that expired: the timeout in force at the end."""
 
@@ -199,8 +201,13 @@ class Truth:
 
     def _end(self, member_id: str, at_ms: int, cause: str) -> None:
         life = self._alive.pop(member_id, None)
-        if life is not None:
-            life.ended_at_ms, life.cause = at_ms, cause
+        if life is None:
+            return
+        life.ended_at_ms, life.cause = at_ms, cause
+        before = self._views[-1] if self._views else None
+        if cause == "session_expired" and before is not None:
+            own = (one.session_deadline_at_ms for one in before.members if one.member_id == member_id)
+            life.due_ms = next(own, -1)
 
     # --- asking
 
