@@ -27,8 +27,14 @@ NEVER_MS = 1 << 62
 SAMPLED_WITHIN_MS = 6_000
 """A member that is well is sampled every 5 s."""
 
-_OF_AN_END = ("ended_at_ms", "end_cause", "end_reason", "fault", "fault_certainty", "fault_signs")
-_OF_A_COMPLETION = ("completed_at_ms", "member_seconds_lost", "partition_seconds_lost", "broker_slow_ms")
+_OF_AN_END = ("ended_at_ms", "end_cause", "end_reason", "fault", "fault_certainty", "fault_signs", "at_bound_ms")
+_OF_A_COMPLETION = (
+    "completed_at_ms",
+    "member_seconds_lost",
+    "partition_seconds_lost",
+    "broker_slow_ms",
+    "completed_bound_ms",
+)
 """Columns that an end, or the end of a rebalance, has filled."""
 
 

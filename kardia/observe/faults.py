@@ -81,7 +81,7 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     member, at, signs = over.member, over.ended_at, over.fault_signs
     if member.session_ms < 0:
         return UNKNOWN
-    heard_at = at - member.session_ms
+    heard_at = over.began_at
     usual_ms = _usual_ms(member)
     signs["heard_at_ms"] = int(heard_at + 0.5)
     slow_ms, silent_ms = _broker(facts, group, signs, heard_at, at)
@@ -204,7 +204,7 @@ def _last_heard(group: Group) -> Iterator[tuple[Member, float, bool]]:
             yield member, member.armed_at, group.state not in (GroupState.STABLE, GroupState.UNKNOWN)
     for over in group.ended.values():
         if over.cause == "session_expired" and over.member.session_ms >= 0:
-            yield over.member, over.ended_at - over.member.session_ms, False
+            yield over.member, over.began_at, False
 
 
 def _usual_ms(member: Member) -> float:

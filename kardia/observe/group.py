@@ -170,6 +170,12 @@ class Ended:
     foretold: list[list[Any]] = field(default_factory=list)
     """Predictions that its end decided: [kind, predicted at, deadline], for an end that is taken back."""
 
+    @property
+    def began_at(self) -> float:
+        """From when the session ran that expired: its last renewal. Its timer may have fired late."""
+        began = self.ended_at - self.member.session_ms
+        return min(began, self.member.armed_at) if self.member.armed_at >= 0 else began
+
 
 @dataclass(slots=True)
 class Join:

@@ -88,7 +88,7 @@ def rival(group: Group, member_id: str) -> None:
 def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
     """Later evidence shows that an eviction inferred from silence was one, by `by` at the latest; a rebalance that it
     began shows it earlier."""
-    began = over.ended_at - over.member.session_ms
+    began = over.began_at
     # Its session ended; when, is known within bounds only.
     since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at)
     since_load = since_load or facts.is_broken(group.broker, began, over.ended_at)

@@ -46,6 +46,7 @@ def ended(material: Material, life: Row) -> Sentence:
     member_id, at_ms = life["member_id"], life["ended_at_ms"]
     parts = (
         _WHY.get(life["end_cause"], _unknown)(material, life),
+        words.between("It ended", at_ms, life["at_bound_ms"]),
         unsure(life["end_cause"], life["certainty"], life["end_reason"]),
         foretold.beforehand(material, life),
         _poll_of_static_member(material, life),

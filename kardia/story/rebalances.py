@@ -47,10 +47,11 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
     reason = words.stopped(f" Its own words: {words.quoted(given)}") if is_reason else ""
     certainty = _certainty(material, row)
+    bounds = "" if is_told else words.between(" It began", at_ms, row["at_bound_ms"])
     link, linked = links.before(material, row)
     before = row["members_before"]
     was = f"generation {row['generation_before']}" + (f", {words.count(before, 'member')}" if before else "")
-    text = f"A rebalance began ({was}): {trigger}.{reason}{_unsure(row['trigger'], certainty)}{link}"
+    text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{_unsure(row['trigger'], certainty)}{link}"
     members = tuple(dict.fromkeys([*([member_id] if member_id else []), *linked]))
     found = evidence.of(material.transition(at_ms, "PreparingRebalance")) or evidence.of_row("rebalances")
     return Sentence(at_ms, "rebalance_began", text, certainty, members, found)

@@ -19,6 +19,9 @@ REASON_CHARS_MAX = 200
 LISTED_MAX = 10
 """Names in one sentence; the rest is counted."""
 
+BOUND_SHOWN_MS = 5
+"""A bound within that is the width of two stamps and of a timer that fires in time: nobody need read of it."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT_MAX_MS = 253_402_300_799_999
 _DAY_MS = 86_400_000
@@ -80,6 +83,14 @@ def instant(at_ms: int) -> str:
 def clock(at_ms: int, beside_ms: int) -> str:
     """Time of day where another instant of the same day stands beside it, else the whole instant."""
     return instant(at_ms)[11:-1] if at_ms // _DAY_MS == beside_ms // _DAY_MS else instant(at_ms)
+
+
+def between(what: str, at_ms: int, bound_ms: int | None) -> str:
+    """A sentence that says within which bounds something was, empty where they are those of a stamp, or not known."""
+    if bound_ms is None or bound_ms <= BOUND_SHOWN_MS:
+        return ""
+    end_ms = at_ms + bound_ms
+    return f"{what} between {clock(at_ms, end_ms)} and {clock(end_ms, at_ms)}: timers of a broker may fire late."
 
 
 def span(duration_ms: float) -> str:
