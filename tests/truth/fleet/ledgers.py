@@ -129,7 +129,7 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
 
 
 def _instant(result: Score, what: str, said: int | None, bound_ms: int | None, true: int, wrong: Any) -> None:
-    """One instant of a rebalance, with its bound. -1 in truth: it did not come so far, and nothing may be said of it."""
+    """One instant of a rebalance with its bound. -1 in truth: it did not come so far, and nothing may be said of it."""
     if said is None or true < 0:
         if said is not None or true >= 0:
             wrong(f"rebalance, {what}", f"said {said}, {true}")
