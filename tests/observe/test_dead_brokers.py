@@ -182,7 +182,7 @@ def test_a_restart_takes_back_what_silence_had_shown_after_the_last_line_before_
     assert group is not None
     assert (group.state, group.generation) == ("Stable", 1)
     assert next((member, outcome) for member, _, outcome in known.predictions()) == ("b", "unknown")
-    assert [row["certainty"] for row in known.rebalances()] == ["exact", "unknown"]
+    assert [row["certainty"] for row in known.rebalances()] == ["exact"]  # the other one is withdrawn
 
 
 def test_last_heard_is_an_instant_at_which_it_spoke() -> None:
