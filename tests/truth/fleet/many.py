@@ -103,6 +103,7 @@ SHARES = (
     ("... found, cause said to be unknown", "evictions: cause unknown", "evictions"),
     ("... not found, member said to be unknown", "evictions: said to be unknown", "evictions"),
     ("... not found, member said to be overdue", "evictions: said to be overdue", "evictions"),
+    ("... found, the instant within what is said", "evictions: instant within its bound", "evictions: found"),
     ("other ends found", "other ends: found", "other ends"),
     ("rebalances, trigger right", "rebalances: trigger right", "rebalances"),
     ("... trigger said to be unknown", "rebalances: trigger unknown", "rebalances"),
@@ -129,6 +130,8 @@ def _table(columns: Sequence[Report]) -> str:
             rows.append((name, [f"{one.score.counts[part]:,} of {one.score.counts[whole]:,}" for one in columns]))
     rows.append(("median lead, of the timeout", [_median(one) for one in columns]))
     rows.append(("99 % of the instants of evictions within", [_within(one, "eviction instant") for one in columns]))
+    in_time = [_within(one, "eviction instant, timer in time") for one in columns]
+    rows.append(("... of those whose timer fired within 3 ms", in_time))
     rows += [
         (f"99 % of the instants of rebalances within, {what}", [_within(one, f"rebalance, {what}") for one in columns])
         for what in ("start", "end of the join phase", "completion")
