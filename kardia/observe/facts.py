@@ -88,6 +88,14 @@ class Facts:
             return True
         return any(begin < at < end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
 
+    def logged_to(self, _broker: str) -> float:
+        """Stamp of the last line of a broker's request log; NEVER where none is read."""
+        return NEVER
+
+    def is_quiet_at(self, broker: str, at: float) -> bool:
+        """Whether no line of the broker was seen around an instant or since: what its timers did then is not shown."""
+        return self.silent_at(broker, at) or 0 <= self.logged_to(broker) < at
+
     def was_silent(self, broker: str, begin: float, end: float) -> bool:
         """Whether the broker logged nothing at all for some time between two instants."""
         return any(since < end and begin < to for since, to in self.silences.get(broker, ()))

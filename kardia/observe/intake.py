@@ -134,6 +134,11 @@ class Intake(Facts):
         """Up to when the log of a broker has been read completely."""
         return max((stream.complete_to for stream in self._streams_of(broker)), default=NEVER)
 
+    def logged_to(self, broker: str) -> float:
+        """Stamp of the last line of a broker's request log; NEVER where none is read."""
+        request = self.streams.get(f"{broker}/request")
+        return NEVER if request is None else request.alive_to
+
     def alive_to(self, broker: str) -> float:
         """Up to when the broker is known to have been alive: a log read to its end that gets no more lines may be the
         log of a dead broker, whose timers evict nobody."""

@@ -260,7 +260,7 @@ class Observer(Intake):
         logged_to = self._logged_to(group.broker, at)
         if unlogged.is_off(event, at, logged_to):
             self.streams[f"{group.broker}/request"].gaps += unlogged.note(self, group.broker, event, at, logged_to)
-        elif alive.get(group.broker, at) < at and unlogged.is_sign_of_life(event, at, logged_to):
+        elif alive.get(group.broker, at) < at and unlogged.is_sign_of_life(at, logged_to):
             alive[group.broker] = self.last_sign_at[group.broker] = at
             self._call_back()
 

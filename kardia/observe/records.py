@@ -17,6 +17,7 @@ from kardia.model.states import GroupState
 from kardia.observe import costs, emptied, faults, gone, lives, loads, moves, phases, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
+from kardia.observe.late import LATE_MS
 
 
 def on_group_record(observer: Facts, event: Event, at: float) -> None:
@@ -117,9 +118,16 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     group.whole = True
     group.pending.clear()
     ends = sorted((*phases.how_ended(group, one), phases.is_tied(group, one)) for one in group.members.values())
+    # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
+    # may have been started again, and the sessions have begun anew.
+    last_at = max((ended_at for ended_at, *_ in ends), default=at)
+    begun_anew = 0 <= last_at < at - LATE_MS and observer.is_quiet_at(group.broker, last_at)
     for ended_at, member_id, why, tied in ends:
         member = group.members[member_id]
-        if 0 <= ended_at <= at + tolerance:
+        since_load = why == "session_expired" and 0 <= member.armed_at <= group.unsure_to
+        if since_load or begun_anew:
+            rebalance.end_member(observer, group, member, at, why, "", "provisional", at)
+        elif 0 <= ended_at <= at + tolerance:
             sure: Certainty = "provisional" if tied else "exact" if why == "session_expired" else "inferred"
             rebalance.end_member(observer, group, member, min(ended_at, at), why, "", sure, at)
             if tied:

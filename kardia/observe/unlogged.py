@@ -24,9 +24,10 @@ def has_a_line(event: Event) -> bool:
     return event.kind == Kind.OFFSET_RECORD and not detail.get("tombstone")
 
 
-def is_sign_of_life(event: Event, at: float, logged_to: float) -> bool:
-    """Whether silence in the log up to a record is evidence: not if the log keeps quiet about the record itself."""
-    return not (has_a_line(event) and 0 <= logged_to < at - SILENCE_MS)
+def is_sign_of_life(at: float, logged_to: float) -> bool:
+    """Whether silence in the log up to a record is evidence. Not after a long one, whatever the record is of: the
+    broker lives when it writes it, but it may have been down before, and its sessions begun anew."""
+    return not 0 <= logged_to < at - SILENCE_MS
 
 
 def is_off(event: Event, at: float, logged_to: float) -> bool:

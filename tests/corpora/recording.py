@@ -191,8 +191,9 @@ def keep_offsets(bootstrap: str, path: Path) -> None:
                 open_ends.discard(message.partition())
                 continue
             key, value = message.key() or b"", message.value()
-            entry = {"p": message.partition(), "o": message.offset(), "ts": message.timestamp()[1]}
-            file.write(json.dumps(entry | {"k": key.hex(), "v": value.hex() if value is not None else None}) + "\n")
+            place = {"partition": message.partition(), "offset": message.offset()}
+            record = {"timestamp_ms": message.timestamp()[1], "key": key.hex(), "value": value and value.hex()}
+            file.write(json.dumps(place | record) + "\n")
     consumer.close()
 
 
