@@ -8,6 +8,7 @@ the URL.
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -238,6 +239,10 @@ def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith((OPEN_PREFIX, RUNBOOKS_PREFIX))
 
 
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
+"""A name or an address in brackets, and perhaps a port: nothing may stand between the bracket and the colon."""
+
+
 def _host_name(host: bytes) -> str:
-    name = host.decode("latin-1").lower()
-    return name[: name.index("]") + 1] if name.startswith("[") and "]" in name else name.rsplit(":", 1)[0]
+    found = _HOST.fullmatch(host.decode("latin-1").lower())
+    return "" if found is None else found[1]

@@ -230,9 +230,18 @@ def test_answers_carry_the_headers_of_data(api: Api) -> None:
 
 
 def test_a_foreign_host_name_is_refused_on_loopback(api: Api) -> None:
-    for host in ("evil.example", "127.0.0.1.evil.example", "", "localhost.evil:80"):
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "",
+        "localhost.evil:80",
+        "[::1]evil.example",
+        "127.0.0.1:80.evil",
+        "[::1",
+        "localhost:x",
+    ):
         assert api.client.get("/version", headers={"Host": host}).status_code == 421, host
-    for host in ("localhost:1", "127.0.0.1", "LOCALHOST"):
+    for host in ("localhost:1", "127.0.0.1", "LOCALHOST", "[::1]", "[::1]:80"):
         assert api.client.get("/version", headers={"Host": host}).status_code == 200, host
 
 
