@@ -35,7 +35,7 @@ TESTED = {
     **{verb: {"tables", "token_file"} for verb in ASKED},
     "replay": {"tables", "request_log", "server_log", "offsets"},
     "trace": {"file"},
-    "doctor": {"client_config"},
+    "doctor": {"broker_logging", "client_config"},
     "up": {"config"},
     "collect": {"positions", "client_config", "events_client_config"},
     "capture": {"out", "client_config"},
@@ -119,6 +119,8 @@ def test_trace_doctor_and_up_find_their_files(here: Path, way: str) -> None:
     assert kardia("trace", path(way, here, "ein träce.trace")).code == 0
     log, client = path(way, here, "Lögs 2/kafka-request.log"), path(way, here, "clïent config")
     assert "cannot be read" not in kardia("doctor", "--request-log", log, "--client-config", client).err
+    (here / "lög4j2.yaml").write_text("Configuration: {Appenders: {}, Loggers: {}}\n")
+    assert "GroupRequests" in kardia("doctor", "--broker-logging", path(way, here, "lög4j2.yaml")).out
     (here / "kärdia conf.yaml").write_text(
         f"cluster: demo\nbootstrap_server: 127.0.0.1:1\ndata: '{path(way, here, 'Meine Däten')}'\n"
         f"collect:\n  request_log: '{log}'\n  log_timezone: UTC\n"
