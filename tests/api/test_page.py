@@ -318,7 +318,7 @@ def test_the_page_asks_for_a_token_and_says_when_tables_are_missing(page: Page, 
     token = "t" * 32
     tables.root.mkdir()
     secret = tables.root / "token"
-    secret.write_text(token)
+    secret.write_text(f"{token}\n")
     with running(ApiSettings(tables=tables.root, token_file=secret), wall_ms) as url:
         page.goto(url)
         page.locator("form.ask input").fill(token)

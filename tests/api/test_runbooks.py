@@ -18,7 +18,7 @@ NAMES = sorted(path.name for path in FOLDER.glob("*.md"))
 
 def test_every_runbook_is_a_page_without_a_token(tables: Tables, tmp_path: Path) -> None:
     path = tmp_path / "tokens"
-    path.write_text("planted-token-" + "a" * 40)
+    path.write_text("planted-token-" + "a" * 40 + "\n")
     with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), Clock()) as url:
         api = Api(url)
         index = api.client.get("/runbooks/").text

@@ -133,7 +133,7 @@ def test_tables_that_cannot_be_read_are_not_unmodified(tables: Tables, serve: Se
 def test_a_tag_of_one_token_is_none_of_another(tables: Tables, tmp_path: Path) -> None:
     story(tables)
     path, tokens = tmp_path / "tokens", ("first-" + "a" * 40, "second-" + "b" * 40)
-    path.write_text("\n".join(tokens))
+    path.write_text("".join(f"{token}\n" for token in tokens))
     with running(ApiSettings(tables=tables.root, refresh_ms=20, token_file=path), Clock()) as url:
         mine, other = (Api(url, headers={"Authorization": f"Bearer {token}"}) for token in tokens)
         mine.wait_for_batch(0)

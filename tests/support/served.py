@@ -7,6 +7,7 @@ written down in the words of `promtool test rules`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -41,7 +42,12 @@ Series = dict[tuple[str, tuple[tuple[str, str], ...]], list[float | None]]
 def story_batches(name: str, blind: tuple[int, int] | None = None, gap_at: int | None = None) -> Iterator[Batch]:
     """A recorded story by the second. `blind`: seconds from the start between which the collector reads nothing;
     `gap_at`: the second at which it says that lines were lost."""
-    lanes = [_Cut(lane, events) for lane, events in enumerate(lanes_of(name))]
+    stamps: dict[str, list[float]] = {}
+    for event in (event for events in lanes_of(name) for event in events if event.kind != Kind.TICK):
+        stamps.setdefault(event.source, []).append(event.logged_at_ms)
+    for found in stamps.values():
+        found.sort()
+    lanes = [_Cut(lane, events, stamps) for lane, events in enumerate(lanes_of(name))]
     first_ms = min(cut.first_ms for cut in lanes)
     last_ms = max(cut.last_ms for cut in lanes)
     for second, now_ms in enumerate(range(first_ms, last_ms + 2 * STEP_MS, STEP_MS)):
@@ -67,12 +73,13 @@ def trace_batches(name: str) -> Iterator[Batch]:
 class _Cut:
     """One lane of a story, and how far it has been read."""
 
-    def __init__(self, lane: int, events: Sequence[Event]) -> None:
+    def __init__(self, lane: int, events: Sequence[Event], stamps: Mapping[str, Sequence[float]]) -> None:
+        """`stamps`: of all lines of each source, in order: a log is one, whatever lane its lines are sent to."""
+        self._stamps = stamps
         self._observer = Observer(ObserverSettings(CLUSTER), lane)
         self._waiting: dict[str, list[Event]] = {}
         self._at: dict[str, int] = {}
         self._end: dict[str, int] = {}
-        self._last_line: dict[str, float] = {}
         for event in events:
             if event.kind != Kind.TICK:
                 self._waiting.setdefault(event.source, []).append(event)
@@ -97,7 +104,7 @@ class _Cut:
             begin, end = self._end.get(source, 0), max((event.end for event in mine), default=self._end.get(source, 0))
             alive = {
                 "first_line_at_ms": min((event.logged_at_ms for event in mine), default=0.0),
-                "last_line_at_ms": self._alive_to_ms(source, mine),
+                "last_line_at_ms": self._last_line_at_ms(source, now_ms),
                 "silences": [],
             }
             if gap:
@@ -108,11 +115,10 @@ class _Cut:
             self._end[source] = end
         return self._observer.step(taken)
 
-    def _alive_to_ms(self, source: str, taken: Sequence[Event]) -> float:
+    def _last_line_at_ms(self, source: str, now_ms: int) -> float:
         """Stamp of the last line of a source, as a collector says it: a log that grows no more shows no life."""
-        last_ms = max((event.logged_at_ms for event in taken), default=self._last_line.get(source, 0.0))
-        self._last_line[source] = last_ms
-        return last_ms
+        read = bisect_right(self._stamps.get(source, ()), now_ms)
+        return self._stamps[source][read - 1] if read else 0.0
 
 
 class Served:
