@@ -45,8 +45,8 @@ def story_batches(name: str, blind: tuple[int, int] | None = None, gap_at: int |
     stamps: dict[str, list[float]] = {}
     for event in (event for events in lanes_of(name) for event in events if event.kind != Kind.TICK):
         stamps.setdefault(event.source, []).append(event.logged_at_ms)
-    for found in stamps.values():
-        found.sort()
+    for lines in stamps.values():
+        lines.sort()
     lanes = [_Cut(lane, events, stamps) for lane, events in enumerate(lanes_of(name))]
     first_ms = min(cut.first_ms for cut in lanes)
     last_ms = max(cut.last_ms for cut in lanes)
@@ -86,9 +86,9 @@ class _Cut:
         self._sources = sorted(
             {event.source for event in events if event.kind == Kind.TICK},
         )
-        stamps = [event.logged_at_ms for event in events if event.source in self._sources and event.kind != Kind.TICK]
-        self.first_ms = int(min(stamps, default=2**53))
-        self.last_ms = int(max(stamps, default=0))
+        mine = [event.logged_at_ms for event in events if event.source in self._sources and event.kind != Kind.TICK]
+        self.first_ms = int(min(mine, default=2**53))
+        self.last_ms = int(max(mine, default=0))
 
     def step(self, now_ms: int, *, gap: bool) -> Mapping[str, Sequence[Row]]:
         """Rows that are known at an instant: all lines logged by then, and a tick of each source."""
