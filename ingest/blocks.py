@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import inf
 from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
@@ -19,6 +20,11 @@ from ingest.router import UNROUTED, Client, Directory
 from kardia import slowness
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.slowness import Windows
+
+AHEAD_MS = 5_000.0
+"""A live line may be stamped that far beyond the wall clock of the collector: less than the shortest session that
+brokers allow by default (6 s, `group.min.session.timeout.ms`), so that no line within it can end one. Clocks that are
+kept by NTP differ by milliseconds. A line beyond it is `future_timestamp`."""
 
 _BOM = b"\xef\xbb\xbf"
 _LONG_HEAD_BYTES = 64 * 1024
@@ -47,6 +53,10 @@ class Sink:
     silences: list[tuple[float, float]] = field(default_factory=list)
     """Between two lines nothing was logged for `SILENCE_MS` or longer: from, to."""
     slow: Windows = field(default_factory=dict)
+    not_after_ms: float = inf
+    """Later stamps are of the future. A replay has no clock: then none is."""
+    ahead_ms_max: float = 0.0
+    """How far the furthest refused line was beyond the wall clock."""
 
     def __post_init__(self) -> None:
         """One list per lane."""
@@ -85,6 +95,14 @@ class Sink:
             signs["slow"] = list(self.slow.values())
         return signs
 
+    def future(self, line: bytes, source: str, start: int, end: int, logged_at_ms: float) -> None:
+        """Refuse a line of the future. It is dated with the wall clock: its own stamp would move whoever reads it."""
+        wall_ms = self.not_after_ms - AHEAD_MS
+        ahead_ms = logged_at_ms - wall_ms
+        self.ahead_ms_max = max(self.ahead_ms_max, ahead_ms)
+        expected = f"a stamp at most {AHEAD_MS / 1000:.0f} s beyond the wall clock; this one is {ahead_ms / 1000:.0f} s"
+        self.add(rejection("future_timestamp", expected, line, source, start, end, wall_ms))
+
     def seen_at(self, at_ms: float) -> None:
         """A line with this stamp has been read."""
         if self.first_at_ms is None:
@@ -104,6 +122,7 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
     read, add, ignored = dialect.read, sink.add, sink.ignored
     lanes, events, unrouted, learn = sink.lanes, sink.events, sink.unrouted, sink.directory.learn
     before = highest = sink.last_at_ms or 0.0
+    not_after = sink.not_after_ms
     quiet = False
     rest: Iterable[tuple[bytes, int, int]]
     if damaged:
@@ -120,6 +139,9 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
             kind = reading[0]
             logged_at = reading[5]
             if logged_at > highest:
+                if logged_at > not_after:
+                    sink.future(line, source, begin, at, logged_at)
+                    continue
                 quiet = quiet or logged_at - highest >= SILENCE_MS
                 highest = logged_at
             if kind == _FETCH:
@@ -134,12 +156,15 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
             else:
                 events[reading[1] % lanes].append(reading)
                 learn(reading)
+        elif reading and reading[0].logged_at_ms > not_after:
+            sink.future(line, source, begin, at, reading[0].logged_at_ms)
         else:
             for event in reading:
                 add(event)
     if dialect.slow:
         for window in dialect.slow.values():
-            slowness.note(sink.slow, window)
+            if window[slowness.FROM] <= not_after:
+                slowness.note(sink.slow, window)
         dialect.slow.clear()
     _note_stamps(dialect, lines, sink, highest)
     if quiet or (sink.last_at_ms or 0.0) - highest >= SILENCE_MS:
@@ -169,7 +194,7 @@ def _note_silences(dialect: Dialect, lines: list[bytes], sink: Sink, before: flo
     last = before
     for line in lines:
         at_ms = dialect.stamp_ms(line)
-        if at_ms is not None and at_ms > last:
+        if at_ms is not None and last < at_ms <= sink.not_after_ms:
             if last and at_ms - last >= SILENCE_MS:
                 sink.silences.append((last, at_ms))
             last = at_ms
@@ -180,12 +205,12 @@ def _note_stamps(dialect: Dialect, lines: list[bytes], sink: Sink, highest: floa
     if sink.first_at_ms is None:
         for line in lines:
             at_ms = dialect.stamp_ms(line)
-            if at_ms is not None:
+            if at_ms is not None and at_ms <= sink.not_after_ms:
                 sink.seen_at(at_ms)
                 break
     for line in reversed(lines):
         at_ms = dialect.stamp_ms(line)
-        if at_ms is not None:
+        if at_ms is not None and at_ms <= sink.not_after_ms:
             sink.seen_at(at_ms)
             break
     if highest:

@@ -20,6 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from ingest.blocks import AHEAD_MS
+from ingest.dialects import rejection
 from ingest.metrics import Metrics
 from ingest.offline import tick
 from ingest.ports import Clock, Records, Topic
@@ -53,9 +55,15 @@ Nothing is lost by it, the lines are in the files; the ticks were late and say s
 beyond the monotonic one: the machine slept, or its clock was set forward. Then the brokers beside us did not run either
 while their stamps went on, and a silence in their logs is nobody's: it is a gap, `collector_slept`."""
 
+TOLD_MS = 60_000
+"""Lines of the future are told at most this often, with their number since."""
+
 OFFSETS_SOURCE = "offsets-topic/offsets/all"
 """Source of the ticks that speak for all partitions of the offsets topic; positions are sums of offsets."""
 
+
+FUTURE = "future_timestamp"
+"""Reason of a line or record beyond the wall clock and its allowance."""
 
 _position = attrgetter("start", "shard")
 
@@ -95,6 +103,9 @@ class Collector:
     _dirty: bool = False
     _save_failed: bool = False
     _offsets_ticked: int = 0
+    _future: Counter[str] = field(default_factory=Counter)
+    """BROKER/STREAM -> lines of the future that have not been told."""
+    _future_told_s: float | None = None
     _alive_to_ms: dict[str, float] = field(default_factory=dict)
     """BROKER/STREAM -> stamp of its last line."""
 
@@ -147,8 +158,12 @@ class Collector:
         if self.records is not None:
             wall_ms = self.clock.wall_ms()
             events = self.records.poll(wall_ms)
-            for event in events:
-                self.directory.learn(event)
+            not_after_ms = self.clock.wall_ms() + AHEAD_MS
+            for number, event in enumerate(events):
+                if event.logged_at_ms > not_after_ms:
+                    events[number] = self._record_of_the_future(event, wall_ms)
+                else:
+                    self.directory.learn(event)
             self._record_events += events
             read = bool(events)
             # The members of today's groups first: they tell whose FETCH the first lines of the log are.
@@ -160,11 +175,19 @@ class Collector:
                 stream.broker = self._broker_beside(stream)
                 if not stream.broker:
                     continue
-            size = stream.pump(self.clock.wall_ms())
+            size = stream.pump(self.clock.wall_ms)
             self.metrics.bytes_read.inc(size)
             read = read or size > 0
             self._gaps += stream.gaps(self.clock.wall_ms())
         return read
+
+    def _record_of_the_future(self, event: Event, wall_ms: float) -> Event:
+        """A record that would wait for its instant: refused, as a line would be."""
+        ahead_ms = event.logged_at_ms - wall_ms
+        self._tell_future(event.source, 1, ahead_ms)
+        expected = f"a stamp at most {AHEAD_MS / 1000:.0f} s beyond the wall clock; this one is {ahead_ms / 1000:.0f} s"
+        shown = event.group_id.encode("utf-8", "surrogatepass")
+        return rejection(FUTURE, expected, shown, event.source, event.start, event.end, wall_ms)
 
     def _broker_beside(self, server: LogStream) -> str:
         """A server.log belongs to the request log in its folder, or to the only one there is."""
@@ -260,6 +283,7 @@ class Collector:
             self.metrics.ignored.labels(reason).inc(number)
         for reason, number in sink.rejected.items():
             self.metrics.rejected.labels(reason).inc(number)
+        self._tell_future(covered.source, sink.rejected[FUTURE], sink.ahead_ms_max)
         stream = stream_of(covered.source)
         signs = sink.signs(self._alive_to_ms.get(stream, 0.0))
         self._alive_to_ms[stream] = signs["last_line_at_ms"]
@@ -279,6 +303,23 @@ class Collector:
                     signs,
                 )
             )
+
+    def _tell_future(self, source: str, lines: int, ahead_ms: float) -> None:
+        """A broker's clock or the zone of its log is wrong, or somebody wrote such a line: told, without a flood."""
+        if not lines:
+            return
+        self._future[stream_of(source)] += lines
+        now_s = self.clock.monotonic_s()
+        if self._future_told_s is not None and (now_s - self._future_told_s) * 1000 < TOLD_MS:
+            return
+        self._future_told_s = now_s
+        counts = ", ".join(f"{number} of {name}" for name, number in self._future.items())
+        self._future.clear()
+        self.warn(
+            f"lines are stamped up to {ahead_ms / 1000:.0f} s ahead of this machine's clock and are refused, "
+            f"{FUTURE}: {counts}. Expected: stamps at most {AHEAD_MS / 1000:.0f} s ahead. Next: check --log-timezone, "
+            "and the clocks of the broker and of this machine; `kardia doctor` compares them"
+        )
 
     def _tick_offsets(self, lanes: list[list[Event]], per_lane: list[int], records: int, wall_ms: float) -> None:
         if self.records is None or not self.records.bootstrapped or self.records.complete_to_ms <= 0:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from kardia.events import REJECT_REASONS
+
 
 class Metrics:
     """All counters of one collector, in a registry of its own."""
@@ -28,6 +30,8 @@ class Metrics:
             "offsets_errors",
             "errors while reading the offsets topic; after each, ten seconds of it are not said to be complete",
         )
+        for reason in REJECT_REASONS:
+            self.rejected.labels(reason)  # a series that begins at 1 hides its first line from `increase()`
         self.lag_bytes = Gauge(
             "kardia_collector_lag_bytes",
             "bytes in the log that have not been read",

@@ -7,10 +7,11 @@ before the read that found nothing more, because a line that is not there then w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import inf
 from typing import NamedTuple
 
-from ingest.blocks import Sink, read_last, read_piece
+from ingest.blocks import AHEAD_MS, Sink, read_last, read_piece
 from ingest.dialects import Dialect
 from ingest.identity import Saved
 from ingest.incarnation import Incarnation
@@ -49,14 +50,18 @@ class LogStream:
         self._held: list[Read] = []
         self._held_bytes = 0
         self._complete_to_ms = 0.0
+        self._not_after_ms = inf
 
-    def pump(self, wall_ms: float) -> int:
-        """Read once; returns the bytes read. `wall_ms` is the wall clock just before."""
+    def pump(self, clock: Callable[[], float]) -> int:
+        """Read once; returns the bytes read. `clock` is the wall clock: before the read it says how far the log is
+        complete, after it which lines are of the future."""
         size = 0
+        wall_ms = clock()
         for read in self.tail.read():
             size += len(read.piece.block) + max(read.piece.long_end - read.piece.long_start, 0)
             self._held.append(read)
         self._held_bytes += size
+        self._not_after_ms = clock() + AHEAD_MS
         if self._held and (self.broker or self._find_broker()):
             for read in self._held:
                 self._take(read)
@@ -95,6 +100,7 @@ class LogStream:
         if sink is None:
             sink = self._sinks[source] = Sink(self._lanes, self._directory)
             self._touched[source] = read.incarnation
+        sink.not_after_ms = self._not_after_ms
         read_piece(self.dialect, read.piece, source, sink)
         if read.rest:
             read_last(self.dialect, read.rest, source, read.piece.start, sink)
@@ -126,6 +132,8 @@ class LogStream:
             self._touched.setdefault(source, current)
             self._sinks.setdefault(source, Sink(self._lanes, self._directory))
         for source, incarnation in self._touched.items():
+            if incarnation.last_at_ms > self._not_after_ms:
+                incarnation.last_at_ms = 0.0  # saved by a version that believed any stamp
             complete_to_ms = incarnation.last_at_ms
             if incarnation is current:
                 complete_to_ms = self._complete_to_ms = max(complete_to_ms, self._complete_to_ms)

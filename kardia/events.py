@@ -200,6 +200,7 @@ REJECT_REASONS = (
     "bad_json",
     "bad_encoding",
     "bad_timestamp",
+    "future_timestamp",
     "out_of_range",
     "ambiguous",
     "line_too_long",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
+from ingest.blocks import AHEAD_MS
 from ingest.dialects import MAX_LINE_BYTES, Dialect
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
@@ -49,6 +50,11 @@ class Sample:
 
     first_ms: float | None = None
     last_ms: float | None = None
+    """Stamp of the last line that has one."""
+
+    stamps: list[float] = field(default_factory=list)
+    """Stamps of all lines."""
+
     size: int = 0
     bytes_read: int = 0
 
@@ -75,7 +81,7 @@ def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *,
             )
         ]
     said = _server_lines(subject, sample) if server else _request_lines(subject, sample, switch_on)
-    return [*said, *_clock(subject, sample, zone, changed_ms)]
+    return [*said, *_clock(subject, sample, zone, changed_ms), *_ahead(subject, sample, changed_ms)]
 
 
 def _sample(path: Path, dialect: Dialect, source: str) -> Sample:
@@ -100,7 +106,8 @@ def _take(sample: Sample, dialect: Dialect, line: bytes, source: str, start: int
     at_ms = dialect.stamp_ms(line)
     if at_ms is not None:
         sample.first_ms = at_ms if sample.first_ms is None else min(sample.first_ms, at_ms)
-        sample.last_ms = at_ms if sample.last_ms is None else max(sample.last_ms, at_ms)
+        sample.last_ms = at_ms  # not the highest: one line may be stamped far ahead of all others
+        sample.stamps.append(at_ms)
     reading = dialect.read(line, source, start, start + len(line))
     if isinstance(reading, str):
         sample.ignored[reading] += 1
@@ -177,6 +184,20 @@ def _clock(subject: str, sample: Sample, zone: tzinfo | None, changed_ms: float)
     return [Finding(Level.GOOD, subject, f"Its stamps fit the zone that was given.{idle}")]
 
 
+def _ahead(subject: str, sample: Sample, changed_ms: float) -> list[Finding]:
+    """Lines of the future among others: a log as a whole is a matter of its zone."""
+    if sample.last_ms is None or sample.last_ms > changed_ms + AHEAD_MS:
+        return []
+    ahead = [at_ms for at_ms in sample.stamps if at_ms > changed_ms + AHEAD_MS]
+    if not ahead:
+        return []
+    count = "One line is" if len(ahead) == 1 else f"{len(ahead)} lines are"
+    sentence = (
+        f"{count} stamped up to {_span(max(ahead) - changed_ms)} the file's last change: a collector refuses such "
+    )
+    return [Finding(Level.BAD, subject, sentence + "lines (future_timestamp).", _AHEAD)]
+
+
 def _offset_minutes(zone: tzinfo, at_ms: float) -> int:
     offset = datetime.fromtimestamp(at_ms / 1000, zone).utcoffset()
     return 0 if offset is None else round(offset.total_seconds() / 60)
@@ -194,5 +215,7 @@ def _why(sample: Sample) -> str:
     (reason, expected), count = sample.rejected.most_common(1)[0]
     return f" {count} times {reason}: expected {expected}."
 
+
+_AHEAD = ("See whether the broker's clock was set forward, and who else may write this file.",)
 
 _ACCESS = ("Name the file that the broker writes, and run as a user who may read it.",)

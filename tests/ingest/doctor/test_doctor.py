@@ -60,6 +60,22 @@ def test_a_wrong_zone_is_found_and_the_right_one_named(tmp_path: Path, minutes: 
     assert Level.BAD not in levels(logs.examine(path, written_in))
 
 
+def test_one_line_of_the_future_is_named_and_does_not_change_the_zone(tmp_path: Path) -> None:
+    path = copied(tmp_path, "c01_kill-4.1.2")
+    touched(path, UTC)
+    changed = path.stat()
+    lines = path.read_bytes().splitlines(keepends=True)
+    ahead = lines[9].replace(b"[2026-", b"[2027-", 1)
+    assert ahead != lines[9]
+    path.write_bytes(b"".join([*lines[:9], ahead, *lines[9:]]))
+    os.utime(path, ns=(changed.st_atime_ns, changed.st_mtime_ns))
+    found = logs.examine(path, UTC)
+    [bad] = [finding for finding in found if finding.level is Level.BAD]
+    assert bad.sentence.startswith("One line is stamped")
+    assert "future_timestamp" in bad.sentence
+    assert any("fit the zone" in finding.sentence for finding in found)
+
+
 def test_a_copy_whose_time_of_change_tells_nothing_leaves_the_zone_unknown(tmp_path: Path) -> None:
     found = logs.examine(copied(tmp_path, "c01_kill-4.1.2"), None)
     assert Level.UNKNOWN in levels(found)
