@@ -79,7 +79,9 @@ def install() -> None:
     python = ["--python", str(venv_python())]
     build = ["--build-constraints", str(BUILD_LOCK), "--require-build-hashes"]
     build += ["--preview-features", "build-dependency-hashes"]
-    run([*uv, "pip", "sync", *python, *build, "--require-hashes", str(listed)], "installing the pinned packages")
+    # Compiled now: where Python may write no bytecode (containers often say so), each start would compile them again.
+    sync = [*uv, "pip", "sync", *python, *build, "--require-hashes", "--compile-bytecode", str(listed)]
+    run(sync, "installing the pinned packages")
     say("Installing Kardia itself ...")
     run([*uv, "pip", "install", *python, *build, "--no-deps", "--editable", str(ROOT)], "installing Kardia itself")
     STAMP.write_text(wanted + "\n", encoding="utf-8")

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from sse_starlette import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -33,6 +32,8 @@ SEND_TIMEOUT_S = 20.0
 async def changes(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     """Freshness, now and after each batch. Beyond `followers_max` it is refused, and asking every second does too. It
     ends when the caller's token is none any more."""
+    from sse_starlette import EventSourceResponse  # loads a whole server, which a question has no use for
+
     found: Changes = request.app.state.changes
     if found.is_full:
         raise Overloaded(

@@ -9,14 +9,16 @@ from __future__ import annotations
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from starlette.responses import HTMLResponse, Response
 
 from api.errors import NotFound
 from api.guard import RUNBOOKS_PREFIX
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 router = APIRouter(include_in_schema=False)
 
@@ -48,6 +50,8 @@ async def runbooks() -> Response:
 
 
 def _page(text: str) -> str:
+    from markdown_it import MarkdownIt  # a question on the command line reads no runbook
+
     markdown = MarkdownIt("commonmark", {"html": False})
     tokens = markdown.parse(text)
     for token in tokens:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import typer
 
 from kardia import __version__
+from kardia.command.left_out import leave_out
 
 PANELS = {
     "To begin with": ("demo",),
@@ -28,6 +30,9 @@ PANELS = {
 """Verbs in the order of the help: what it looks like, what one asks, and the roles in the order of the flow."""
 
 VERBS = tuple(verb for verbs in PANELS.values() for verb in verbs)
+
+ASK_OR_SERVE = (*PANELS["Questions"], "serve", "notify")
+"""Verbs that read tables and start no Spark."""
 
 app = typer.Typer(
     name="kardia",
@@ -62,6 +67,8 @@ for _panel, _verbs in PANELS.items():
 
 def run() -> None:
     """Entry point of the console script."""
+    if sys.argv[1:2] and sys.argv[1] in ASK_OR_SERVE:
+        leave_out()
     app(prog_name="kardia")
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from kardia import __version__
+from kardia.command.left_out import LEFT_OUT
 from kardia.command.main import VERBS
+from tests.api.written import Tables, progress, transition
 
 HEAVY = ("pyspark", "delta", "deltalake", "fastapi", "uvicorn", "confluent_kafka", "pyarrow", "pandas", "duckdb")
 
@@ -79,3 +82,18 @@ def test_a_question_to_a_server_needs_no_server_of_its_own() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
     assert not set(HEAVY) & set(loaded.split())
+
+
+def test_a_question_to_tables_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    """Each of these cost a tenth of a second to a second of CPU, and a list of groups uses none of them."""
+    tables = Tables(tmp_path / "tables")
+    tables.create()
+    tables.batch(0, transition("orders", 1, "Stable", at_ms=1_000), progress(2_000))
+    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); import kardia.command.main as m; m.run()"
+    command = [sys.executable, "-c", code, "groups", "--tables", str(tables.root)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "orders" in said
+    loaded = said.splitlines()[-1].split()
+    assert "pyarrow.dataset" in loaded
+    unused = (*LEFT_OUT, "pyspark", "confluent_kafka", "duckdb", "uvicorn", "sse_starlette", "markdown_it", "pygments")
+    assert not set(unused) & set(loaded)

@@ -1,0 +1,29 @@
+"""Optional parts of libraries that no question needs, kept from being loaded.
+
+pyarrow loads pandas as soon as it makes its first scalar, only to know whether it was given one of pandas' series;
+httpx loads a command line of its own. Both do without where these cannot be imported. The two were a third of the CPU
+time of `kardia groups --tables`. For processes that ask and serve only: Spark's Python needs pandas.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+
+LEFT_OUT = ("pandas", "httpx._main")
+
+
+class _LeftOut(MetaPathFinder):
+    """First of the finders: says of a module that is left out that it is not there."""
+
+    def find_spec(self, fullname: str, _: Sequence[str] | None, __: ModuleType | None = None) -> None:
+        """Raise ModuleNotFoundError, as libraries expect of what is not installed; of all else the next one knows."""
+        if fullname in LEFT_OUT:
+            raise ModuleNotFoundError(f"{fullname} is left out: no question needs it", name=fullname)
+
+
+def leave_out() -> None:
+    """From now on, for the whole process."""
+    sys.meta_path.insert(0, _LeftOut())
