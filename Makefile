@@ -7,7 +7,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long truth fleet check bench clean
+.PHONY: help setup demo test test-long truth fleet night check bench clean
 
 help: ## Show the targets, each with its sentence.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1:\2/p' $(MAKEFILE_LIST) | while IFS=: read -r name text; do \
@@ -30,6 +30,9 @@ fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/t
 
 truth: setup ## Hold the model against Kafka's own classes, a million operations per release; writes docs/truth.md.
 	@$(BIN)/python -m tests.truth.run --operations 1000000 --markdown docs/truth.md $(ARGS)
+
+night: setup ## Run `kardia up` beside a real broker for an hour with faults by chance; ends with what was wrong.
+	@$(BIN)/python -m tests.night $(ARGS)
 
 check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imports.
 	@$(BIN)/ruff check .

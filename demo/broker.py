@@ -41,6 +41,11 @@ _JAR_SET = "broker-"
 _START_TRIES = 3
 """A port that the system offered may be taken by somebody else before the broker binds it."""
 
+_OWN_PORTS = range(15_000, 32_000)
+"""Below what Linux (32768 and up) and others (49152 and up) give to clients."""
+
+_PORT_TRIES = 20
+
 _READY = re.compile(rb"Kafka Server started")
 _PORT_TAKEN = re.compile(rb"Address already in use|Failed to bind|BindException")
 
@@ -55,6 +60,8 @@ class BrokerSettings:
     """How long an empty group waits for more members; Kafka's default of 3 s would only stretch the story."""
     min_session_timeout_ms: int = 1_000
     heap_mb: int = 512
+    rotate_kb: int = 0
+    """Size at which the request log goes on in a new file; 0: never."""
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -156,7 +163,9 @@ class Broker:
         four = not self.settings.version.startswith(("2.", "3."))
         file = self.directory / ("log4j2.xml" if four else "log4j.properties")
         file.write_text(
-            broker_logging.log4j2_xml(self.logs) if four else broker_logging.log4j1_properties(self.logs),
+            (broker_logging.log4j2_xml if four else broker_logging.log4j1_properties)(
+                self.logs, self.settings.rotate_kb
+            ),
             encoding="utf-8",
         )
         return [
@@ -280,11 +289,15 @@ def releases() -> list[str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on the loopback address that nobody listens on now; all different."""
+    """Ports on the loopback address that nobody listens on now; all different.
+
+    They are below the range from which the system gives ports to clients, if one is free there: while a broker is down
+    a client could be given its port, even the very client that tries to reach it, and the broker could not come back.
+    """
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
-            one.bind((HOST, 0))
+            _bind(one)
         return [int(one.getsockname()[1]) for one in sockets]
     except OSError as error:
         raise ProcessError(
@@ -294,6 +307,17 @@ def free_ports(count: int) -> list[int]:
     finally:
         for one in sockets:
             one.close()
+
+
+def _bind(one: socket.socket) -> None:
+    """Give a socket a port that is free: of those that no client is given, else of all."""
+    for _ in range(_PORT_TRIES):
+        try:
+            one.bind((HOST, secrets.choice(_OWN_PORTS)))
+        except OSError:
+            continue
+        return
+    one.bind((HOST, 0))
 
 
 def _cluster_id() -> str:

@@ -29,19 +29,31 @@ APIS = {
 _PATTERN = "[%d] %p %m (%c)%n"
 
 
-def log4j2_xml(logs: Path) -> str:
-    """Configuration for Kafka 4. The shutdown hook is off, or the last lines of the broker would be lost."""
+KEPT_FILES = 60
+"""Rotated request logs that are kept."""
+
+
+def log4j2_xml(logs: Path, rotate_kb: int = 0) -> str:
+    """Configuration for Kafka 4. The shutdown hook is off, or the last lines of the broker would be lost. With
+    `rotate_kb` the request log goes on in a new file when it has that many kB."""
     numbers = "|".join(str(number) for number in APIS)
     regex = r'Completed request:\{"isForwarded":(true|false),"requestHeader":\{"requestApiKey":(' + numbers + r"),.*"
+    name = quoteattr(str(logs / "kafka-request.log"))
+    layout = f'<PatternLayout pattern="{_PATTERN}"/>'
+    request = f'<File name="request" fileName={name}>{layout}</File>'
+    if rotate_kb:
+        request = (
+            f'<RollingFile name="request" fileName={name} filePattern={quoteattr(str(logs / "kafka-request.log.%i"))}>'
+            f'{layout}<SizeBasedTriggeringPolicy size="{rotate_kb} KB"/>'
+            f'<DefaultRolloverStrategy max="{KEPT_FILES}" fileIndex="min"/></RollingFile>'
+        )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="ERROR" shutdownHook="disable">
   <Appenders>
     <File name="server" fileName={quoteattr(str(logs / "server.log"))}>
       <PatternLayout pattern="{_PATTERN}"/>
     </File>
-    <File name="request" fileName={quoteattr(str(logs / "kafka-request.log"))}>
-      <PatternLayout pattern="{_PATTERN}"/>
-    </File>
+    {request}
   </Appenders>
   <Loggers>
     <Root level="INFO"><AppenderRef ref="server"/></Root>
@@ -55,16 +67,20 @@ def log4j2_xml(logs: Path) -> str:
 """
 
 
-def log4j1_properties(logs: Path) -> str:
-    """Configuration for Kafka 2 and 3: one accepting filter per API, everything else denied."""
+def log4j1_properties(logs: Path, rotate_kb: int = 0) -> str:
+    """Configuration for Kafka 2 and 3: one accepting filter per API, everything else denied. `rotate_kb` as above."""
     lines = [
         "log4j.rootLogger=INFO, server",
         "log4j.logger.kafka.request.logger=DEBUG, request",
         "log4j.additivity.kafka.request.logger=false",
     ]
     for name, file in (("server", "server.log"), ("request", "kafka-request.log")):
+        rolls = rotate_kb and name == "request"
+        if rolls:
+            lines.append(f"log4j.appender.{name}.MaxFileSize={rotate_kb}KB")
+            lines.append(f"log4j.appender.{name}.MaxBackupIndex={KEPT_FILES}")
         lines += [
-            f"log4j.appender.{name}=org.apache.log4j.FileAppender",
+            f"log4j.appender.{name}=org.apache.log4j.{'RollingFileAppender' if rolls else 'FileAppender'}",
             f"log4j.appender.{name}.File={logs / file}",
             f"log4j.appender.{name}.layout=org.apache.log4j.PatternLayout",
             f"log4j.appender.{name}.layout.ConversionPattern={_PATTERN}",

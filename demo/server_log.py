@@ -21,6 +21,9 @@ MEMBER_FAILED = "member_failed"
 MEMBER_LEFT = "member_left"
 STATIC_REPLACED = "static_replaced"
 GROUP_EMPTY = "group_empty"
+NOT_JOINED = "not_joined"
+NOT_SYNCED = "not_synced"
+LOADED = "loaded"
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
         GROUP_EMPTY,
         re.compile(r"Group (?P<group>.+?) with generation (?P<generation>\d+) is now empty"),
     ),
+    (LOADED, re.compile(r"Loading group metadata for (?P<group>.+) with generation \d+")),
+    (LOADED, re.compile(r"Loaded classic group (?P<group>.+) with \d+ members")),
     (
         STATIC_REPLACED,
         re.compile(
@@ -106,6 +111,14 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
 )
+
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_SEVERAL = re.compile(rf"[^\s,(\[][^,]*?{_UUID}")
+_ABSENT = re.compile(r"Group (?P<group>.+?) removed? dynamic members who haven't joined: (?P<members>.*) \(")
+"""One line for all that were put out of a group because they did not join again in time."""
+
+_SILENT_AT_SYNC = re.compile(r"Removing (?P<members>.*) on pending sync request expiration")
+"""Of the reason of a rebalance: members that joined and did not fetch their assignment in time."""
 
 _ADDED_BY_SCALA = re.compile(r"Adding new member (?P<member>\S+) with group instance id None")
 
@@ -136,13 +149,24 @@ def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
             added = _ADDED_BY_SCALA.search(fact.reason) if what == REBALANCE_STARTED else None
             if added is not None:
                 yield Fact(MEMBER_ADDED, fact.at_ms, fact.group_id, added["member"])
+            silent = _SILENT_AT_SYNC.search(fact.reason) if what == REBALANCE_STARTED else None
+            for member_id in _ids(silent["members"]) if silent is not None else ():
+                yield Fact(NOT_SYNCED, fact.at_ms, fact.group_id, member_id)
             break
+        absent = _ABSENT.search(stamped[3])
+        for member_id in _ids(absent["members"]) if absent is not None else ():
+            yield Fact(NOT_JOINED, _at_ms(stamped[1], stamped[2], zone), absent["group"] if absent else "", member_id)
 
 
 def read(path: Path, zone: tzinfo = UTC) -> list[Fact]:
     """All facts of one file as it is now."""
     with path.open(encoding="utf-8", errors="replace") as file:
         return list(facts(file, zone))
+
+
+def _ids(several: str) -> list[str]:
+    """Member ids of a list as Java or Scala write it."""
+    return [found[0] for found in _SEVERAL.finditer(re.split(r"[\[(]", several, maxsplit=1)[-1])]
 
 
 def _at_ms(second: str, millis: str, zone: tzinfo) -> int:

@@ -52,19 +52,22 @@ _STORED_WITHIN_MS = 30
 """The broker logs that an assignment was received; the rebalance is complete when it is stored, for which there is no
 line. A Java coordinator gathers records for 5 ms before it writes: so much later is no error."""
 
-_END_OF = {
+END_OF = {
     server_log.MEMBER_FAILED: ("session_expired",),
     server_log.MEMBER_LEFT: ("left", "poll_timeout", "removed_by_admin"),
     server_log.STATIC_REPLACED: ("static_replaced",),
+    server_log.NOT_JOINED: ("rebalance_timeout",),
+    server_log.NOT_SYNCED: ("sync_timeout",),
 }
 """End causes that agree with a fact. The broker cannot tell a poll timeout of librdkafka from another leave."""
 
-_TRIGGERS = (
+TRIGGERS = (
     ("Adding new member", ("member_joined",)),
     ("on heartbeat expiration", ("session_expired",)),
     ("LeaveGroup", ("member_left", "poll_timeout", "removed_by_admin")),
     ("Updating metadata", ("metadata_changed",)),
     ("re-joining", ("leader_rejoined",)),
+    ("pending sync request expiration", ("sync_timeout",)),
 )
 """Words of the broker's reason, and the triggers that agree with them."""
 
@@ -73,6 +76,8 @@ _DONE = {
     server_log.MEMBER_LEFT: "left the group",
     server_log.STATIC_REPLACED: "came back under its static id",
     server_log.MEMBER_ADDED: "joined the group",
+    server_log.NOT_JOINED: "did not join again in time",
+    server_log.NOT_SYNCED: "did not fetch its assignment in time",
     server_log.GROUP_EMPTY: "became empty",
 }
 
@@ -185,7 +190,7 @@ def _joins(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
 def _ends(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
     rows = {(row["group_id"], row["member_id"]): row for row in evidence.members if row["ended_at_ms"] is not None}
     found = set()
-    for what, causes in _END_OF.items():
+    for what, causes in END_OF.items():
         for fact in _of(evidence, what):
             at = (fact.group_id, fact.member_id)
             found.add(at)
@@ -282,7 +287,7 @@ def _waited(row: Record) -> str:
 
 
 def _trigger_fault(fact: Fact, row: Record) -> str:
-    for words, triggers in _TRIGGERS:
+    for words, triggers in TRIGGERS:
         if words in fact.reason:
             return "" if row["trigger"] in triggers else f"Kardia says {row['trigger']}, the broker: {fact.reason[:60]}"
     return ""

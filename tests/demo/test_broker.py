@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from demo import broker_logging, process, server_log
-from demo.broker import Broker, BrokerSettings, free_ports
+from demo.broker import _OWN_PORTS, Broker, BrokerSettings, free_ports
 from demo.cast import Cast
 from demo.director import Director
 from demo.process import ProcessError
@@ -96,3 +96,19 @@ def test_a_broker_that_was_never_started_has_no_process(tmp_path: Path) -> None:
 
 def test_free_ports_are_different() -> None:
     assert len(set(free_ports(20))) == 20
+
+
+def test_a_port_is_none_that_the_system_gives_to_clients() -> None:
+    """A client could be given it while its broker is down."""
+    assert all(port in _OWN_PORTS for port in free_ports(20))
+    assert max(_OWN_PORTS) < 32_768
+
+
+@pytest.mark.parametrize("version", ["3.9.2", "4.4.0"])
+def test_a_request_log_that_has_its_size_goes_on_in_a_new_file(tmp_path: Path, version: str) -> None:
+    older = version.startswith("3.")
+    say = broker_logging.log4j1_properties if older else broker_logging.log4j2_xml
+    assert "Rolling" not in say(tmp_path)
+    rolls = say(tmp_path, 512)
+    assert rolls.count("RollingFileAppender" if older else "<RollingFile ") == 1
+    assert ("MaxFileSize=512KB" if older else 'size="512 KB"') in rolls

@@ -94,3 +94,38 @@ def test_a_member_that_joins_is_one_fact_whichever_line_says_it(lines: tuple[str
     added, started = facts[server_log.MEMBER_ADDED], facts[server_log.REBALANCE_STARTED]
     assert (added.group_id, added.member_id, added.at_ms) == ("g", "m-1", 1767323045006)
     assert (started.group_id, started.generation) == ("g", 4)
+
+
+ONE, TWO = "m-1-0b0a1cf9-8da0-4f6a-9c3e-0123456789ab", "m-2-1b0a1cf9-8da0-4f6a-9c3e-0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (JAVA + f"Group g removed dynamic members who haven't joined: [{ONE}, {TWO}] (o.a.k.M)", server_log.NOT_JOINED),
+        (
+            SCALA + f"Group g removed dynamic members who haven't joined: Set({ONE}, {TWO}) (kafka.C)",
+            server_log.NOT_JOINED,
+        ),
+        (
+            SCALA + "Preparing to rebalance group g in state PreparingRebalance with old generation 4 "
+            f"(__consumer_offsets-3) (reason: Removing HashSet({ONE}, {TWO}) on pending sync request expiration) "
+            "(kafka.C)",
+            server_log.NOT_SYNCED,
+        ),
+    ],
+)
+def test_members_that_were_put_out_together_are_a_fact_each(line: str, what: str) -> None:
+    facts = [fact for fact in server_log.facts([line]) if fact.what == what]
+    assert [(fact.group_id, fact.member_id) for fact in facts] == [("g", ONE), ("g", TWO)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        SCALA + "Loading group metadata for g with generation 4 (kafka.coordinator.group.C)",
+        JAVA + "Loaded classic group g with 2 members. (org.apache.kafka.M)",
+    ],
+)
+def test_a_group_that_was_loaded_is_a_fact(line: str) -> None:
+    assert [(fact.what, fact.group_id) for fact in server_log.facts([line])] == [(server_log.LOADED, "g")]

@@ -130,6 +130,6 @@ def test_every_target_has_its_sentence() -> None:
     shown = subprocess.run(
         ["/usr/bin/env", "make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    assert targets == ["help", "setup", "demo", "test", "fleet", "truth", "check", "bench", "clean"]
+    assert targets == ["help", "setup", "demo", "test", "fleet", "truth", "night", "check", "bench", "clean"]
     for target in targets:
         assert re.search(rf"(?m)^  make {target} +\S.*\.$", shown), target

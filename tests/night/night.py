@@ -1,0 +1,140 @@
+"""One night from its first to its last minute: bring everything up, do the steps, let it settle, ask, stop, compare."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo import process, server_log
+from demo.pace import Pace
+from demo.process import ProcessError
+from demo.tables import Tables
+from tests.night import watch
+from tests.night.compare import Night, compare
+from tests.night.faults import MEMBERS, QUIET_END_S, draw
+from tests.night.report import Result
+from tests.night.stage import Stage, now_ms
+
+STALL_FROM_MS = 10
+"""Shorter ones are within what an instant may be off."""
+
+TABLES_TIMEOUT_S = 240.0
+"""Until the tables have everything: seconds, a minute where the job was killed last."""
+
+ASK_TIMEOUT_S = 120.0
+
+_MEMBER_ID = re.compile(r"[A-Za-z0-9._-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line chose."""
+
+    minutes: float
+    seed: int
+    version: str
+    directory: Path
+    follow_server_log: bool = True
+
+
+def play(options: Options, told: Callable[[str], None]) -> Result:
+    """A whole night; ProcessError where it could not be played."""
+    watched = watch.Watch()
+    faults: list[str] = []
+    with (
+        Stage(options.directory, options.version, follow_server_log=options.follow_server_log) as stage,
+        Pace(options.directory / "pace.log", STALL_FROM_MS) as pace,
+    ):
+        stage.start_kardia()
+        told(f"Kardia is up beside a Kafka {options.version} broker; everything is in {options.directory}.")
+        stage.start_consumers()
+        began_s = time.monotonic()
+        _steps(stage, watched, options, began_s, told)
+        hours = (time.monotonic() - began_s) / 3_600
+        until_ms = now_ms()
+        members_now = stage.members_now()
+        stalls = pace.stalls()
+        tables = Tables(stage.data / "tables")
+        faults += _await_tables(tables, until_ms)
+        faults += [f"{role} does not answer at the end" for role in stage.unready()]
+        watched.look(stage.roles())
+        if not stage.kardia_runs:
+            faults.append(f"kardia up ended by itself:\n{process.tail(stage.up_log)}")
+        elif (code := stage.stop_kardia()) != 0:
+            faults.append(f"kardia up ended with exit code {code}")
+        faults += [f"left behind: {one}" for one in stage.left_behind()]
+        text = stage.server_log()
+        ever = {name: tables.rows(name) for name in ("members", "rebalances", "predictions")}
+        faults += _asked(stage.data / "tables")
+        done = list(stage.done)
+        sizes = watch.log_sizes(stage.up_log, stage.data / "logs")
+    memory = watch.memory(watched.samples)
+    faults += [fault for one in memory for fault in one.faults] + watch.floods(sizes, hours)
+    comparison = compare(
+        Night(
+            facts=list(server_log.facts(text.splitlines())),
+            ever=ever,
+            until_ms=until_ms,
+            members_now=members_now,
+            member_ids=frozenset(_MEMBER_ID.findall(text)),
+            stalls=stalls,
+        )
+    )
+    return Result(
+        seed=options.seed,
+        minutes=options.minutes,
+        version=options.version,
+        server_log_followed=options.follow_server_log,
+        done=done,
+        comparison=comparison,
+        memory=memory,
+        log_bytes=sizes,
+        hours=hours,
+        faults=faults,
+    )
+
+
+def _steps(stage: Stage, watched: watch.Watch, options: Options, began_s: float, told: Callable[[str], None]) -> None:
+    """Do what was drawn, each at its time, and let everything become well again before the end."""
+    length_s = options.minutes * 60
+    waiting = draw(options.seed, length_s)
+    well_s = length_s - QUIET_END_S / 2
+    while (now_s := time.monotonic() - began_s) < length_s:
+        while waiting and waiting[0].at_s <= now_s:
+            step = waiting.pop(0)
+            told(f"{now_s:7.1f} s  {step.what} {step.whom}")
+            stage.play(step)
+        if now_s >= well_s:
+            stage.well_again()
+            well_s = length_s
+        stage.tend()
+        watched.look(stage.roles())
+        time.sleep(0.1)
+
+
+def _await_tables(tables: Tables, until_ms: int) -> list[str]:
+    with suppress(ProcessError):
+        process.until(lambda: tables.complete_to_ms() >= until_ms, TABLES_TIMEOUT_S, lambda: "", pause_s=2.0)
+    behind_ms = until_ms - tables.complete_to_ms()
+    return [f"the tables are {behind_ms / 1_000:.1f} s behind at the end"] if behind_ms > 0 else []
+
+
+def _asked(tables: Path) -> list[str]:
+    """`kardia why` and `kardia explain` answer about every group."""
+    said = []
+    for group_id in sorted({plan.group_id for plan in MEMBERS}):
+        for words in (("why", group_id), ("explain", "--group", group_id)):
+            command = [sys.executable, "-m", "kardia.command.main", *words, "--tables", str(tables)]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=ASK_TIMEOUT_S, env=process.environ(), check=False
+            )
+            (tables.parent / f"{words[0]}-{group_id}.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
+            if done.returncode or "Traceback" in done.stderr:
+                said.append(f"kardia {' '.join(words)} ended with exit code {done.returncode}: {done.stderr[-300:]}")
+    return said

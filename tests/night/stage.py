@@ -1,0 +1,280 @@
+"""What runs in a night: a broker, consumers, and `kardia up` from a kardia.yaml of its own. Does one step at a time.
+
+Everything is below one directory and dies with this process. What was done is kept with its instant; what follows from
+it is for the broker to decide.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+import yaml
+from confluent_kafka.admin import AdminClient
+
+from demo import process
+from demo.broker import HOST, Broker, BrokerSettings, free_ports
+from demo.cast import Actor
+from demo.receiver import FROM_NOTIFIER, Receiver
+from demo.roles import answers
+from demo.scenario import PARTITIONS, TOPIC, MemberPlan
+from tests.night.faults import MEMBERS, ROLES, Step, plan_of
+
+CLUSTER = "night"
+
+ROTATE_KB = 8_192
+"""The request log goes on in a new file every minute or two."""
+
+RECORDS_PER_S = 3.0
+"""Enough for fetches in all partitions, few enough for a small log."""
+
+UP_TIMEOUT_S = 240.0
+"""Until `kardia up` says that it is up: Spark was seen to need 44 s on busy processors."""
+
+STOP_TIMEOUT_S = 90.0
+
+GROUPS_TIMEOUT_S = 30.0
+
+
+class Stage:
+    """Broker, consumers and Kardia; a context manager that ends them all."""
+
+    def __init__(self, directory: Path, version: str, *, follow_server_log: bool = True) -> None:
+        self.directory = directory
+        self.broker = Broker(directory / "broker", BrokerSettings(version=version, rotate_kb=ROTATE_KB))
+        self.data = directory / "kardia"
+        self.up_log = directory / "up.log"
+        self.done: list[dict[str, Any]] = []
+        """What was done, with its instant."""
+        self.receiver = Receiver(directory / "received.jsonl")
+        self._follow_server_log = follow_server_log
+        self._actors: dict[str, Actor] = {}
+        self._returning: set[str] = set()
+        """Who is to start as soon as it has ended."""
+        self._stack = ExitStack()
+        self._up: subprocess.Popen[str] | None = None
+        self._ports = dict(zip(ROLES, free_ports(len(ROLES)), strict=True))
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            self._stack.callback(self._end)
+            self.broker.start()
+            self.broker.create_topic(TOPIC, PARTITIONS)
+            self._stack.enter_context(self.receiver)
+            self._produce()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def start_kardia(self) -> None:
+        """Start `kardia up` and return when it says that everything is ready."""
+        path = self.directory / "kardia.yaml"
+        path.write_text(yaml.safe_dump(self._settings()), encoding="utf-8")
+        self._up = process.spawn(
+            [sys.executable, "-m", "kardia.command.main", "up", "--config", str(path)],
+            log=self.up_log,
+            environ=process.environ(),
+            cwd=self.directory,
+        )
+        process.until(
+            lambda: "Kardia is up" in self.up_log.read_text() or not self.kardia_runs,
+            UP_TIMEOUT_S,
+            lambda: f"kardia up was not ready.\n{process.tail(self.up_log)}",
+        )
+
+    def start_consumers(self) -> None:
+        """Start all members and wait until each has partitions."""
+        for plan in MEMBERS:
+            self._start(plan)
+        for plan in MEMBERS:
+            self._actors[plan.client_id].await_assignment()
+
+    @property
+    def kardia_runs(self) -> bool:
+        """Whether `kardia up` is there."""
+        return self._up is not None and self._up.poll() is None
+
+    def roles(self) -> dict[str, psutil.Process]:
+        """Processes that `kardia up` has started, by role; those that just fell are missing."""
+        found = {}
+        with suppress(psutil.Error):
+            for child in psutil.Process(self._up.pid).children() if self._up is not None else ():
+                with suppress(psutil.Error):
+                    named = [word for word in child.cmdline() if word in ROLES]
+                    if named:
+                        found[named[0]] = child
+        return found
+
+    def unready(self) -> list[str]:
+        """Roles that do not run or do not answer."""
+        running = self.roles()
+        paths = {role: "/readyz" if role == "serve" else "/metrics" for role in ROLES}
+        return [
+            role
+            for role in ROLES
+            if role not in running or not answers(f"http://{HOST}:{self._ports[role]}{paths[role]}")
+        ]
+
+    def stop_kardia(self) -> int:
+        """SIGTERM to `kardia up`; its exit code."""
+        return process.stop(self._up, STOP_TIMEOUT_S) if self._up is not None else 0
+
+    def play(self, step: Step) -> None:
+        """Do one step, if it still makes sense; it is noted when it was done."""
+        acts = self._broker_act if step.whom == "broker" else self._role_act if step.whom in ROLES else self._member_act
+        at_ms = now_ms()
+        if acts(step):
+            self.done.append({"at_ms": at_ms, "what": step.what, "whom": step.whom, "seconds": step.seconds})
+
+    def tend(self) -> None:
+        """Start who was to start and had not ended yet; called all the time."""
+        for name in sorted(self._returning):
+            if not self._actors[name].running:
+                self._returning.discard(name)
+                self._start(plan_of(name))
+
+    def well_again(self) -> None:
+        """Everything that is away comes back, so that the night ends with all members up."""
+        if self.broker.running:
+            self._signal(self.broker.pid, signal.SIGCONT)
+        else:
+            self.broker.start()
+        for role in self.roles().values():
+            self._signal(role.pid, signal.SIGCONT)
+        for plan in MEMBERS:
+            actor = self._actors[plan.client_id]
+            self._signal(actor.pid, signal.SIGCONT)
+            if not actor.running:
+                self._start(plan)
+
+    def members_now(self) -> dict[str, set[str]]:
+        """Group -> its members, asked of the broker itself."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
+        groups = sorted({plan.group_id for plan in MEMBERS})
+        described = admin.describe_consumer_groups(groups, request_timeout=GROUPS_TIMEOUT_S)
+        told = {group: future.result(GROUPS_TIMEOUT_S) for group, future in described.items()}
+        return {group: {member.member_id for member in one.members} for group, one in told.items()}
+
+    def server_log(self) -> str:
+        """The broker's own log, whole."""
+        return self.broker.server_log.read_text(encoding="utf-8", errors="replace")
+
+    def left_behind(self) -> list[str]:
+        """Command lines of processes that still work for this Kardia."""
+        found = []
+        for one in psutil.process_iter(["cmdline"]):
+            words = one.info["cmdline"] or []
+            if any(str(self.data) in word for word in words):
+                found.append(" ".join(words)[:200])
+        return found
+
+    def _settings(self) -> dict[str, Any]:
+        ports = self._ports
+        collect: dict[str, Any] = {"request_log": str(self.broker.request_log), "log_timezone": "UTC"}
+        if not self._follow_server_log:
+            collect["server_log"] = []
+        return {
+            "cluster": CLUSTER,
+            "bootstrap_server": self.broker.bootstrap,
+            "data": str(self.data),
+            "collect": collect | {"metrics_port": ports["collect"]},
+            "stream": {"metrics_port": ports["stream"]},
+            "serve": {"port": ports["serve"]},
+            "notify": {"webhook": self.receiver.url + FROM_NOTIFIER, "metrics_port": ports["notify"]},
+        }
+
+    def _produce(self) -> None:
+        command = [sys.executable, "-m", "demo.traffic", "--bootstrap-server", self.broker.bootstrap, "--topic", TOPIC]
+        command += ["--partitions", str(PARTITIONS), "--rate", str(RECORDS_PER_S)]
+        traffic = process.spawn(command, log=self.directory / "traffic.log", environ=process.environ())
+        self._stack.callback(process.stop, traffic, 0.5)
+
+    def _start(self, plan: MemberPlan) -> None:
+        self._actors[plan.client_id] = Actor(
+            plan, self.broker.bootstrap, self.directory / "consumers" / f"{plan.client_id}.log"
+        )
+
+    def _broker_act(self, step: Step) -> bool:
+        if step.what == "start":
+            if self.broker.running:
+                return False
+            self.broker.start()
+            return True
+        if not self.broker.running:
+            return False
+        acts: dict[str, Callable[[], object]] = {
+            "kill": self.broker.kill,
+            "stop": self.broker.stop,
+            "freeze": lambda: os.kill(self.broker.pid, signal.SIGSTOP),
+            "thaw": lambda: os.kill(self.broker.pid, signal.SIGCONT),
+        }
+        acts[step.what]()
+        return True
+
+    def _role_act(self, step: Step) -> bool:
+        role = self.roles().get(step.whom)
+        if role is None:
+            return False
+        signals = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
+        return self._signal(role.pid, signals[step.what])
+
+    def _member_act(self, step: Step) -> bool:
+        actor = self._actors.get(step.whom)
+        running = actor is not None and actor.running
+        if step.what == "again" and actor is not None:
+            # Who was fenced by its twin is of no use any more; its application would end.
+            actor.stop()
+            running = False
+        if step.what in ("start", "again"):
+            if running:
+                self._returning.add(step.whom)
+            else:
+                self._start(plan_of(step.whom))
+            return True
+        if actor is None or not running:
+            return False
+        if step.what == "kill":
+            actor.kill()
+        elif step.what in ("leave", "stall"):
+            with suppress(OSError):  # it may end by itself in this moment
+                actor.tell("leave" if step.what == "leave" else f"stall {step.seconds}")
+        else:
+            self._signal(actor.pid, signal.SIGSTOP if step.what == "freeze" else signal.SIGCONT)
+        return True
+
+    @staticmethod
+    def _signal(pid: int, number: int) -> bool:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _end(self) -> None:
+        if self._up is not None and self._up.poll() is None:
+            for role in self.roles().values():
+                self._signal(role.pid, signal.SIGCONT)
+            self.stop_kardia()
+        for actor in self._actors.values():
+            self._signal(actor.pid, signal.SIGCONT)
+            actor.stop()
+        if self.broker.running:
+            self._signal(self.broker.pid, signal.SIGCONT)
+        self.broker.stop()
+        (self.directory / "done.jsonl").write_text("".join(json.dumps(one) + "\n" for one in self.done))
+
+
+def now_ms() -> int:
+    """The wall clock that the broker has as well, epoch ms."""
+    return time.time_ns() // 1_000_000

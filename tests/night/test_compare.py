@@ -1,0 +1,213 @@
+"""The comparison of a night can fail: each way in which tables may be wrong, planted into tables that are right.
+
+The tables and the log are of a recorded story in which a broker was killed; no broker runs here.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from demo import server_log
+from demo.server_log import Fact
+from demo.tables import Record
+from tests.night.compare import DOUBLED, INVENTED, MISSED, OPEN, UNTRUE, Comparison, Night, compare
+from tests.support.stories import Story, lanes_of, named, observe
+
+STORY = "d02_kill_short-4.4.0"
+TABLES = ("members", "rebalances", "predictions")
+
+
+@cache
+def night() -> Night:
+    """What the tables and server.log say of the story."""
+    story = Story(STORY)
+    with gzip.open(story.folder / "server.log.gz", "rt", encoding="utf-8") as lines:
+        facts = [fact for fact in server_log.facts(lines) if fact.group_id != "dump"]
+    rows = observe(lanes_of(STORY, server_log=True))
+    ever: dict[str, list[Record]] = {
+        table: [{**row, "batch_id": 0} for row in named(table, rows.get(table, [])) if row["group_id"] != "dump"]
+        for table in TABLES
+    }
+    return Night(facts, ever, story.expect["end_ms"])
+
+
+def changed(table: str, change: Callable[[list[Record]], list[Record]]) -> Comparison:
+    """The comparison after a table was made wrong."""
+    ever = dict(night().ever)
+    ever[table] = change([dict(row) for row in ever[table]])
+    return compare(replace(night(), ever=ever))
+
+
+def kinds(comparison: Comparison) -> set[str]:
+    """What is wrong, in a word each."""
+    return {one.what for one in comparison.findings}
+
+
+def ended(rows: list[Record]) -> Record:
+    """The last row of an eviction that is exact."""
+    return [row for row in rows if row["end_cause"] == "session_expired" and row["certainty"] == "exact"][-1]
+
+
+def test_tables_that_are_right_are_right() -> None:
+    comparison = compare(night())
+    assert comparison.findings == ()
+    assert comparison.counts["server.log: member_failed"] >= 4
+    assert comparison.counts["said to be exact: members"] >= 4
+    assert comparison.counts["said to be exact: rebalances"] >= 4
+
+
+@pytest.mark.parametrize("certainty", ["exact", "inferred"])
+def test_an_invented_eviction_is_found(certainty: str) -> None:
+    def change(rows: list[Record]) -> list[Record]:
+        row = next(row for row in rows if row["end_cause"] is None)
+        end = {"ended_at_ms": row["joined_at_ms"] + 4_000, "end_cause": "session_expired", "certainty": certainty}
+        return [*rows, {**row, **end, "at_bound_ms": 0, "known_at_ms": row["known_at_ms"] + 10**9}]
+
+    found = kinds(changed("members", change))
+    assert (UNTRUE if certainty == "exact" else INVENTED) in found
+
+
+def test_an_untruth_that_was_corrected_later_was_said_all_the_same() -> None:
+    def change(rows: list[Record]) -> list[Record]:
+        row = ended(rows)
+        return [{**row, "ended_at_ms": row["ended_at_ms"] - 5_000, "known_at_ms": row["known_at_ms"] - 1}, *rows]
+
+    findings = changed("members", change).findings
+    assert [one.what for one in findings] == [UNTRUE]
+    assert "+5000 ms outside" in findings[0].told
+
+
+def test_an_instant_is_true_within_its_bound_and_where_the_machine_stood_still() -> None:
+    def early(bound_ms: int | None) -> Callable[[list[Record]], list[Record]]:
+        def change(rows: list[Record]) -> list[Record]:
+            last = ended(rows)
+            moved = {"ended_at_ms": last["ended_at_ms"] - 300, "at_bound_ms": bound_ms}
+            return [{**row, **moved} if row is last else row for row in rows]
+
+        return change
+
+    assert kinds(changed("members", early(0))) == {UNTRUE}
+    assert kinds(changed("members", early(290))) == set()
+    assert kinds(changed("members", early(None))) == set()
+    rows = early(0)([dict(row) for row in night().ever["members"]])
+    at_ms = ended(rows)["ended_at_ms"]
+    stood = replace(night(), ever={**night().ever, "members": rows}, stalls=[(at_ms + 300, 290.0)])
+    assert compare(stood).findings == ()
+
+
+def test_an_eviction_that_is_missing_is_found_and_an_unknown_one_is_none() -> None:
+    def without(rows: list[Record]) -> list[Record]:
+        gone = ended(rows)["member_id"]
+        return [row for row in rows if row["member_id"] != gone]
+
+    def not_known(rows: list[Record]) -> list[Record]:
+        gone = ended(rows)["member_id"]
+        return [
+            {**row, "end_cause": "unknown", "certainty": "unknown"} if row["member_id"] == gone else row for row in rows
+        ]
+
+    assert MISSED in kinds(changed("members", without))
+    assert MISSED not in kinds(changed("members", not_known))
+
+
+def test_two_lives_at_once_are_found() -> None:
+    def change(rows: list[Record]) -> list[Record]:
+        row = ended(rows)
+        return [*rows, {**row, "joined_at_ms": row["joined_at_ms"] + 7, "certainty": "unknown"}]
+
+    assert DOUBLED in kinds(changed("members", change))
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda row: {"started_at_ms": row["started_at_ms"] - 3}, DOUBLED),
+        (lambda row: {"generation_before": row["generation_before"] + 900}, INVENTED),
+    ],
+)
+def test_a_rebalance_that_is_none_is_found(change: Callable[[Record], Record], what: str) -> None:
+    def add(rows: list[Record]) -> list[Record]:
+        row = next(row for row in rows if row["completed_at_ms"] is not None)
+        return [*rows, {**row, "certainty": "inferred", **change(row)}]
+
+    assert what in kinds(changed("rebalances", add))
+
+
+@pytest.mark.parametrize("wrong", [{"completed_at_ms": None}, {"certainty": "provisional"}])
+def test_a_rebalance_that_never_ends_is_found_but_not_one_that_the_next_one_ended(wrong: Record) -> None:
+    rows = [row for row in night().ever["rebalances"] if row["group_id"] == "both"]
+    first, last = (max(rows, key=lambda row: (sign * row["started_at_ms"], row["known_at_ms"])) for sign in (-1, 1))
+    later = replace(night(), until_ms=night().until_ms + 10**6)
+
+    def found(row: Record) -> set[str]:
+        return kinds(compare(replace(later, ever={**night().ever, "rebalances": [*rows, {**row, **wrong}]})))
+
+    assert OPEN in found(last)
+    assert (OPEN in found(first)) == ("certainty" in wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"trigger": "member_left"}, {"members_after": 77}])
+def test_a_trigger_or_a_size_that_is_not_the_brokers_is_found(wrong: Record) -> None:
+    def change(rows: list[Record]) -> list[Record]:
+        row = next(row for row in rows if row["certainty"] == "exact" and row["completed_at_ms"] is not None)
+        return [*rows, {**row, **wrong}]
+
+    assert kinds(changed("rebalances", change)) == {UNTRUE}
+
+
+def test_a_rebalance_that_is_missing_is_found_and_a_withdrawn_one_is_none() -> None:
+    def without(rows: list[Record]) -> list[Record]:
+        gone = rows[0]["group_id"], rows[0]["generation_before"]
+        return [row for row in rows if (row["group_id"], row["generation_before"]) != gone]
+
+    def withdrawn(rows: list[Record]) -> list[Record]:
+        return [*rows, {**rows[0], "generation_before": 900, "withdrawn": True}]
+
+    assert kinds(changed("rebalances", without)) == {MISSED}
+    assert kinds(changed("rebalances", withdrawn)) == set()
+
+
+def test_a_prediction_that_came_true_of_nothing_and_one_left_open_are_found() -> None:
+    row = {
+        "cluster_id": "test",
+        "group_id": "pair",
+        "member_id": "nobody",
+        "kind": "session",
+        "predicted_at_ms": night().facts[0].at_ms,
+        "deadline_at_ms": night().facts[0].at_ms + 4_000,
+        "known_at_ms": night().facts[0].at_ms,
+        "certainty": "exact",
+        "batch_id": 0,
+    }
+    true = {"outcome": "came_true", "outcome_at_ms": row["deadline_at_ms"]}
+    assert kinds(changed("predictions", lambda rows: [*rows, {**row, **true}])) == {INVENTED}
+    late = compare(
+        replace(
+            night(),
+            ever={**night().ever, "predictions": [{**row, "outcome": "open", "outcome_at_ms": None}]},
+            until_ms=night().until_ms + 10**6,
+        )
+    )
+    assert OPEN in kinds(late)
+
+
+def test_members_at_the_end_are_those_of_the_broker() -> None:
+    """A member that the broker has and the tables lack, one the other way round, and one that was never heard of."""
+    begin = next(fact for fact in night().facts if fact.what == server_log.MEMBER_ADDED)
+    before = replace(night(), until_ms=begin.at_ms + 100, facts=[begin], ever=_only(begin))
+    right = replace(before, members_now={begin.group_id: {begin.member_id}})
+    assert compare(right).findings == ()
+    assert kinds(compare(replace(right, members_now={begin.group_id: {begin.member_id, "other"}}))) == {MISSED}
+    assert kinds(compare(replace(right, members_now={begin.group_id: set()}))) == {INVENTED}
+    assert kinds(compare(replace(right, member_ids=frozenset({"other"})))) == {INVENTED}
+
+
+def _only(fact: Fact) -> dict[str, list[Record]]:
+    rows = [row for row in night().ever["members"] if row["member_id"] == fact.member_id]
+    open_ = {"ended_at_ms": None, "end_cause": None, "joined_at_ms": fact.at_ms}
+    return {"members": [{**row, **open_} for row in rows]}

@@ -1,0 +1,42 @@
+"""What befalls a night can be played again, and it befalls everything."""
+
+from __future__ import annotations
+
+import pytest
+
+from demo.supervisor import RESTARTS_MAX, RESTARTS_WINDOW_S
+from tests.night.faults import MEMBERS, QUIET_BEGIN_S, QUIET_END_S, ROLES, TWIN, draw, plan_of
+
+HOUR_S = 3_600.0
+
+
+def test_the_same_seed_is_the_same_night_and_another_is_another() -> None:
+    assert draw(7, HOUR_S) == draw(7, HOUR_S)
+    assert draw(7, HOUR_S) != draw(8, HOUR_S)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_hour_has_every_kind_of_fault_and_begins_and_ends_quietly(seed: int) -> None:
+    steps = draw(seed, HOUR_S)
+    assert steps == sorted(steps)
+    assert steps[0].at_s >= QUIET_BEGIN_S
+    assert steps[-1].at_s <= HOUR_S - QUIET_END_S / 2
+    done = {(step.what, step.whom if step.whom in (*ROLES, "broker") else "") for step in steps}
+    assert {("kill", role) for role in ROLES} <= done
+    assert {(what, "broker") for what in ("kill", "freeze", "thaw", "start")} <= done
+    assert {(what, "") for what in ("kill", "leave", "stall", "freeze", "thaw", "start", "again")} <= done
+    assert any(step.whom.endswith(TWIN) for step in steps)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_role_is_killed_more_often_than_its_supervisor_bears(seed: int) -> None:
+    for role in ROLES:
+        kills = [step.at_s for step in draw(seed, HOUR_S) if (step.what, step.whom) == ("kill", role)]
+        for place, at_s in enumerate(kills):
+            assert sum(1 for other in kills[place:] if other - at_s < RESTARTS_WINDOW_S) <= RESTARTS_MAX
+
+
+def test_a_twin_has_the_static_id_of_the_first_and_a_name_of_its_own() -> None:
+    seat = next(plan for plan in MEMBERS if plan.instance_id)
+    twin = plan_of(seat.client_id + TWIN)
+    assert (twin.client_id, twin.instance_id, twin.group_id) == ("seat-1-twin", seat.instance_id, seat.group_id)

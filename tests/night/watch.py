@@ -1,0 +1,139 @@
+"""Memory of Kardia's roles while a night lasts, and the size of their logs: what a machine would run out of.
+
+Sampled, never asked of the roles themselves. A role is its process and everything below it (Spark has a JVM).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+EVERY_S = 2.0
+
+SETTLED_S = 240.0
+"""A Python process has its size after its first batches, a JVM's heap after some minutes."""
+
+JUDGED_S = 900.0
+"""Growth is judged of a life that lasted so long after it had settled: below, noise would be taken for a trend."""
+
+GROWTH_MB_PER_HOUR = {"collect": 15.0, "stream": 250.0, "serve": 30.0, "notify": 15.0}
+"""What is still called flat. Spark's JVM fills its heap in steps until it collects."""
+
+CEILING_MB = {"collect": 200.0, "stream": 2_600.0, "serve": 450.0, "notify": 250.0}
+"""No role is ever larger, however short it lived."""
+
+LOG_KB_PER_HOUR = {"collect": 1_500.0, "stream": 3_000.0, "serve": 1_500.0, "notify": 1_500.0, "up": 200.0}
+"""With faults every minute. A role that says the same again and again reaches it within minutes."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Resident memory of a role and its children."""
+
+    at_s: float
+    role: str
+    pid: int
+    rss_mb: float
+
+
+class Watch:
+    """Samples of a night."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self._next_s = 0.0
+
+    def look(self, roles: Mapping[str, psutil.Process]) -> None:
+        """Take a sample of each role, if it is time."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + EVERY_S
+        for role, running in roles.items():
+            size = _size_mb(running)
+            if size:
+                self.samples.append(Sample(now_s, role, running.pid, size))
+
+
+def _size_mb(running: psutil.Process) -> float:
+    try:
+        family = [running, *running.children(recursive=True)]
+    except psutil.Error:
+        return 0.0
+    total = 0
+    for one in family:
+        try:
+            total += one.memory_info().rss
+        except psutil.Error:
+            continue
+    return total / 1_000_000
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the samples of one role say. `growth` is None where no life of it was long enough to be judged."""
+
+    role: str
+    lives: int
+    most_mb: float
+    growth_mb_per_hour: float | None
+
+    @property
+    def faults(self) -> list[str]:
+        """Sentences; none where it is flat."""
+        said = []
+        if self.most_mb > CEILING_MB[self.role]:
+            said.append(f"{self.role} had {self.most_mb:.0f} MB of memory, more than {CEILING_MB[self.role]:.0f} MB")
+        growth, most = self.growth_mb_per_hour, GROWTH_MB_PER_HOUR[self.role]
+        if growth is not None and growth > most:
+            said.append(f"{self.role} grew by {growth:.0f} MB per hour, more than {most:.0f} MB")
+        return said
+
+
+def memory(samples: Sequence[Sample]) -> list[Memory]:
+    """Size and growth of each role over all its lives."""
+    found = []
+    for role in sorted({one.role for one in samples}):
+        lives: dict[int, list[Sample]] = {}
+        for one in samples:
+            if one.role == role:
+                lives.setdefault(one.pid, []).append(one)
+        growths = [growth for life in lives.values() if (growth := _growth(life)) is not None]
+        most = max(one.rss_mb for life in lives.values() for one in life)
+        found.append(Memory(role, len(lives), most, max(growths, default=None)))
+    return found
+
+
+def _growth(life: Sequence[Sample]) -> float | None:
+    """MB per hour, from the median of the first third to that of the last third of a life that had settled."""
+    settled = [one for one in life if one.at_s - life[0].at_s >= SETTLED_S]
+    if not settled or settled[-1].at_s - settled[0].at_s < JUDGED_S:
+        return None
+    third = len(settled) // 3
+    early, late = settled[:third], settled[-third:]
+    hours = (_middle(one.at_s for one in late) - _middle(one.at_s for one in early)) / 3_600
+    return (_middle(one.rss_mb for one in late) - _middle(one.rss_mb for one in early)) / hours
+
+
+def _middle(numbers: Iterable[float]) -> float:
+    return statistics.median(numbers)
+
+
+def log_sizes(up_log: Path, logs: Path) -> dict[str, int]:
+    """Bytes of the log of `kardia up` and of each role."""
+    return {"up": up_log.stat().st_size} | {path.stem: path.stat().st_size for path in sorted(logs.glob("*.log"))}
+
+
+def floods(sizes: Mapping[str, int], hours: float) -> list[str]:
+    """Sentences on logs that grew faster than they may. Half an hour counts at least: most is said at a start."""
+    found = []
+    for role, size in sizes.items():
+        most = LOG_KB_PER_HOUR.get(role, min(LOG_KB_PER_HOUR.values())) * 1_000 * max(hours, 0.5)
+        if size > most:
+            found.append(f"the log of {role} has {size / 1_000:.0f} kB, more than {most / 1_000:.0f} kB")
+    return found
