@@ -13,7 +13,7 @@ from kardia.certainty import Certainty, stands, weaker
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
 from kardia.observe.late import LATE_MS, begun_by, earlier, near
-from kardia.observe.phases import STAMP_MS
+from kardia.observe.phases import STAMP_MS, longest_when_begun_ms
 
 
 class Dropped(NamedTuple):
@@ -39,7 +39,7 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     deadline = armed + member.session_ms
     begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in begins if at >= 0), default=NEVER)
-    longest = max((other.rebalance_ms for other in group.members.values()), default=-1)
+    longest = longest_when_begun_ms(group, current, began)
     over_at = current.sync_over_at
     unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
     if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):

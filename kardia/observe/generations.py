@@ -60,8 +60,6 @@ def on_join_phase_completed(
         member.armed_before_join = member.armed_at
         if member.armed_at < at:
             member.armed_at = at
-        if member.session_prediction_at >= 0 and not member.overdue:
-            observer.close_prediction(group, member, "session", "averted", at)
     observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
     observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
     group.state = GroupState.COMPLETING

@@ -29,8 +29,9 @@ def near(first_due: float, second_due: float) -> bool:
 
 def begun_by(current: Rebalance, since: float) -> float:
     """First sign that a rebalance which something at `since` or later began was under way: an answer that says so, a
-    JoinGroup that had to wait, its end. NEVER if there is none yet."""
-    signs = [current.told_at, current.joined_at, *(join.handled_at for join in (*current.joins, *current.refused))]
+    JoinGroup that had to wait, its end if somebody was answered then. NEVER if there is none yet."""
+    ended_by = current.joined_at if current.over_by is None else current.over_by
+    signs = [current.told_at, ended_by, *(join.handled_at for join in (*current.joins, *current.refused))]
     return min((at for at in signs if at >= since), default=NEVER)
 
 

@@ -130,7 +130,6 @@ def doubt(group: Group, member_id: str) -> None:
     if current is None or current.settled or current.cause is None or current.row_known >= 0:
         return
     if current.cause.member_id == member_id:
-        current.told_at = min((at for at in (current.told_at, current.cause.at) if at >= 0), default=NEVER)
         current.cause = None
 
 

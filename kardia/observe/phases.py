@@ -7,7 +7,7 @@ Arithmetic only; when to look again is in `watches`, what is concluded then in `
 from __future__ import annotations
 
 from kardia.model.states import GroupState
-from kardia.observe.group import NEVER, Group, Member
+from kardia.observe.group import NEVER, Group, Member, Rebalance
 from kardia.observe.late import LATE_MS, fired_from, near
 
 STAMP_MS = 2.0
@@ -36,6 +36,18 @@ def sync_deadline(group: Group) -> float:
 def longest_ms(group: Group) -> int:
     """Highest rebalance timeout of the members, -1 where none is known."""
     return max((member.rebalance_ms for member in group.members.values()), default=-1)
+
+
+def longest_when_begun_ms(group: Group, current: Rebalance, began: float) -> int:
+    """The same when a join phase began: then it is fixed, whoever comes or goes before its end."""
+    later = {
+        join.member_id
+        for join in (*current.joins, *current.refused)
+        if join.is_new and not join.replaces and join.handled_at > began + STAMP_MS
+    }
+    there = (member.rebalance_ms for member in group.members.values() if member.member_id not in later)
+    since = (over.member.rebalance_ms for over in group.ended.values() if over.ended_at > began >= 0)
+    return max((*there, *since), default=-1)
 
 
 def how_ended(group: Group, member: Member) -> tuple[float, str, str]:

@@ -222,6 +222,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         if cause == "rebalance_timeout":
             current.removed.append([member.member_id, member.client_id, int(joined_at - current.started_at)])
     if first_time:
+        _score(observer, group, current)
         _confirm(observer, group, current)
         current.sync_within_ms = longest_ms(group)
         watch_sync_timer(observer, group)
@@ -251,6 +252,15 @@ def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None
             lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional", current.joined_at)
         else:
             lives.correct(observer, group, over, current.joined_at, "rebalance_timeout", "provisional")
+
+
+def _score(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Who is in the new generation was renewed with it, whatever was foretold; without a list it is known of nobody who
+    was not answered."""
+    for member in group.members.values():
+        if member.session_prediction_at >= 0 and member.armed_at >= current.joined_at and not member.overdue:
+            outcome = "averted" if current.listed is not None else "unknown"
+            observer.close_prediction(group, member, "session", outcome, current.joined_at)
 
 
 def _was_none(current: Rebalance) -> bool:
@@ -323,6 +333,7 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
             GroupState.PREPARING,
             current.cause.trigger if current.cause else "unknown",
             certainty,
+            current.cause.by if current.cause else None,
         )
     elif current.cause is not None and 0 <= current.started_at < current.told_start - observer.settings.tolerance_ms:
         # It was told by what showed it first; what began it lies before and is known only now.

@@ -246,3 +246,101 @@ def test_a_static_member_is_back_while_its_timer_may_be_late(late: int) -> None:
     assert cause in ("session_expired", "static_replaced")
     assert certainty == "provisional"
     assert at <= taken
+
+
+def test_a_rebalance_begun_by_a_late_timer_has_the_bounds_of_the_end_that_began_it() -> None:
+    """b's timer is late: a is answered 0 at 16,050. Another process with b's instance id joins at 16,170 and waits."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), instances={"a": "ia", "b": "ib"})
+    scene.synced(3_010, "a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_050, 17_050, "a", every=1_000)
+    scene.heartbeat(17_100, "a", error=27)
+    scene.joined(18_000, 2, {"a": 18_000, "b2": 16_170.0}, first=("b2",), instances={"a": "ia", "b2": "ib"})
+    scene.synced(18_010, "a", "b2")
+    scene.tick(21_000)
+    known = scene.known()
+    row = known.rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("session_expired", "b", "provisional")
+    assert between(row) == between(row_of(known, "b")) == (16_050, 16_170)
+
+
+@LATE
+def test_a_prediction_comes_true_in_the_instant_in_which_the_join_phase_ends(late: int) -> None:
+    """n joins, a rejoins, b is silent since 6,000: with the end of its session the join phase is over."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_000, 12_500, "a", every=1_000)
+    scene.heartbeat(13_000, "a", error=27)
+    scene.joined(16_000 + late, 2, {"a": 13_100, "n": 12_500}, first=("n",))
+    scene.synced(16_010 + late, "a", "n")
+    scene.tick(21_000)
+    known = scene.known()
+    assert known.ended()["b"][1] == "session_expired"
+    assert ("b", "session", "came_true") in known.predictions()
+    assert ("b", "session", "averted") not in known.predictions()
+
+
+def test_a_member_alone_that_is_told_later_that_it_is_gone_went_at_any_time_before() -> None:
+    """That the group became Empty with it was concluded, and no sign of when: its timer may have been late."""
+    scene = stable("a")
+    scene.heartbeat(6_000, "a")
+    scene.tick(20_000)
+    scene.heartbeat(25_000, "a", error=25)
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["a"] == (16_000, "session_expired", "exact")
+    assert between(row_of(known, "a")) == (16_000, 25_000)
+
+
+@LATE
+def test_a_rebalance_that_is_known_from_its_end_only_has_a_bound_in_its_transition_too(late: int) -> None:
+    """b was due at 16,000, nobody asked anything until a joined by itself, which ended the join phase."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms={"a": 30_000, "b": 10_000})
+    scene.synced(3_010, "a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(6_500, "a")
+    scene.joined(17_500, 2, {"a": 17_500}, session_ms=30_000)
+    scene.synced(17_510, "a")
+    scene.tick(21_000)
+    known = scene.known()
+    rows = named("transitions", known.rows["transitions"])
+    prepared = [row for row in rows if row["to_state"] == "PreparingRebalance"][-1]
+    begin, end = between(prepared)
+    assert prepared["cause"] == "session_expired"
+    assert begin <= 16_000 + late <= (end or 0)
+
+
+def test_who_joins_in_a_rebalance_does_not_make_it_longer() -> None:
+    """c left at 10,000; the highest rebalance timeout was 20 s then. n, which allows 60 s, joined later; b never."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"b": 0.0, "c": 1.0}, first=("b", "c"), session_ms=30_000, rebalance_ms=20_000)
+    scene.synced(3_010, "b", "c")
+    scene.leave(10_000, "c")
+    scene.heartbeats(11_000, 30_000, "b", error=27)
+    both = {"b": 20_000, "n": 60_000}
+    scene.joined(30_001, 2, {"n": 12_000}, first=("n",), session_ms=30_000, rebalance_ms=both)
+    scene.synced(30_010, "n")
+    scene.tick(33_000)
+    known = scene.known()
+    assert known.ended()["b"] == (30_001, "rebalance_timeout", "exact")
+    assert known.rebalances()[-1]["stragglers"][0]["member_id"] == "b"
+
+
+def test_whose_session_ends_in_a_rebalance_made_it_as_long_as_it_is() -> None:
+    """c allowed 60 s when n began it at 10,000. That its session ended at 16,000 changes nothing: b has until 70,000,
+    and is gone at 43,000 because its own session is over."""
+    scene = Scene()
+    timeouts = {"b": 20_000, "c": 60_000, "n": 20_000}
+    sessions = {"b": 30_000, "c": 10_000, "n": 90_000}
+    scene.joined(3_000, 1, {"b": 0.0, "c": 1.0}, first=("b", "c"), session_ms=sessions, rebalance_ms=timeouts)
+    scene.synced(3_010, "b", "c")
+    scene.heartbeat(6_000, "c")
+    scene.heartbeats(6_000, 10_000, "b")
+    scene.heartbeat(13_000, "b", error=27)
+    scene.joined(43_000, 2, {"n": 10_000}, first=("n",), session_ms=sessions, rebalance_ms=timeouts)
+    scene.synced(43_010, "n")
+    scene.tick(46_000)
+    known = scene.known()
+    assert {member: end[1] for member, end in known.ended().items()} == {"b": "session_expired", "c": "session_expired"}

@@ -92,7 +92,7 @@ class Scene:
         *,
         leader: str = "",
         session_ms: int | dict[str, int] = 10_000,
-        rebalance_ms: int = 60_000,
+        rebalance_ms: int | dict[str, int] = 60_000,
         first: tuple[str, ...] = (),
         instances: dict[str, str] | None = None,
         reason: str = "",
@@ -107,6 +107,7 @@ class Scene:
         listed = [[member, instances.get(member, "")] for member in (*members, *absent)]
         for member, since in members.items():
             session = session_ms if isinstance(session_ms, int) else session_ms[member]
+            rebalance = rebalance_ms if isinstance(rebalance_ms, int) else rebalance_ms[member]
             self._event(
                 Kind.JOIN,
                 at,
@@ -117,7 +118,7 @@ class Scene:
                 generation_id=generation,
                 detail={
                     "session_timeout_ms": session,
-                    "rebalance_timeout_ms": rebalance_ms,
+                    "rebalance_timeout_ms": rebalance,
                     "protocol_type": "consumer",
                     "assigned_member_id": member,
                     "leader": leader,

@@ -3,7 +3,7 @@
 Recall counts members whose silence lasted until they were evicted. Inside a rebalance silence is no evidence, because
 a member may wait in a JoinGroup or SyncGroup that is logged when it is answered: those are counted apart. Precision
 is that of the predictions that were open when half of the timeout had passed in silence: each came true, or the member
-was heard again after a real silence.
+was heard again after a real silence. What is said to have become of a prediction is held against what did.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kardia.model.states import GroupState
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.truth import Truth
+from tests.truth.fleet.world import START_MS
 
 if TYPE_CHECKING:
     from tests.truth.fleet.score import Score
@@ -58,14 +59,30 @@ def compare(
                 continue
             result.count(f"{where}: foretold")
             lead_ms = life.ended_at_ms - found[0]["predicted_at_ms"]
-            result.error("lead", lead_ms)
+            inside = "" if seen else " inside a rebalance"
+            result.error(f"lead{inside}", lead_ms)
             if life.session_timeout_ms > 0:
-                result.error("lead, share of the timeout in %", round(100 * lead_ms / life.session_timeout_ms))
+                share = round(100 * lead_ms / life.session_timeout_ms)
+                result.error(f"lead{inside}, share of the timeout in %", share)
     for member_id, mine in ours.items():
         for row in mine:
             result.count("predictions")
             result.count(f"predictions: {row['outcome']}")
             _precise(result, truth, member_id, row)
+            _outcome(result, truth, member_id, row)
+
+
+def _outcome(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -> None:
+    """Whether a prediction became what it is said to have become: its session ran out at that deadline, or did not."""
+    came_true = any(
+        life.member_id == member_id
+        and life.cause == "session_expired"
+        and abs(life.due_ms - row["deadline_at_ms"]) <= NEAR_MS
+        for life in truth.lives
+    )
+    if (row["outcome"], came_true) in (("averted", True), ("came_true", False)):
+        text = f"{member_id}: deadline {row['deadline_at_ms'] - START_MS:,.0f} {row['outcome']}, {row['certainty']}"
+        result.problem("untrue outcome", truth.group_id, row["predicted_at_ms"], text)
 
 
 def _precise(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -> None:

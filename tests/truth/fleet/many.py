@@ -129,6 +129,7 @@ def _table(columns: Sequence[Report]) -> str:
         if any(one.score.counts[part] for one in columns) or not name.startswith("..."):
             rows.append((name, [f"{one.score.counts[part]:,} of {one.score.counts[whole]:,}" for one in columns]))
     rows.append(("median lead, of the timeout", [_median(one) for one in columns]))
+    rows.append(("... silent inside a rebalance", [_median(one, " inside a rebalance") for one in columns]))
     rows.append(("99 % of the instants of evictions within", [_within(one, "eviction instant") for one in columns]))
     in_time = [_within(one, "eviction instant, timer in time") for one in columns]
     rows.append(("... of those whose timer fired within 3 ms", in_time))
@@ -172,8 +173,9 @@ def _untrue(report: Report, certainty: str) -> str:
     return f"{_count(report, 'untrue', certainty):,} of {_count(report, 'said', certainty):,}"
 
 
-def _median(report: Report) -> str:
-    return f"{statistics.median(report.score.errors.get('lead, share of the timeout in %', [0])):.0f} %"
+def _median(report: Report, where: str = "") -> str:
+    shares = report.score.errors.get(f"lead{where}, share of the timeout in %")
+    return f"{statistics.median(shares):.0f} %" if shares else "none"
 
 
 def _within(report: Report, what: str) -> str:

@@ -36,6 +36,7 @@ NEVER_WRONG = (
     "rebalance, completion",
     "provisional and untrue at last",
     "prediction left open",
+    "untrue outcome",
     "not foretold",
 )
 """Problems that no run may have whose evidence is complete and whose brokers are well."""
