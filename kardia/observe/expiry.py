@@ -85,6 +85,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     """The session deadline has passed unheard. Evict, unless the member may be waiting where it cannot be seen, or
     the whole log was silent: then the broker itself may have been down, and its timers with it."""
     alone = len(group.members) == 1 and group.whole and not group.pending
+    alone = alone and not phases.may_wait_in_full(group, deadline)
     if group.state == GroupState.COMPLETING:
         unsynced_at = phases.sync_deadline(group) if member.synced_generation != group.generation else NEVER
         is_gone = (alone or member.member_id == group.leader) and not 0 <= unsynced_at <= deadline

@@ -80,6 +80,14 @@ def is_deserted(group: Group) -> bool:
     return all(member.overdue and member.deadline >= 0 for member in group.members.values())
 
 
+def may_wait_in_full(group: Group, at: float) -> bool:
+    """Whether whoever is left may wait in a JoinGroup at an instant although nobody is left to be waited for: a full
+    group refused the last one, and only the end of the phase lets them in."""
+    longest = longest_unseen_ms(group)
+    began_by = group.rejected_at
+    return began_by > group.steady_at and (longest <= 0 or at < began_by + longest + LATE_MS)
+
+
 def join_deadline(group: Group) -> float:
     """When the coordinator drops dynamic members that have not rejoined; NEVER outside of a join phase."""
     current = group.rebalance

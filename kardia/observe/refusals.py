@@ -28,6 +28,9 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     """What a refused JoinGroup shows beside the refusal itself."""
     error = event.error_code
     if error == ErrorCode.GROUP_MAX_SIZE_REACHED:
+        if event.member_id:
+            pending.used(group, event.member_id)
+            group.rejected_at = max(group.rejected_at, at)
         member = group.members.get(event.member_id)
         if member is not None:
             lives.end(observer, group, member, at, "rejected", "", "exact")

@@ -119,6 +119,9 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
         return
     if not phases.is_deserted(group):
         return
+    if phases.may_wait_in_full(group, now):
+        observer.schedule(group, group.rejected_at + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)
+        return
     group.deserted_at = NEVER
     if observer.silent_at(group.broker, at):
         return

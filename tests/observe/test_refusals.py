@@ -125,3 +125,46 @@ def test_a_static_member_replaced_before_it_synced_brings_a_rebalance_when_the_t
         "sync_timeout",
         "inferred",
     )
+
+
+def _full(*, answered: bool) -> Scene:
+    """n began a rebalance of a full group at 10,000; c, the last to come, is refused (81) and forgotten. The Java
+    coordinator does not look then whether the phase is over: a, b and n wait until its time is, at 70,000."""
+    scene = stable("a", "b", "c")
+    scene.heartbeats(6_000, 10_000, "a", "b", "c")
+    for member in ("a", "b", "c"):
+        scene.heartbeat(12_000, member, error=27)
+    scene._event(Kind.JOIN, 12_500, member_id="c", error_code=81, detail={"assigned_member_id": ""})
+    scene.tick(40_000)
+    if answered:
+        scene.joined(70_000, 2, {"a": 12_400, "b": 12_450, "n": 10_000}, first=("n",))
+        scene.synced(70_010, "a", "b", "n")
+    scene.tick(80_000)
+    return scene
+
+
+def test_who_waits_in_a_full_group_that_refused_the_last_one_is_not_gone() -> None:
+    scene = _full(answered=False)
+    scene.events = scene.events[: next(at for at, one in enumerate(scene.events, 1) if one.kind == Kind.TICK)]
+    known = scene.known()
+    assert known.ended() == {"c": (12_500, "rejected", "exact")}
+    assert known.alive() == {"a", "b"}
+    assert "Empty" not in {state for _, state in known.states()}
+
+
+def test_a_full_group_goes_on_when_the_time_of_its_join_phase_is_over() -> None:
+    known = _full(answered=True).known()
+    assert known.ended() == {"c": (12_500, "rejected", "exact")}
+    assert known.alive() == {"a", "b", "n"}
+    row = known.rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"], row["members_after"]) == ("member_joined", "n", 3)
+
+
+def test_a_full_group_is_empty_if_nobody_is_let_in_when_its_time_is_over() -> None:
+    known = _full(answered=False).known()
+    assert {member: end[1] for member, end in known.ended().items()} == {
+        "a": "session_expired",
+        "b": "session_expired",
+        "c": "rejected",
+    }
+    assert known.states()[-1][1] == "Empty"

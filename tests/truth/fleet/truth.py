@@ -20,6 +20,7 @@ END_CAUSES = {
     "sync_timeout": "sync_timeout",
     "left": "left",
     "removed_by_admin": "removed_by_admin",
+    "rejected": "rejected",
 }
 """Happening -> `end_cause` of `members`."""
 
