@@ -341,7 +341,7 @@ class Group:
     left_pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
     rejected_at: float = NEVER
-    """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then whether
+    """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then if
     the join phase is over, so that all who are left may wait in their JoinGroups until its time is over."""
     deserted_by: str = ""
     """The evidence of `deserted_at`; the same whether the group's record comes before or after the wait is over."""
