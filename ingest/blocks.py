@@ -132,7 +132,11 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
     else:
         rest = _placed(lines, start)
     for line, begin, at in rest:
-        reading = read(line, source, begin, at)
+        try:
+            reading = read(line, source, begin, at)
+        except Exception as error:  # a dialect never raises; if it does, the line is passed, or it is met for ever
+            expected = f"a line that Kardia can read; a defect, please report it: {error!r}"[:400]
+            reading = rejection("not_applied", expected, line, source, begin, at, None)
         if isinstance(reading, str):
             ignored[reading] += 1
         elif isinstance(reading, Event):

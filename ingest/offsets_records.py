@@ -198,17 +198,20 @@ def record_event(
             return None
         kind, layout, keys = decoded
         values = None if value is None else decode_value(layout, value)[1]
-    except RecordError as error:
-        reason = "unsupported_version" if " has version " in error.what else "bad_record"
+        base = Event(int(Kind.OTHER_RECORD), partition, source, offset, offset + 1, at, at, at, at, keys["group"])
+        if kind == _GROUP_METADATA:
+            return _group(base, values)
+        if kind in _OFFSET_COMMITS:
+            return _offset(base, keys, values)
+        return _other(base, kind, layout, keys, values)
+    except Exception as error:  # also a defect of ours: a reader that stops at a record never gets past it
+        reason, expected = "not_applied", f"a record that Kardia can read; a defect, please report it: {error!r}"[:400]
+        if isinstance(error, RecordError):
+            reason = "unsupported_version" if " has version " in error.what else "bad_record"
+            expected = error.expected
         shown = excerpt((key or b"").hex().encode() + b" " + (value or b"").hex().encode())
-        detail = {"reason": reason, "excerpt": shown, "expected": error.expected}
+        detail = {"reason": reason, "excerpt": shown, "expected": expected}
         return Event(int(Kind.REJECTED), ALL_SHARDS, source, offset, offset + 1, at, at, at, at, detail=detail)
-    base = Event(int(Kind.OTHER_RECORD), partition, source, offset, offset + 1, at, at, at, at, keys["group"])
-    if kind == _GROUP_METADATA:
-        return _group(base, values)
-    if kind in _OFFSET_COMMITS:
-        return _offset(base, keys, values)
-    return _other(base, kind, layout, keys, values)
 
 
 def _group(base: Event, values: dict[str, Any] | None) -> Event:

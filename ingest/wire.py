@@ -26,6 +26,9 @@ MAX_BYTES = 512 * 1024
 MAX_POSITION = 2**43
 """Highest position: a file of 8 TiB, a partition of 8.8 million million records. With the shard it is one number."""
 
+MAX_AT_MS = 7_258_118_400_000.0
+"""Highest instant: the year 2200, beyond which no stamp is believed either (`ingest.stamps`)."""
+
 MAX_PARTITIONS = 2**20
 """Partitions of the offsets topic: a million; Kafka's default is 50."""
 
@@ -69,9 +72,12 @@ def decode_batch(data: bytes) -> list[Event]:
         events = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _no_batch(data, str(error)) from None
-    for _, shard, _, start, end, *_ in events:
+    for _, shard, _, start, end, logged_at, arrived_at, handled_at, decided_at, *_ in events:
         if not (0 <= start <= end <= MAX_POSITION and ALL_SHARDS <= shard < MAX_PARTITIONS):
             raise _no_batch(data, f"bytes {start} to {end} for shard {shard} are no position")
+        # A clock that went beyond would never come back. No number, and infinities that cancel out, compare as false.
+        if not (-1 <= logged_at <= MAX_AT_MS and -MAX_AT_MS < arrived_at + handled_at + decided_at < 4 * MAX_AT_MS):
+            raise _no_batch(data, f"{logged_at}, {arrived_at}, {handled_at}, {decided_at} are no instants of a log")
     return events
 
 

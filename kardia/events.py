@@ -209,6 +209,7 @@ REJECT_REASONS = (
     "bad_record",
     "foreign_cluster",
     "not_an_event",
+    "not_applied",
 )
 """Closed list of reasons of a REJECTED."""
 

@@ -27,9 +27,10 @@ from spark_jobs.archive_marks import ArchivedEvents, LaneMarks, MarksFiles, adva
 from spark_jobs.archive_once import Once
 from spark_jobs.archive_rows import rows_of
 from spark_jobs.checkpoint import Checkpoint
+from spark_jobs.errors import RowsError
 from spark_jobs.lane import Record
 from spark_jobs.processor import INPUT_COLUMNS
-from spark_jobs.schemas import spark_schema, to_arrow
+from spark_jobs.schemas import fitting, spark_schema, to_arrow
 from spark_jobs.writers import Reached, nothing_happens
 from spark_jobs.writers.tables import path_of
 
@@ -109,14 +110,23 @@ def decoder(
                 once = lanes.setdefault(lane, Once(marks.get(lane, {}), past))
                 rows.extend(rows_of(cluster, lane, once, [Record(*record)]))
                 if len(rows) >= ROWS_PER_BLOCK:
-                    yield from to_arrow(EVENTS, rows, batch_id).to_batches()
+                    yield from _arrow(rows, batch_id)
                     rows = []
                     time.sleep(REST * (time.thread_time() - began_s))
                     began_s = time.thread_time()
         if rows:
-            yield from to_arrow(EVENTS, rows, batch_id).to_batches()
+            yield from _arrow(rows, batch_id)
 
     return decode
+
+
+def _arrow(rows: list[Row], batch_id: int) -> Iterator[pa.RecordBatch]:
+    """Rows as Arrow. One that does not fit is left out, or it would stop this query for ever: the live query tells."""
+    try:
+        found = to_arrow(EVENTS, rows, batch_id)
+    except RowsError:
+        found = to_arrow(EVENTS, fitting(EVENTS, rows, batch_id)[0], batch_id)
+    yield from found.to_batches()
 
 
 def keep(spark: SparkSession, path: str) -> None:

@@ -7,6 +7,7 @@ it stands), and a GAP in any lane but 0 (it is sent to all of them, and it is on
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import isfinite
 
 import msgspec
 
@@ -51,8 +52,8 @@ def row_of(cluster: str, event: Event) -> Row:
         cluster,
         event.group_id,
         event.shard,
-        int(event.handled_at_ms),
-        int(event.logged_at_ms),
+        _whole(event.handled_at_ms),
+        _whole(event.logged_at_ms),
         "exact",
         event_id(event),
         _NAMES[event.kind],
@@ -74,6 +75,11 @@ def row_of(cluster: str, event: Event) -> Row:
         event.generation_id,
         None if event.detail is None else msgspec.json.encode(event.detail).decode(),
     )
+
+
+def _whole(at_ms: float) -> int:
+    """Whole milliseconds; 0 for what is none, which no collector of ours sends."""
+    return int(at_ms) if isfinite(at_ms) else 0
 
 
 def lane_of_row(shard: int, lanes: int) -> int:

@@ -6,13 +6,15 @@
     ├── LeaseError         another run holds the directory
     ├── StateError         saved state of a lane cannot be read by this version
     ├── RowsError          rows of the observer do not fit their table
+    ├── NotAppliedError    the observer raised, and nobody has kept the state before it
     ├── TopicLossError     the topic no longer has records that were not read yet
     ├── TopicError         the topic cannot be read as `kardia.events`
     ├── InputFileError     a file given to replay cannot be read
     └── StoppedError       the query, or a process of the pool, ended by an error of its own
 
 Each message has four parts: what happened, where, what was expected, what to do next. A record that is not a batch of
-events is not an error of the job: it becomes a row of `rejected` and the job goes on.
+events is not an error of the job: it becomes a row of `rejected` and the job goes on. So does an
+event that the observer raises at (`spark_jobs.guard`).
 """
 
 from __future__ import annotations
@@ -52,6 +54,10 @@ class StateError(JobError):
 
 class RowsError(JobError):
     """Rows of the observer do not fit their table."""
+
+
+class NotAppliedError(JobError):
+    """The observer raised at an event, and nobody has kept the state before it."""
 
 
 class TopicLossError(JobError):

@@ -160,6 +160,7 @@ class _Job:
         self._metrics = Metrics()
         self._first_commit = threading.Event()
         self._foreign_said_s = -math.inf
+        self._not_applied_said_s = -math.inf
 
     def run(self) -> None:
         """Start everything, watch it, stop it."""
@@ -221,6 +222,13 @@ class _Job:
                 f"records of {self._settings.cluster}, as --cluster says. Next: `kardia rejected --reason "
                 "foreign_cluster` names the other one; give each cluster a topic of its own, or correct --cluster here "
                 "or at its collector"
+            )
+        if batch.not_applied and time.monotonic() >= self._not_applied_said_s + SAY_AGAIN_S:
+            self._not_applied_said_s = time.monotonic()
+            self._say(
+                f"{batch.not_applied} events could not be applied and were left out (batch {batch.batch_id}). "
+                "Expected: none. Next: `kardia rejected --reason not_applied` lists them; of their groups nothing is "
+                "known from there until they are heard again. This is a defect of Kardia: report it with these rows"
             )
         self._first_commit.set()
 

@@ -8,13 +8,13 @@ chain needs records without holes, which a topic has that is neither compacted n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ingest.errors import BatchError
 from ingest.wire import check_format, decode_batch
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
-from spark_jobs import state_codec
+from spark_jobs import guard, state_codec
 from spark_jobs.errors import StateError
 from spark_jobs.model import LaneModel, ModelFactory, Rows
 
@@ -47,6 +47,12 @@ def is_foreign(record: Record, cluster: str) -> bool:
     return bool(cluster) and record.cluster is not None and record.cluster != cluster.encode()
 
 
+def _observer_in(blob: bytes, lane: int) -> bytes:
+    if not blob:
+        return guard.NEW
+    return guard.snapshot_of(state_codec.decode(blob, f"lane {lane}").observer)
+
+
 class Lane:
     """The model of one lane and its place in the topic."""
 
@@ -66,6 +72,7 @@ class Lane:
         self.next_offset = -1
         self.last_logged_at_ms = -1.0
         self.sources: dict[str, str] = {}
+        self._factory = factory
         self.model: LaneModel = factory.new(lane)
 
     def load(self, factory: ModelFactory, blob: bytes) -> None:
@@ -91,8 +98,12 @@ class Lane:
             state_codec.LaneState(self.next_offset, self.last_logged_at_ms, self.sources, self.model.snapshot())
         )
 
-    def step(self, records: Iterable[Record]) -> Rows:
-        """Take the records of one batch in any order and give the rows they cause."""
+    def step(self, records: Iterable[Record], before: Callable[[], bytes] | None = None) -> Rows:
+        """Take the records of one batch in any order and give the rows they cause.
+
+        `before` gives the bytes of `save` after the batch before, none for a new lane: what to go back to when an event
+        cannot be applied.
+        """
         events: list[Event] = []
         finished = False
         for record in sorted(records):
@@ -110,10 +121,8 @@ class Lane:
                 self.last_logged_at_ms = max(self.last_logged_at_ms, event.logged_at_ms)
                 if event.kind == Kind.TICK:
                     self._note_source(event.source)
-        rows = self.model.step(events)
-        if finished:
-            last = self.model.finish()
-            rows = {name: [*rows.get(name, ()), *last.get(name, ())] for name in rows.keys() | last.keys()}
+        kept = None if before is None else lambda: _observer_in(before(), self.lane)
+        self.model, rows = guard.step(self.model, self._factory, self.lane, events, finish=finished, before=kept)
         return rows
 
     def _events_of(self, record: Record) -> list[Event] | None:

@@ -28,11 +28,18 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.not_applied = Counter(
+            "kardia_stream_not_applied",
+            "events and rows left out because they could not be applied; each is a defect to be reported",
+            registry=self.registry,
+        )
+
     def committed(self, batch: Committed) -> None:
         """Take note of a batch."""
         self.batches.inc()
         self.rows.inc(batch.rows)
         self.foreign.inc(batch.foreign)
+        self.not_applied.inc(batch.not_applied)
         self.last_batch.set(batch.batch_id)
         self.write_seconds.set(batch.seconds)
 

@@ -15,6 +15,7 @@ from kardia.tables import Row
 
 if TYPE_CHECKING:
     from kardia.observe import ObserverSettings
+    from kardia.observe.careful import Careful
 
 Rows = Mapping[str, Sequence[Row]]
 """Rows per live table."""
@@ -60,3 +61,11 @@ class ObserverFactory:
         from kardia.observe import Observer
 
         return Observer.restore(self.settings, lane, state)
+
+    def careful(self, lane: int, state: Any) -> Careful:
+        """Make the observer that names what cannot be applied; `state` None: of a lane that has seen nothing."""
+        from kardia.observe.careful import Careful
+
+        if state is None:
+            return Careful(self.settings, lane)
+        return Careful.restore(self.settings, lane, state)

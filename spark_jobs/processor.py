@@ -82,7 +82,7 @@ class LaneProcessor(StatefulProcessor):
                 strict=True,
             )
         ]
-        given = lane.step(records)
+        given = lane.step(records, self._before)
         self._save(lane_number, lane)
         _tidy()
         filled = [(table, encode_rows(lines)) for table, lines in given.items() if lines]
@@ -106,6 +106,10 @@ class LaneProcessor(StatefulProcessor):
         if mark is not None:
             lane.load(self._factory, bytes(self._blob.get()[0]))
         return lane
+
+    def _before(self) -> bytes:
+        blob = self._blob.get()
+        return b"" if blob is None else bytes(blob[0])
 
     def _save(self, number: int, lane: Lane) -> None:
         token = os.urandom(TOKEN_BYTES)

@@ -7,12 +7,14 @@ column of every table is `batch_id`. delta-rs and delta-spark must agree on ever
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kardia.tables import BATCH, STRUCTS, TABLES, Column, Table
+from kardia.observe.careful import REASON as NOT_APPLIED
+from kardia.tables import BATCH, REJECTED, STRUCTS, TABLES, Column, Table
 from spark_jobs.errors import RowsError
 
 if TYPE_CHECKING:
@@ -81,8 +83,46 @@ def to_arrow(table: Table, rows: Sequence[Sequence[Any]], batch_id: int) -> pa.T
 
 
 def to_tables(rows: Mapping[str, Sequence[Sequence[Any]]], batch_id: int) -> dict[str, pa.Table]:
-    """Arrow tables of everything one batch says; tables without rows are left out."""
-    return {name: to_arrow(TABLES[name], rows[name], batch_id) for name in TABLES if rows.get(name)}
+    """Arrow tables of everything one batch says; tables without rows are left out.
+
+    A row that does not fit its table must not stop the batch, which would be repeated for ever: it is left out, and a
+    row of `rejected` tells of it.
+    """
+    try:
+        return {name: to_arrow(TABLES[name], rows[name], batch_id) for name in TABLES if rows.get(name)}
+    except RowsError:
+        given = {name: list(rows[name]) for name in TABLES if rows.get(name)}
+    for name in list(given):
+        given[name], refused = fitting(TABLES[name], given[name], batch_id)
+        given.setdefault(REJECTED.name, []).extend(_of_refused(name, row, why) for row, why in refused)
+    return {name: to_arrow(TABLES[name], given[name], batch_id) for name in TABLES if given.get(name)}
+
+
+def fitting(
+    table: Table, rows: Sequence[Sequence[Any]], batch_id: int
+) -> tuple[list[Sequence[Any]], list[tuple[Sequence[Any], str]]]:
+    """Rows that fit their table, and those that do not, each with the reason. Halves, so that few cost little."""
+    try:
+        to_arrow(table, rows, batch_id)
+    except RowsError as refusal:
+        if len(rows) == 1:
+            return [], [(rows[0], refusal.what)]
+        middle = len(rows) // 2
+        before, refused = fitting(table, rows[:middle], batch_id)
+        after, more = fitting(table, rows[middle:], batch_id)
+        return before + after, refused + more
+    return list(rows), []
+
+
+def _of_refused(name: str, row: Sequence[Any], why: str) -> Sequence[Any]:
+    """The row of `rejected` about a row that does not fit."""
+    cluster_id = row[0] if row and isinstance(row[0], str) else ""
+    known_at = next((value for value in row[3:5] if isinstance(value, int) and 0 <= value < 2**63), 0)
+    expected = f"a row that its table takes; a defect of Kardia, please report it: {why}"[:400]
+    excerpt = ascii(row[1:3])[:200]
+    start = zlib.crc32(repr(row).encode("utf-8", "backslashreplace"))  # one row of the table each
+    source = f"kardia/observer/{name}"
+    return (cluster_id, "", -1, known_at, known_at, "exact", source, start, start, NOT_APPLIED, expected, excerpt)
 
 
 def _array(table: Table, column: Column, values: Sequence[Any], batch_id: int) -> pa.Array:

@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kardia.tables import TABLES
+from kardia.observe.careful import REASON as NOT_APPLIED
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.errors import JobError, StateError, StoppedError, TopicLossError
 from spark_jobs.lane import FOREIGN
@@ -42,9 +43,6 @@ LOSS_MARKS = ("Some data may have been lost", "OffsetOutOfRangeException", "KAFK
 """What Spark's error contains when the topic no longer has offsets that were to be read."""
 
 
-_REASON = TABLES["rejected"].names.index("reason")
-
-
 @dataclass(frozen=True)
 class Committed:
     """What is known of a batch when it is in the tables."""
@@ -54,6 +52,8 @@ class Committed:
     seconds: float
     foreign: int = 0
     """Records refused because they are of another cluster."""
+    not_applied: int = 0
+    """Events and rows left out because the observer raised at them, or their table refused them."""
 
 
 class Sink:
@@ -76,14 +76,16 @@ class Sink:
         try:
             found = outputs.toArrow()  # the one action: steps the lanes and writes their state
             rows = merge(zip(*(found.column(name).to_pylist() for name in ("lane", "table", "blob")), strict=True))
-            self._writer.write(batch_id, to_tables(rows, batch_id))
+            tables = to_tables(rows, batch_id)
+            self._writer.write(batch_id, tables)
         except BaseException as error:
             self.failure = error
             raise
         if self._committed is not None:
-            foreign = sum(row[_REASON] == FOREIGN for row in rows.get("rejected", ()))
-            written = sum(map(len, rows.values()))
-            self._committed(Committed(batch_id, written, time.monotonic() - started, foreign))
+            reasons = Counter(tables["rejected"]["reason"].to_pylist()) if "rejected" in tables else Counter[str]()
+            written = sum(map(len, tables.values()))
+            seconds = time.monotonic() - started
+            self._committed(Committed(batch_id, written, seconds, reasons[FOREIGN], reasons[NOT_APPLIED]))
 
 
 def start_query(

@@ -71,7 +71,15 @@ def run_replay(
             rate = read / max(0.001, time.monotonic() - started)
             bar.update(task, advance=size, lines=f"{read:,} lines, {rate:,.0f}/s" if read else "")
 
-        told = Told(lambda total: bar.update(task, total=total or 1), advanced)
+        def again(why: str) -> None:
+            nonlocal read
+            read = 0
+            bar.reset(task, total=None, lines="")
+            console.print(
+                f"{why} The replay begins again, with care, and leaves it out.", markup=False, highlight=False
+            )
+
+        told = Told(lambda total: bar.update(task, total=total or 1), advanced, again)
         if spark:
             from spark_jobs.replay.on_spark import replay_on_spark
 
@@ -89,6 +97,9 @@ def run_replay(
             "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, written by Kafka 2.8 or later",
             "check that these are the request logs and that kafka.request.logger is at DEBUG: docs/request-logging.md",
         )
+
+
+_NOT_APPLIED = "left out: a defect, please report it; `kardia rejected --reason not_applied` lists them"
 
 
 def _bar(console: Console) -> Progress:
@@ -115,6 +126,7 @@ def _show(console: Console, summary: Summary, tables: Path, seconds: float, ever
         ("events", summary.events, ""),
         ("ignored", summary.ignored, "lines and records that say nothing about a group"),
         ("rejected", summary.rejected, "lines that could not be understood; `kardia rejected` lists them"),
+        *((("not applied", summary.not_applied, _NOT_APPLIED),) if summary.not_applied else ()),
         ("unattributed", summary.unattributed, "fetches of clients that belong to no group seen"),
         ("groups", summary.groups, ""),
         ("members", summary.members, "memberships, one per life of a member"),

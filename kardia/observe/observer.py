@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from math import inf
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 from kardia.certainty import stands
 from kardia.events import Event, Kind
@@ -457,7 +457,7 @@ class Observer(Intake):
         }
 
     @classmethod
-    def restore(cls, settings: ObserverSettings, lane: int, state: dict[str, Any]) -> Observer:
+    def restore(cls, settings: ObserverSettings, lane: int, state: dict[str, Any]) -> Self:
         """An observer that goes on where the snapshot was taken."""
         observer = cls(settings, lane)
         observer.coordinator = Coordinator(state["coordinator"])

@@ -24,8 +24,10 @@ STOP_PATIENCE_S = 5.0
 class Pool:
     """A fixed number of processes."""
 
-    def __init__(self, factory: ModelFactory, spill_directory: Path, size: int, lanes: int) -> None:
-        """Start the processes; lane i belongs to process i modulo their number."""
+    def __init__(
+        self, factory: ModelFactory, spill_directory: Path, size: int, lanes: int, *, with_care: bool = False
+    ) -> None:
+        """Start the processes; lane i belongs to process i modulo their number. `with_care`: see `worker.Worker`."""
         self.size = size
         # spawn: the parent has threads (Delta's, the progress bar's), and a fork of it may inherit a held lock.
         context = multiprocessing.get_context("spawn")
@@ -35,7 +37,10 @@ class Pool:
             here, there = context.Pipe()
             process = context.Process(
                 target=worker.run,
-                args=(there, factory, str(spill_directory), str(number), list(range(number, lanes, size)), lanes),
+                args=(
+                    *(there, factory, str(spill_directory), str(number)),
+                    *(list(range(number, lanes, size)), lanes, with_care),
+                ),
                 daemon=True,
             )
             process.start()

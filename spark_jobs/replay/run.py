@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from deltalake.exceptions import DeltaError
@@ -22,8 +23,9 @@ from deltalake.exceptions import DeltaError
 from ingest.errors import LogFileError
 from ingest.offline import FileRange, plan
 from kardia.events import DEFAULT_LANES
+from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import TABLES
-from spark_jobs.errors import InputFileError, TablesError
+from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
 from spark_jobs.lease import Lease
 from spark_jobs.model import ModelFactory
 from spark_jobs.outputs import merge
@@ -35,7 +37,7 @@ from spark_jobs.replay.windows import Entries, Window, Windows
 from spark_jobs.replay.worker import Parsed
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
-from spark_jobs.writers.tables import highest_batch, is_there, path_of
+from spark_jobs.writers.tables import highest_batch, is_there, path_of, take_back, versions_of
 
 PARSED_SHARE = 0.4
 """Share of a range's progress that parsing it is; the rest is stepping and writing its window."""
@@ -70,6 +72,8 @@ class Told:
 
     total_bytes: Callable[[int], None] = lambda _total: None
     advanced: Callable[[float, int], None] = lambda _bytes, _lines: None
+    again: Callable[[str], None] = lambda _why: None
+    """The replay begins again from the first line, with care: why."""
 
 
 @dataclass
@@ -124,16 +128,43 @@ def replay(
         for left in tables.glob(f"{SPILL_PREFIX}*"):  # by a run that was killed; the lease says that none is going on
             shutil.rmtree(left)
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
+        size = min(workers or os.cpu_count() or 1, inputs.lanes)
+        attempt = partial(_attempt, inputs, ranges, tables, factory, size, first_batch, told)
+        try:
+            summary = attempt(with_care=False)
+        except NotAppliedError as error:
+            told.again(str(error))
+            summary = attempt(with_care=True)
+    return count_tables(summary, tables, first_batch)
+
+
+def _attempt(
+    inputs: Inputs,
+    ranges: list[FileRange],
+    tables: Path,
+    factory: ModelFactory,
+    size: int,
+    first_batch: int,
+    told: Told,
+    *,
+    with_care: bool,
+) -> Summary:
+    """One run over all files. An event that cannot be applied ends it, what it wrote is taken back, and it is run again
+    with care: only then the state before each window is kept, which costs time and memory."""
+    with ExitStack() as stack:
         writer = DeltaRsWriter(tables, f"kardia-replay/{secrets.token_hex(4)}")
-        writer.prepare()
         stack.callback(writer.close)
+        writer.prepare()
+        versions = versions_of(tables)
         # Beside the tables and not in a system directory that may be small or in memory.
         spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=tables)))
-        size = min(workers or os.cpu_count() or 1, inputs.lanes)
-        pool = stack.enter_context(Pool(factory, spill, size, inputs.lanes))
+        pool = stack.enter_context(Pool(factory, spill, size, inputs.lanes, with_care=with_care))
         run = _Run(ranges, pool, writer, first_batch, told)
-        summary = run.run(*offsets_pieces(inputs.offsets, inputs.lanes, spill))
-    return count_tables(summary, tables, first_batch)
+        try:
+            return run.run(*offsets_pieces(inputs.offsets, inputs.lanes, spill))
+        except NotAppliedError:
+            take_back(tables, versions)
+            raise
 
 
 @contextmanager
@@ -245,7 +276,10 @@ class _Run:
     def _commit(self, flight: _Flight) -> None:
         window = flight.window
         batch_id = self._first_batch + window.number
-        self._writer.write(batch_id, to_tables(merge(flight.outputs), batch_id))
+        tables = to_tables(merge(flight.outputs), batch_id)
+        self._writer.write(batch_id, tables)
+        if "rejected" in tables:
+            self._summary.not_applied += tables["rejected"]["reason"].to_pylist().count(NOT_APPLIED)
         del self._by_number[window.number]
         self._summary.windows += 1
         self._summary.unattributed += flight.unattributed

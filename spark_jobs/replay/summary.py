@@ -20,6 +20,8 @@ class Summary:
     events: int = 0
     rejected: int = 0
     ignored: int = 0
+    not_applied: int = 0
+    """Events that were left out, because the observer raised at them."""
     unattributed: int = 0
     windows: int = 0
     groups: int = 0

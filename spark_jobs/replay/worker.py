@@ -20,6 +20,7 @@ import msgspec
 from ingest.errors import IngestError
 from ingest.offline import FileRange, ParsedRange, parse_pieces
 from ingest.router import Directory
+from spark_jobs import guard
 from spark_jobs.errors import InputFileError, JobError, TablesError
 from spark_jobs.model import LaneModel, ModelFactory
 from spark_jobs.outputs import encode_rows
@@ -46,11 +47,19 @@ class Stepped(msgspec.Struct, array_like=True, frozen=True):
     unattributed: int
 
 
-def run(pipe: Connection, factory: ModelFactory, spill_directory: str, name: str, own: list[int], lanes: int) -> None:
+def run(
+    pipe: Connection,
+    factory: ModelFactory,
+    spill_directory: str,
+    name: str,
+    own: list[int],
+    lanes: int,
+    with_care: bool = False,
+) -> None:
     """Serve commands until the pipe is closed or None comes."""
     gc.disable()
     Thread(target=_end_with_parent, daemon=True).start()
-    worker = Worker(factory, Path(spill_directory), name, own, lanes)
+    worker = Worker(factory, Path(spill_directory), name, own, lanes, with_care=with_care)
     while True:
         try:
             command = pipe.recv()
@@ -80,9 +89,21 @@ class Worker:
     """The lanes of one process."""
 
     def __init__(
-        self, factory: ModelFactory, spill_directory: Path, name: str, own: list[int], lanes: int, *, fold: bool = True
+        self,
+        factory: ModelFactory,
+        spill_directory: Path,
+        name: str,
+        own: list[int],
+        lanes: int,
+        *,
+        fold: bool = True,
+        with_care: bool = False,
     ) -> None:
-        """Begin with lanes that have seen nothing; `fold` as in `ingest.offline.parse_range`."""
+        """Begin with lanes that have seen nothing; `fold` as in `ingest.offline.parse_range`.
+
+        `with_care`: keep the state before each window, so that an event that cannot be applied is left out. Else it is
+        a `NotAppliedError`.
+        """
         self._directory = spill_directory
         self._name = name
         self._files = itertools.count()
@@ -91,16 +112,21 @@ class Worker:
         self._clients = Directory()
         self._told: dict[tuple[str, str], set[int]] = {}
         self._fold = fold
+        self._factory = factory
+        self._with_care = with_care
         self._steps = 0
 
     def parse(self, piece: FileRange) -> Parsed:
         """Parse a range into pieces on disk."""
-        pieces: list[Piece] = []
-        learned: Entries = []
         try:
-            for parsed in parse_pieces(piece, fold=self._fold):
-                pieces.append(self._spilled(parsed))
-                learned.extend(self._news(parsed.directory))
+            try:
+                return self._parse(piece, fold=self._fold)
+            except (OSError, EOFError, zlib.error, JobError, IngestError):
+                raise
+            except Exception:
+                if not self._fold:
+                    raise
+                return self._parse(piece, fold=False)  # a line that folding raises at is read by itself
         except (OSError, EOFError, zlib.error) as error:
             raise InputFileError(
                 f"the file cannot be read to its end: {error}",
@@ -108,7 +134,19 @@ class Worker:
                 "a plain or gzip-compressed log that is complete and readable",
                 "check the file (`gzip -t` for .gz) and its permissions, or leave it out",
             ) from error
-        return Parsed(pieces, learned)
+
+    def _parse(self, piece: FileRange, *, fold: bool) -> Parsed:
+        pieces: list[Piece] = []
+        learned: Entries = []
+        try:
+            for parsed in parse_pieces(piece, fold=fold):
+                pieces.append(self._spilled(parsed))
+                learned.extend(parsed.directory)
+        except Exception:
+            for spilled in pieces:
+                Path(spilled.path).unlink()
+            raise
+        return Parsed(pieces, self._news(learned))
 
     def _spilled(self, parsed: ParsedRange) -> Piece:
         """Write a piece; a disk that is full is no fault of the file that is read."""
@@ -130,12 +168,17 @@ class Worker:
             feed.add(piece, self._clients)
         feed.end(window.readings)
         outputs: list[tuple[int, str, bytes]] = []
-        for lane, model in self._lanes.items():
-            found = model.step(feed.events.pop(lane), feed.stretches.pop(lane))
-            rows = {name: list(lines) for name, lines in found.items()}
-            if window.last:
-                for name, lines in model.finish().items():
-                    rows.setdefault(name, []).extend(lines)
+        for lane, model in list(self._lanes.items()):
+            state = guard.kept(model) if self._with_care else guard.NEW
+            self._lanes[lane], rows = guard.step(
+                model,
+                self._factory,
+                lane,
+                feed.events.pop(lane),
+                feed.stretches.pop(lane),
+                finish=window.last,
+                before=(lambda state=state: state) if self._with_care else None,  # type: ignore[misc]
+            )
             outputs.extend((lane, name, encode_rows(lines)) for name, lines in rows.items() if lines)
         self._steps += 1
         if self._steps % COLLECT_EVERY == 0:

@@ -6,6 +6,7 @@ clustering: with them one of the two engines can no longer read or write the tab
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -110,6 +111,18 @@ def _highest_of(directory: Path, name: str) -> int | None:
     batches = open_table(directory, name).to_pyarrow_dataset().scanner(columns=["batch_id"]).to_batches()
     found = (pc.max(batch.column(0)).as_py() for batch in batches)
     return max((int(batch_id) for batch_id in found if batch_id is not None), default=None)
+
+
+def versions_of(directory: Path) -> dict[str, int]:
+    """Version of each live table that is there."""
+    return {name: open_table(directory, name).version() for name in LIVE_TABLES if is_there(directory, name)}
+
+
+def take_back(directory: Path, versions: Mapping[str, int]) -> None:
+    """Undo what was written since; `progress` first, so that no reader believes a batch of which parts are gone."""
+    for name in reversed(LIVE_TABLES):
+        if name in versions and (table := open_table(directory, name)).version() > versions[name]:
+            table.restore(versions[name])
 
 
 def last_version(directory: Path, name: str, app_id: str) -> int | None:

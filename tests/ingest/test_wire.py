@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ingest.errors import BatchError
 from ingest.wire import (
     FORMAT,
+    MAX_AT_MS,
     MAX_BYTES,
     MAX_EVENTS,
     MAX_PARTITIONS,
@@ -32,10 +33,10 @@ EVENTS = st.builds(
     source=TEXT,
     start=st.integers(0, MAX_POSITION),
     end=st.just(MAX_POSITION),
-    logged_at_ms=st.floats(0, 1e13),
-    arrived_at_ms=st.floats(0, 1e13),
-    handled_at_ms=st.floats(0, 1e13),
-    decided_at_ms=st.floats(0, 1e13),
+    logged_at_ms=st.floats(-1, MAX_AT_MS),
+    arrived_at_ms=st.floats(-1, MAX_AT_MS),
+    handled_at_ms=st.floats(-1, MAX_AT_MS),
+    decided_at_ms=st.floats(-1, MAX_AT_MS),
     group_id=TEXT,
     member_id=TEXT,
     group_instance_id=st.just(""),
