@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Any
 from urllib.parse import unquote
 
@@ -46,9 +49,10 @@ class Follower:
             return True
         return self.reader.entry_of(version + 1).exists() or self.reader.has_checkpoint_after(version)
 
-    def look(self, above: int, oldest_at_ms: int | None = None) -> None:
+    def look(self, above: int, oldest_at_ms: Mapping[str, int] | None = None) -> None:
         """Put into `waiting` what has come; all rows of batches after `above` if it must begin anew, and of those only
-        rows since `oldest_at_ms`. TablesMissing or TableUnreadable if the table cannot be read; nothing is lost then.
+        rows since `oldest_at_ms` of their cluster. TablesMissing or TableUnreadable if the table cannot be read; nothing
+        is lost then.
         """
         if not self._follow():
             self._begin(above, oldest_at_ms)
@@ -91,7 +95,7 @@ class Follower:
         self._version, self._mark = version, self.reader.mark_of(version)
         return True
 
-    def _begin(self, above: int, oldest_at_ms: int | None) -> None:
+    def _begin(self, above: int, oldest_at_ms: Mapping[str, int] | None) -> None:
         """Open the table and read all rows after a batch, unless it is found where it was left."""
         identity = self.reader.identity
         if self.reader.refresh() == self._version and self.reader.identity == identity:
@@ -99,9 +103,10 @@ class Follower:
             return
         where = ds.field(BATCH.name) > above
         files = [Bound(BATCH.name, ">", above)]
-        if oldest_at_ms is not None:
-            where &= ds.field("at_ms") >= oldest_at_ms
-            files.append(Bound("at_ms", ">=", oldest_at_ms))
+        if oldest_at_ms:
+            since = ((ds.field("cluster_id") == name) & (ds.field("at_ms") >= at) for name, at in oldest_at_ms.items())
+            where &= reduce(or_, since)
+            files.append(Bound("at_ms", ">=", min(oldest_at_ms.values())))
         self.waiting = self.reader.scan(
             where, files, lambda pieces: [row for piece in pieces for row in self.reader.rows(piece)]
         )

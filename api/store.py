@@ -146,10 +146,20 @@ class Store:
         """Identities of the tables that can be read."""
         return {name: found.reader.identity for name, found in self._followers.items() if name not in troubles}
 
-    def _oldest_health_ms(self) -> int:
-        """Older health rows are history: whoever is present has been sampled since."""
-        newest_ms = max((row.complete_to_ms for row in self._followers["progress"].waiting), default=0)
-        return int(newest_ms) - self.settings.health_lookback_ms
+    def _oldest_health_ms(self) -> dict[str, int]:
+        """By cluster: older health rows are history, whoever is present has been sampled since. Counted from the source
+        of the cluster that is furthest behind: its members were sampled last when it was read last."""
+        reached: dict[str, dict[tuple[int, str], int]] = {}
+        for row in self._followers["progress"].waiting:
+            sources = reached.setdefault(row.cluster_id, {})
+            place = (row.lane, row.source)
+            sources[place] = max(row.complete_to_ms, sources.get(place, 0))
+        oldest: dict[str, int] = {}
+        for cluster_id, sources in reached.items():
+            live_ms = max(sources.values()) - self.settings.source_retired_ms
+            behind_ms = min(at_ms for at_ms in sources.values() if at_ms >= live_ms)
+            oldest[cluster_id] = behind_ms - self.settings.health_lookback_ms
+        return oldest
 
     def take_in(self, change: Change) -> Iterator[None]:
         """Steps 4 and 5, in pieces. What step 5 replaces is freed in pieces as well: all at once takes as long as ten

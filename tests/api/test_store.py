@@ -281,6 +281,36 @@ def test_old_health_rows_are_not_read_at_start(tables: Tables) -> None:
     assert set(store.current.clusters["demo"].groups["g"].health) == {"b"}
 
 
+def test_a_cluster_that_is_behind_keeps_its_health_beside_one_that_is_not(tables: Tables) -> None:
+    """Another cluster's news, or another broker's, says nothing about when its members were sampled last."""
+    tables.create()
+    hour_ms = 3_600_000
+    tables.batch(
+        0,
+        member("g", "a"),
+        health("g", "a", at_ms=NOW_MS),
+        health("g", "b", at_ms=NOW_MS - 20_001),
+        progress(NOW_MS),
+        member("g", "c", cluster_id="behind"),
+        health("g", "c", at_ms=NOW_MS - hour_ms, cluster_id="behind"),
+        health("g", "d", at_ms=NOW_MS - hour_ms - 20_001, cluster_id="behind"),
+        progress(NOW_MS - hour_ms, cluster_id="behind"),
+        member("g", "b"),
+        member("g", "d", cluster_id="behind"),
+        member("h", "e", cluster_id="two-logs"),
+        health("h", "e", at_ms=NOW_MS - 60_000, cluster_id="two-logs"),
+        progress(NOW_MS, cluster_id="two-logs"),
+        progress(NOW_MS - 60_000, source="b2/request", cluster_id="two-logs"),
+    )
+    store = store_of(tables, health_lookback_ms=20_000)
+    store.refresh()
+    found = {
+        name: {one for group in view.groups.values() for one in group.health}
+        for name, view in store.current.clusters.items()
+    }
+    assert found == {"demo": {"a"}, "behind": {"c"}, "two-logs": {"e"}}
+
+
 def test_one_cluster_is_shown_where_one_is_asked_for(tables: Tables) -> None:
     tables.create()
     tables.batch(
