@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kardia.certainty import Certainty, stands
-from kardia.events import Event
+from kardia.events import Event, Kind
 from kardia.model.states import GroupState
 from kardia.observe import lives
 from kardia.observe.group import NEVER, Cause, Ended, Group
@@ -79,13 +79,15 @@ def _return(facts: Facts, group: Group, over: Ended, at: float) -> None:
 
 
 def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
-    """Undo that a group became Empty, which silence alone had shown: an answer of the generation before says that its
-    coordinator had moved unseen, and that its sessions ran on. Returns whether it was so."""
+    """Undo that a group became Empty, which silence alone had shown: an answer of the generation before, or of a join
+    phase that ended with the generation that it would have taken, says that its coordinator had moved unseen, and that
+    its sessions ran on. Returns whether it was so."""
     if group.state not in (GroupState.EMPTY, GroupState.DEAD) or not group.stored:
         return False
     generation, leader, ids = group.stored
     named = str((event.detail or {}).get("leader", "")) or event.member_id
-    if event.generation_id != generation or generation >= group.generation or named not in ids:
+    goes_on = event.generation_id == generation < group.generation and named in ids
+    if not goes_on and not _took_its_generation(group, event):
         return False
     facts.divergences += 1
     _withdraw(facts, group)
@@ -96,8 +98,20 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
         if over is not None and over.certainty != "exact":
             lives.reinstate(facts, group, over, at, "still a member", "provisional")
     group.deserted_at = NEVER
-    facts.move(group, at, GroupState.STABLE, "generation seen", "inferred")
+    # A JoinGroup may have waited in a rebalance that it began itself.
+    since = at if goes_on else min(at, event.handled_at_ms)
+    facts.move(group, since, GroupState.STABLE, "generation seen", "inferred" if goes_on else "provisional")
     return True
+
+
+def _took_its_generation(group: Group, event: Event) -> bool:
+    """Whether a join phase ended with the generation with which the group is said to have become Empty: it had not, or
+    the next one would be higher. Not if an answer or a record shows that a member was gone."""
+    if event.kind != Kind.JOIN or group.state != GroupState.EMPTY or event.generation_id != group.generation:
+        return False
+    ended = (group.ended.get(member_id) for member_id in group.stored[2])
+    by_silence = [over for over in ended if over is not None and over.certainty != "exact" and not over.told]
+    return group.generation == group.stored[0] + 1 and len(by_silence) == len(group.stored[2])
 
 
 def _withdraw(facts: Facts, group: Group) -> None:

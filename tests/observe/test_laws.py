@@ -17,7 +17,7 @@ from kardia.events import Event, Kind
 from kardia.model.states import LEGAL_MOVES, GroupState
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import Row
-from tests.support.stories import FIRST_LIGHT, lanes_of, named, observe
+from tests.support.stories import FIRST_LIGHT, lanes_of, named, observe, standing
 
 SAME_IN_ANY_SPLIT = ("transitions", "rebalances", "members", "predictions", "rejected")
 SETTINGS = ObserverSettings("test")
@@ -112,3 +112,14 @@ def test_a_group_only_makes_moves_that_the_coordinator_makes(name: str) -> None:
         if row["entity"] == "group":
             assert GroupState(row["to_state"]) in LEGAL_MOVES[GroupState(row["from_state"])], row
     assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in seen.values())
+
+
+@pytest.mark.parametrize("name", FIRST_LIGHT)
+def test_a_generation_is_left_once(name: str) -> None:
+    """At most one standing row of `rebalances` for each generation of a group that nobody loaded or deleted meanwhile."""
+    left = [
+        (row["group_id"], row["generation_before"])
+        for row in standing("rebalances", observe(lanes_of(name))["rebalances"])
+        if row["generation_before"] > 0
+    ]
+    assert len(left) == len(set(left))

@@ -277,3 +277,37 @@ def test_of_two_who_went_in_one_instant_neither_surely_began_the_rebalance() -> 
     scene.tick(16_000)
     rebalance = scene.known().rebalances()[-1]
     assert rebalance["certainty"] != "exact"
+
+
+def test_a_group_that_was_taken_for_empty_and_took_no_generation_was_not_empty() -> None:
+    """Nobody asks from 6,000 on; the group is loaded at 16,000, unseen. n joins at 20,000 and waits for the sessions of
+    a and b, which end at 26,000: its generation is the one with which the group was said to have become Empty."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 6_500, "a", "b")
+    scene.tick(20_000)
+    scene.joined(26_000, 2, {"n": 20_000}, first=("n",))
+    scene.synced(26_010, "n")
+    scene.tick(28_000)
+    known = scene.known()
+    assert [(row["generation_before"], row["generation_after"]) for row in known.rebalances()] == [(0, 1), (1, 2)]
+    assert known.rebalances()[-1]["trigger_member_id"] == "n"
+    assert known.alive() == {"n"}
+    assert {member: certainty for member, (_, _, certainty) in known.ended().items()} == dict.fromkeys(
+        "ab", "provisional"
+    )
+    assert "Dead" not in {state for _, state in known.states()}
+
+
+def test_a_group_that_answered_as_empty_keeps_what_it_was() -> None:
+    """b was told that it is gone: the generation that began again is that of a group which was deleted meanwhile."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 6_500, "a", "b")
+    scene.heartbeat(19_000, "b", error=UNKNOWN_MEMBER)
+    scene.heartbeat(19_500, "a", error=UNKNOWN_MEMBER)
+    scene.tick(20_000)
+    scene.joined(26_000, 2, {"n": 25_999}, first=("n",))
+    scene.synced(26_010, "n")
+    scene.tick(28_000)
+    known = scene.known()
+    assert known.ended()["b"][1:] == ("session_expired", "exact")
+    assert known.alive() == {"n"}
