@@ -116,7 +116,7 @@ def test_a_group_only_makes_moves_that_the_coordinator_makes(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIRST_LIGHT)
 def test_a_generation_is_left_once(name: str) -> None:
-    """At most one standing row of `rebalances` for each generation of a group that nobody loaded or deleted meanwhile."""
+    """At most one standing row of `rebalances` for each generation of a group that nobody loaded or deleted."""
     left = [
         (row["group_id"], row["generation_before"])
         for row in standing("rebalances", observe(lanes_of(name))["rebalances"])
