@@ -181,7 +181,7 @@ class _Job:
         sink = stream.Sink(writer, live.generation.first_batch, self._committed)
         queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
         self._stack.callback(lambda: stream.stop_all(query for query, _ in queries.values()))
-        self._stack.callback(self._voice.hush)
+        self._stack.callback(self._hush)
         queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
         archived = not settings.archive
         archive_due_s = math.inf if archived else time.monotonic() + (0 if settings.once else settings.archive_every_s)
@@ -208,10 +208,15 @@ class _Job:
                 queries[stream.NAME][0].stop()
                 queries[stream.NAME] = self._start_live(sink, fail_on_loss=True), sink
                 tolerant = False
-        self._voice.hush()
+        self._hush()
         stream.stop_all(query for query, _ in queries.values())
         queries.clear()
         self._say("stopped; the next start goes on after the last batch in the tables")
+
+    def _hush(self) -> None:
+        """We stop: what the JVM and the bridge to it say of that is no news."""
+        self._voice.hush()
+        session.quieten(self._spark.sparkContext._accumulatorServer)
 
     def _committed(self, batch: stream.Committed) -> None:
         self._metrics.committed(batch)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import kardia
 
 if TYPE_CHECKING:
+    from socketserver import BaseServer
+
     from pyspark.sql import SparkSession
 
 THREAD_VARIABLES = (
@@ -117,6 +119,17 @@ def end_session(spark: SparkSession) -> None:
     if jvm is not None:
         jvm.kill()
         jvm.wait()
+
+
+def quieten(server: BaseServer | None) -> None:
+    """Let the server in this process that counts Spark's accumulators (`SparkContext._accumulatorServer`) print no
+    trace of a JVM that goes while it speaks; its counts are of no use to anybody then."""
+    if server is not None:
+        server.handle_error = _no_trace  # type: ignore[method-assign, assignment]
+
+
+def _no_trace(_request: object, _address: object) -> None:
+    """Say nothing of a connection that ended within a message."""
 
 
 def _stop(spark: SparkSession) -> None:

@@ -7,7 +7,9 @@ source itself and are counted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from kardia import slowness
@@ -65,6 +67,7 @@ class Stream:
         "events",
         "gaps",
         "ignored",
+        "last_line_at",
         "lines",
         "rejected",
         "since_tick",
@@ -74,6 +77,9 @@ class Stream:
     def __init__(self, complete_to: float = NEVER, alive_to: float = NEVER, since_tick: int = 0) -> None:
         self.complete_to = complete_to
         self.alive_to = alive_to
+        """The last line, as far as the clock has come."""
+        self.last_line_at = alive_to
+        """The last line of what was taken in."""
         self.since_tick = since_tick
         self.clear()
 
@@ -98,6 +104,27 @@ class Source:
         self.tick_end = tick_end
 
 
+@dataclass(slots=True)
+class Told:
+    """What a tick told of a broker's whole log. It counts from where the clock stood when the tick came, so that what
+    is known at an instant does not depend on how many ticks came in one step."""
+
+    since: float
+    """How far the log was complete before this tick."""
+    broker: str
+    stream: Stream
+    pause: list[float] | None
+    """The time without a line before what the tick covers, if a broker may have been started again in it."""
+    silences: list[list[float]]
+    slow: Sequence[Sequence[float]]
+    alive_to: float = NEVER
+    """The last line of this tick, and of those behind it that told nothing else."""
+
+    def is_news(self) -> bool:
+        """Whether it told of a pause, a silence or slowness; most ticks do not."""
+        return bool(self.pause or self.silences or self.slow)
+
+
 class Intake(Facts):
     """Sources and streams of one lane, and what waits for the clocks."""
 
@@ -110,6 +137,7 @@ class Intake(Facts):
         self.held = Held()
         self.last_sign_at: dict[str, float] = {}
         """Latest record by which a broker was seen alive, beside its log."""
+        self._told: list[Told] = []
         self._seen: set[tuple[str, int, int]] | None = None
 
     def take_in(self, events: Iterable[Event], stretches: Iterable[Stretch]) -> None:
@@ -241,28 +269,56 @@ class Intake(Facts):
             stream.since_tick = max(0, stream.since_tick - int(sent))
         if not repeated:
             source.tick_end = event.end
+        alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
+        if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
+            self._take_told(event, stream, detail)
         if event.logged_at_ms > stream.complete_to:
             stream.complete_to = event.logged_at_ms
-        if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
-            self._note_silences(broker_of(event.source), stream.alive_to, detail)
-            if detail.get("slow"):
-                self._note_slow(broker_of(event.source), detail["slow"])
-        alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
-        if alive_to > stream.alive_to:
-            stream.alive_to = alive_to
+        if alive_to > stream.last_line_at:
+            stream.last_line_at = alive_to
+            told = next((told for told in reversed(self._told) if told.stream is stream), None)
+            if told is None:
+                stream.alive_to = alive_to
+            else:
+                told.alive_to = alive_to
 
-    def _note_silences(self, broker: str, alive_to: float, detail: dict[str, Any]) -> None:
-        """Remember when the whole log was silent, within what a tick covers and since the one before."""
-        found = [[float(begin), float(end)] for begin, end in detail.get("silences") or ()]
+    def _take_told(self, event: Event, stream: Stream, detail: dict[str, Any]) -> None:
+        """Keep what a tick tells of the whole log, within what it covers and since the one before."""
         first_at = float(detail.get("first_line_at_ms", NEVER))
-        if 0 <= alive_to <= first_at - SILENCE_MS:
-            found.insert(0, [alive_to, first_at])
-        elif 0 <= alive_to <= first_at - STARTS_WITHIN_MS:
-            self.pauses.setdefault(broker, []).append([alive_to, first_at])
+        pause = [stream.last_line_at, first_at] if 0 <= stream.last_line_at <= first_at - STARTS_WITHIN_MS else None
+        silences = [[float(begin), float(end)] for begin, end in detail.get("silences") or ()]
+        slow = detail.get("slow") or ()
+        told = Told(stream.complete_to, broker_of(event.source), stream, pause, silences, slow)
+        if told.is_news():
+            self._told.append(told)
+
+    def _untold_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
+        """Where the clocks have to stop on their way to `limits`, because a tick told something: at each yield the
+        clock of its broker must stand where it stood when that tick came; what it told is noted when it goes on."""
+        if not self._told:
+            return
+        self._told.sort(key=attrgetter("since"))
+        while self._told:
+            told = self._told[0]
+            if told.since - hold_ms > limits.get(told.broker, NEVER):
+                return
+            yield told.since - hold_ms
+            del self._told[0]
+            self._note(told)
+
+    def _note(self, told: Told) -> None:
+        """Remember when the whole log was silent, when the broker was slow, and that it was alive."""
+        broker, found = told.broker, told.silences
+        if told.pause is not None and told.pause[1] - told.pause[0] >= SILENCE_MS:
+            found.insert(0, told.pause)
+        elif told.pause is not None:
+            self.pauses.setdefault(broker, []).append(told.pause)
         found = [pair for pair in found if pair not in self.silences.get(broker, ())]
         if found:
             self.silences.setdefault(broker, []).extend(found)
             self.unjudged.setdefault(broker, []).extend([begin, end, NEVER] for begin, end in found)
+        self._note_slow(broker, told.slow)
+        told.stream.alive_to = max(told.stream.alive_to, told.alive_to)
 
     def _note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
         """Remember when the broker was slow."""

@@ -122,6 +122,9 @@ class Observer(Intake):
         """
         sampling = self.settings.sample_within_ms > 0
         for limits in (self._sampling_moves if sampling else self._moves)(self._limits(hold_ms)):
+            for stop in self._untold_before(limits, hold_ms):
+                if any(self._now.get(broker, NEVER) < stop for broker in limits):
+                    self._move_to({broker: min(limit, stop) for broker, limit in limits.items()})
             self._move_to(limits)
             if sampling:
                 self._sample(max(self._now.values()))
@@ -259,6 +262,7 @@ class Observer(Intake):
             return
         logged_to = self._logged_to(group.broker, at)
         if unlogged.is_off(event, at, logged_to):
+            self._fire(group.broker, self.timers[group.broker], at, alive.get(group.broker, NEVER))  # not known then
             self.streams[f"{group.broker}/request"].gaps += unlogged.note(self, group.broker, event, at, logged_to)
         elif alive.get(group.broker, at) < at and unlogged.is_sign_of_life(at, logged_to):
             alive[group.broker] = self.last_sign_at[group.broker] = at

@@ -8,34 +8,63 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kardia.events import Event, Kind
+from kardia.events import SILENCE_MS, Event, Kind
 from kardia.model.states import LEGAL_MOVES, GroupState
 from kardia.observe import Observer, ObserverSettings
+from kardia.observe.group import NEVER
 from kardia.tables import Row
+from tests.support.scene import SAME_IN_ANY_SPLIT
 from tests.support.stories import FIRST_LIGHT, lanes_of, named, observe, standing
 
-SAME_IN_ANY_SPLIT = ("transitions", "rebalances", "members", "predictions", "rejected")
 SETTINGS = ObserverSettings("test")
 
+OUTAGES = ("d01_kill_long-3.9.2", "d02_kill_short-4.4.0", "d03_stand_still-3.9.2")
+"""Stories in which the log itself is silent."""
 
-def ticked(events: tuple[Event, ...]) -> list[Event]:
-    """Events of a lane with a tick after each hundred, as a collector would give them."""
+
+def ticked(events: tuple[Event, ...], every: int = 100) -> list[Event]:
+    """Events of a lane with a tick after each hundred, as a collector would give them, with what it tells of the log:
+    its first and last line since the tick before, and when it was silent."""
     result: list[Event] = []
-    latest = 0.0
+    latest, lines = 0.0, Lines()
     ordered = _by_time([event for event in events if event.kind != Kind.TICK])
     for number, event in enumerate(ordered):
         result.append(event)
         latest = max(latest, event.logged_at_ms)
-        if number % 100 == 99 or number + 1 == len(ordered):
-            result.append(
-                Event(int(Kind.TICK), -1, _request_source(ordered), 0, number + 1, latest, latest, latest, latest)
-            )
+        if "/request/" in event.source:
+            lines.add(event.logged_at_ms)
+        if number % every == every - 1 or number + 1 == len(ordered):
+            tick = Event(int(Kind.TICK), -1, _request_source(ordered), 0, number + 1, latest, latest, latest, latest)
+            result.append(tick._replace(detail=lines.told()))
     return result
+
+
+class Lines:
+    """Stamps of the lines of a log since the last tick."""
+
+    def __init__(self) -> None:
+        self.first_at, self.last_at, self.silences = NEVER, NEVER, list[list[float]]()
+
+    def add(self, at: float) -> None:
+        if self.first_at < 0:
+            self.first_at = at
+        elif at - self.last_at >= SILENCE_MS:
+            self.silences.append([self.last_at, at])
+        self.last_at = max(self.last_at, at)
+
+    def told(self) -> dict[str, Any]:
+        """The detail of a tick; what comes next is counted anew."""
+        detail: dict[str, Any] = {"silences": self.silences}
+        if self.first_at >= 0:
+            detail |= {"first_line_at_ms": self.first_at, "last_line_at_ms": self.last_at}
+        self.first_at, self.silences = NEVER, []
+        return detail
 
 
 def _by_time(events: list[Event]) -> list[Event]:
@@ -66,21 +95,32 @@ def said(steps: list[list[Event]], through_json: bool) -> dict[str, list[Row]]:
     return rows
 
 
-def busiest(name: str) -> list[Event]:
+def busiest(name: str, every: int = 100) -> list[Event]:
     """The lane of a story in which most happens."""
-    return ticked(max(lanes_of(name), key=lambda events: sum(event.kind == Kind.JOIN for event in events)))
+    return ticked(max(lanes_of(name), key=lambda events: sum(event.kind == Kind.JOIN for event in events)), every)
 
 
-@pytest.mark.parametrize("name", FIRST_LIGHT)
+@pytest.mark.parametrize("name", [*FIRST_LIGHT, *OUTAGES])
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_any_split_says_the_same(name: str, data: st.DataObject) -> None:
-    events = busiest(name)
+    events = busiest(name, data.draw(st.sampled_from((100, 10))))
     cuts = data.draw(st.lists(st.integers(0, len(events)), max_size=12).map(sorted))
     steps = [events[begin:end] for begin, end in pairwise([0, *cuts, len(events)])]
     whole, parts = said([events], through_json=False), said(steps, through_json=True)
     for table in SAME_IN_ANY_SPLIT:
         assert parts[table] == whole[table], table
+
+
+@pytest.mark.parametrize("name", [*FIRST_LIGHT, *OUTAGES])
+def test_many_small_steps_say_what_one_step_says(name: str) -> None:
+    """In one step all ticks are there before the clock moves, and with them all silences of the log."""
+    for lane in lanes_of(name):
+        events = ticked(lane, 10)
+        whole = said([events], through_json=False)
+        parts = said([events[begin : begin + 7] for begin in range(0, len(events), 7)], through_json=False)
+        for table in SAME_IN_ANY_SPLIT:
+            assert parts[table] == whole[table], table
 
 
 @pytest.mark.parametrize("name", FIRST_LIGHT)

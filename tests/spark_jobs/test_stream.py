@@ -107,9 +107,6 @@ def kill_and_finish(bootstrap: str, topic: str, home: Path, kills: list[str], *m
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.xfail(
-    strict=False, reason="open: what predictions say depends on how the events are cut into batches, since pauses do"
-)
 def test_the_tables_are_what_the_lanes_say(straight: Path) -> None:
     factory = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
     names = ("transitions", "rebalances", "members", "predictions", "rejected")
@@ -230,7 +227,6 @@ def running(kafka: Broker, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-@pytest.mark.xfail(strict=False, reason="open: stopped on a busy machine, Spark's accumulators print a trace")
 def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
     kafka: Broker, straight: Path, running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
