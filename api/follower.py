@@ -51,8 +51,8 @@ class Follower:
 
     def look(self, above: int, oldest_at_ms: Mapping[str, int] | None = None) -> None:
         """Put into `waiting` what has come; all rows of batches after `above` if it must begin anew, and of those only
-        rows since `oldest_at_ms` of their cluster. TablesMissing or TableUnreadable if the table cannot be read; nothing
-        is lost then.
+        rows since `oldest_at_ms` of their cluster. TablesMissing or TableUnreadable if the table cannot be read;
+        nothing is lost then.
         """
         if not self._follow():
             self._begin(above, oldest_at_ms)
