@@ -12,11 +12,12 @@ from collections.abc import Callable, Container, Iterable
 from functools import lru_cache
 from typing import Any
 
-from api import deadlines
+from api import deadlines, present
 from api.current import GroupView
 from api.freshness import Freshness
 from api.ids import to_segment
 from api.instants import to_rfc3339
+from kardia.story import words
 from kardia.tables import STATUSES, TABLES
 
 API = "/api/v1"
@@ -73,6 +74,8 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         "href": member_href(row.cluster_id, row.group_id, member_id),
         **columns("members", row),
         "status": status,
+        "shown": present.shown_of(view, member_id) if is_present else status,
+        "or_later": "" if row.ended_at_ms is None else or_later(row.at_bound_ms),
         "reasons": reasons,
         "health_at_ms": health and health.at_ms,
         "health_at": health and to_rfc3339(health.at_ms),
@@ -165,6 +168,8 @@ def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
         **found,
         "caused_by_href": None if because_ms is None else rebalance_href(row, because_ms),
         "running": row.completed_at_ms is None,
+        "or_later": or_later(row.at_bound_ms),
+        "completed_or_later": "" if row.completed_at_ms is None else or_later(row.completed_bound_ms),
         "duration_ms": None if ended_ms is None else max(0, ended_ms - row.started_at_ms),
         "join_ms": None if row.joined_at_ms is None else row.joined_at_ms - row.started_at_ms,
         "sync_ms": None
@@ -175,7 +180,7 @@ def rebalance(row: Any, freshness: Freshness) -> dict[str, Any]:
 
 def transition(row: Any) -> dict[str, Any]:
     """A change of state of a group or of a membership."""
-    found = columns("transitions", row)
+    found = {**columns("transitions", row), "or_later": or_later(row.at_bound_ms)}
     of_member = row.entity == "member" and row.member_id is not None
     found["href"] = (
         member_href(row.cluster_id, row.group_id, row.member_id)
@@ -191,6 +196,7 @@ def eviction(row: Any) -> dict[str, Any]:
         "href": member_href(row.cluster_id, row.group_id, row.member_id),
         **columns("members", row),
         "lived_ms": row.ended_at_ms - row.joined_at_ms,
+        "or_later": or_later(row.at_bound_ms),
     }
 
 
@@ -198,7 +204,8 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     """A group as it stands: state, members by status, least headroom, the next deadline, the latest rebalance."""
     statuses, state = view.statuses(), view.state_now
     href = group_href(view.cluster_id, view.group_id)
-    present = view.health.values()
+    here = view.health.values()
+    shown = present.shown_by_status(view)
     return {
         "href": href,
         "cluster_id": view.cluster_id,
@@ -211,12 +218,15 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "state_certainty": "unknown" if state is None else state.certainty,
         "generation_id": generation(view),
         "status": worst(statuses),
+        "shown": present.worst(shown),
+        "protocols": sorted({life.protocol for life in view.lives.values()}),
         "members": {
             "total": sum(statuses.values()),
             **{status: statuses[status] for status in STATUSES if status != "ended"},
+            **{status: shown[status] for status in (present.AWAITED, present.UNSEEN)},
         },
-        "session_headroom_min_ratio": deadlines.least(map(deadlines.session_headroom, present)),
-        "poll_headroom_min_ratio": deadlines.least(map(deadlines.poll_headroom, present)),
+        "session_headroom_min_ratio": deadlines.least(map(deadlines.session_headroom, here)),
+        "poll_headroom_min_ratio": deadlines.least(map(deadlines.poll_headroom, here)),
         "next_session_deadline": _next(view, "session", deadlines.session_timeout_ms, freshness),
         "next_poll_deadline": _next(view, "poll", deadlines.poll_interval_ms, freshness),
         "pending": view.pending,
@@ -226,6 +236,13 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
             for name in ("members", "rebalances", "history", "evictions", "pulse", "diff", "incident")
         },
     }
+
+
+def or_later(bound_ms: int | None) -> str:
+    """What a bound of an instant says in words; empty where it is that of a stamp."""
+    if bound_ms is None:
+        return "or later"
+    return f"or up to {words.span(bound_ms)} later" if bound_ms > words.BOUND_SHOWN_MS else ""
 
 
 def worst(statuses: Iterable[str]) -> str | None:
@@ -243,10 +260,16 @@ def generation(view: GroupView) -> int | None:
 def _next(
     view: GroupView, kind: str, timeout: Callable[[Any], int | None], freshness: Freshness
 ) -> dict[str, Any] | None:
-    """The deadline of a kind that comes first, as far as it is known: those of the others may be later, too."""
+    """The deadline of a kind that comes first, as far as it is known: those of the others may be later, too. Who is
+    unseen has none: it may wait in a JoinGroup."""
     column = f"{kind}_deadline_at_ms"
     first = min(
-        (row for row in view.health.values() if getattr(row, column) is not None),
+        (
+            row
+            for row in view.health.values()
+            if getattr(row, column) is not None
+            and present.shown(row.status, row.group_state, row.awaited_since_at_ms) != present.UNSEEN
+        ),
         key=lambda row: getattr(row, column),
         default=None,
     )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from api.models import Fresh
 from api.present import SHOWN
-from api.shapes import Answer
+from api.shapes import Answer, Shown
 
-_SHOWN: dict[str, Any] = {"enum": list(SHOWN)}
 _LEFT = "null while the feed is stale or has not reached a deadline that the clock has passed; below 0 it is over"
 
 
@@ -26,7 +23,7 @@ class NextOnBoard(_OnBoard):
     client_id: str | None
     kind: str = Field(description="session, poll or rebalance: which timeout it is")
     left_ms: int | None = Field(description=_LEFT)
-    status: str = Field(json_schema_extra=_SHOWN)
+    status: Shown
     predicted: str = Field(
         json_schema_extra={"enum": ["yes", "no", "unknown"]},
         description="whether the timeout is expected to strike, or this is just the next deadline",
@@ -66,7 +63,7 @@ class MemberOnBoard(_OnBoard):
     member_id: str
     client_id: str | None
     group_instance_id: str | None
-    status: str = Field(json_schema_extra=_SHOWN)
+    status: Shown
     session_left_ms: int | None = Field(description=_LEFT)
     poll_left_ms: int | None = Field(description=_LEFT)
     session_left: str = Field(

@@ -32,7 +32,7 @@ def group(view: GroupView, freshness: Freshness, limit: int) -> dict[str, Any]:
     """The group itself, whom a rebalance of it waits for, and its members, the worst first."""
     waits_for = [] if freshness.stale else dangers.waits_for(view)
     members = [member(view, row, freshness) for row in view.lives.values()]
-    members.sort(key=lambda one: (-_BADNESS[one["status"]], one["client_id"] or "", one["member_id"]))
+    members.sort(key=lambda one: (-present.BADNESS[one["status"]], one["client_id"] or "", one["member_id"]))
     return {
         "group": _group(view, freshness),
         "waits_for": [_waited_for(one, freshness) for one in waits_for[:limit]],
@@ -73,14 +73,6 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         "ended_at_ms": row.ended_at_ms,
         "ended_at": to_rfc3339(row.ended_at_ms),
     }
-
-
-_BADNESS = {
-    status: rank
-    for rank, status in enumerate(
-        ("ended", "ok", "unknown", present.UNSEEN, "late", present.AWAITED, "imminent", "overdue"),
-    )
-}
 
 
 def _reason(status: str, reasons: list[str], freshness: Freshness) -> str | None:
@@ -149,7 +141,7 @@ def _group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     state = view.state_now
     since_ms = None if freshness.stale else view.rebalancing_since_ms
     shown = Counter(present.shown_now(view, member_id, freshness) for member_id in view.lives)
-    worst = max(shown, key=lambda status: _BADNESS[status], default=None)
+    worst = present.worst(shown)
     latest = view.rebalance
     return {
         "href": answers.group_href(view.cluster_id, view.group_id),

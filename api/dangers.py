@@ -11,7 +11,7 @@ from collections.abc import Generator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from api import answers, roster
+from api import answers, present, roster
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
 from api.instants import to_rfc3339
@@ -98,6 +98,7 @@ def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str
         "is_least": is_least,
         "remaining_ms": answers.remaining_ms(one.deadline_at_ms, freshness, is_least=is_least),
         "status": row.status,
+        "shown": present.shown_of(view, one.member_id),
         "certainty": sure,
         "health_at_ms": row.at_ms,
         "health_at": to_rfc3339(row.at_ms),

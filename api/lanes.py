@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from api.current import StateNow
 from api.deadlines import headroom
-from api.present import AWAITED, UNKNOWN_STATE, shown
+from api.present import AWAITED, UNKNOWN_STATE
 from kardia.certainty import Certainty
 
 NAME_CHARS_MAX = 80
@@ -98,6 +98,9 @@ POINTS = {"state": "states", "sample": "samples", "beat": "beats", "poll": "poll
 """Kind of a point -> the list of `Lanes` that it is from."""
 
 
+SEEN = ("at_ms", "status", "shown", "certainty", "group_state", "generation_id")
+"""What a sample of a lane has from the sample of its member."""
+
 TROUBLE = ("overdue", "imminent", AWAITED, "late")
 """Shown statuses for which a member goes into a picture that has no room for all, the first one first."""
 
@@ -108,7 +111,7 @@ def worst(members: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
 
 
 def _trouble(one: dict[str, Any]) -> int:
-    seen = {shown(row["status"], row["group_state"], row["awaited_since_at_ms"]) for row in one["samples"]}
+    seen = {row["shown"] for row in one["samples"]}
     return next((rank for rank, status in enumerate(TROUBLE) if status in seen), len(TROUBLE))
 
 
@@ -168,14 +171,14 @@ def _samples(lane: str, one: dict[str, Any], blind_from_ms: int | None) -> Itera
     samples = one["samples"]
     if blind_from_ms is not None and samples and samples[-1]["status"] != "ended":
         at_ms = max(blind_from_ms, samples[-1]["at_ms"])
-        samples = [*samples, {**samples[-1], "at_ms": at_ms, "status": "unknown", "certainty": "unknown"}]
+        blind = dict.fromkeys(("status", "shown", "certainty"), "unknown")
+        samples = [*samples, {**samples[-1], "at_ms": at_ms, **blind}]
     for sample in samples:
         known = sample["status"] != "unknown"
         at_ms = sample["at_ms"]
         yield {
             "lane": lane,
-            **{name: sample[name] for name in ("at_ms", "status", "certainty", "group_state", "generation_id")},
-            "shown": shown(sample["status"], sample["group_state"], sample["awaited_since_at_ms"]),
+            **{name: sample[name] for name in SEEN},
             "session_headroom_ratio": headroom(sample["session_deadline_at_ms"], sample["session_timeout_ms"], at_ms)
             if known
             else None,

@@ -12,7 +12,9 @@ from pydantic import BaseModel, Field
 
 from api import rejected
 from api.errors import CODES, LIMITS
-from api.shapes import Answer, PendingId, columns, many, shape
+from api.shapes import Answer, PendingId, Shown, columns, many, shape
+
+OR_LATER = "what `at_bound_ms` says in words: empty, `or up to 150 ms later`, or `or later`"
 
 
 class Freshness(Answer):
@@ -72,6 +74,8 @@ Prediction = shape(
 
 class _Member(_Href):
     status: str
+    shown: Shown
+    or_later: str = Field(description="of its end: " + OR_LATER)
     reasons: list[str]
     health_at_ms: int | None
     health_at: str | None
@@ -96,6 +100,8 @@ Health = shape("Health", _Health, columns("health"))
 
 class _Rebalance(_Href):
     running: bool
+    or_later: str = Field(description="of its start: " + OR_LATER)
+    completed_or_later: str = Field(description="the same of `completed_bound_ms`")
     caused_by_href: str | None = Field(description="where the rebalance is that this one follows from")
     duration_ms: int | None = Field(description="so far, if it is running")
     join_ms: int | None = Field(description="length of the join phase")
@@ -107,11 +113,18 @@ Event = shape("Event", Answer, columns("events"), "An event of the archive: a li
 
 
 _ARCHIVED = Field(None, description="with events=true: what `evidence` points to, if it is archived")
-Transition = shape("Transition", _Href, columns("transitions") | {"event": (Event | None, _ARCHIVED)})
+
+
+class _Transition(_Href):
+    or_later: str = Field(description=OR_LATER)
+
+
+Transition = shape("Transition", _Transition, columns("transitions") | {"event": (Event | None, _ARCHIVED)})
 
 
 class _Eviction(_Href):
     lived_ms: int
+    or_later: str = Field(description=OR_LATER)
 
 
 Eviction = shape("Eviction", _Eviction, columns("members"))
@@ -140,6 +153,8 @@ class MemberCounts(Answer):
     imminent: int
     overdue: int
     unknown: int
+    awaited: int = Field(description="of those that are ok or late: a rebalance waits for them")
+    unseen: int = Field(description="of those that are overdue: the group rebalances, and they may wait for it too")
 
 
 class _Group(_Href):
@@ -153,6 +168,8 @@ class _Group(_Href):
     state_certainty: str
     generation_id: int | None
     status: str | None = Field(description="the worst status of its members")
+    shown: str | None = Field(description="the worst status of its members as pictures show them; null without members")
+    protocols: list[str] = Field(description="protocols of its members; other than classic they are not modelled")
     members: MemberCounts
     session_headroom_min_ratio: float | None
     poll_headroom_min_ratio: float | None
@@ -295,6 +312,7 @@ class Sample(Answer):
 
     at_ms: int
     status: str
+    shown: Shown
     certainty: str
     reasons: list[str]
     group_state: str

@@ -9,6 +9,8 @@ While the feed is stale nothing is said of the present: `unknown`, and no number
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from api.current import GroupView
@@ -23,6 +25,17 @@ UNSEEN = "unseen"
 
 SHOWN = (*STATUSES, AWAITED, UNSEEN)
 """Statuses as pictures show them."""
+
+SHOWN_MEANING = (
+    "the status as pictures show it: `awaited` if a rebalance waits for it; `unseen`, and not overdue, if it is silent "
+    "while the group prepares a rebalance: it waits in its JoinGroup, which is logged when it is answered, or is gone"
+)
+
+BADNESS = {
+    status: rank
+    for rank, status in enumerate(("ended", "ok", "unknown", UNSEEN, "late", AWAITED, "imminent", "overdue"))
+}
+"""Order of the shown statuses, the worst last."""
 
 IN_DANGER = ("imminent", "overdue", AWAITED)
 """Shown statuses of a member that loses its membership, or holds a rebalance up, unless something comes of it."""
@@ -43,6 +56,16 @@ def shown_of(view: GroupView, member_id: str) -> str:
     """The same of a present member; unknown before its first health row."""
     row = view.health.get(member_id)
     return "unknown" if row is None else shown(row.status, row.group_state, row.awaited_since_at_ms)
+
+
+def shown_by_status(view: GroupView) -> Counter[str]:
+    """Present members by shown status."""
+    return view.remembered("shown", lambda of: Counter(shown_of(of, member_id) for member_id in of.lives))
+
+
+def worst(statuses: Iterable[str]) -> str | None:
+    """The worst of some shown statuses; None for none."""
+    return max(statuses, key=lambda status: BADNESS[status], default=None)
 
 
 def shown_now(view: GroupView, member_id: str, freshness: Freshness) -> str:

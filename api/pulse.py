@@ -17,6 +17,7 @@ from api import answers, deadlines
 from api.archive import bounded
 from api.errors import TablesMissing
 from api.files import Bound
+from api.present import shown
 from api.reader import TableReader
 
 BEATS = ("heartbeat", "commit", "join", "sync")
@@ -103,6 +104,7 @@ def _take_health(member: dict[str, Any], row: Any, asked: Asked) -> None:
         if poll not in member["polls"][-1:]:
             member["polls"].append(poll)
     sample = {name: getattr(row, name) for name in SAMPLE}
+    sample["shown"] = shown(row.status, row.group_state, row.awaited_since_at_ms)
     sample["reasons"] = list(row.reasons or ())
     sample["poll_timeout_ms"] = deadlines.poll_interval_ms(row)
     member["samples"].append(sample)

@@ -13,7 +13,7 @@ from api.incident import SETTINGS
 from api.lanes import POINTS
 from api.models import Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
 from api.present import SHOWN
-from api.shapes import Answer, columns, many, shape
+from api.shapes import Answer, Shown, columns, many, shape
 from kardia.lint import RULES
 
 
@@ -84,6 +84,7 @@ class NextEviction(Answer):
     is_least: bool
     remaining_ms: int | None
     status: str
+    shown: Shown
     certainty: str
     health_at_ms: int
     health_at: str | None
@@ -243,7 +244,7 @@ class LaneSample(Answer):
     lane: str
     at_ms: int
     status: str
-    shown: str = Field(json_schema_extra={"enum": list(SHOWN)}, description="the status as pictures show it")
+    shown: Shown
     certainty: str
     group_state: str
     generation_id: int | None

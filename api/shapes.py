@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from api.present import SHOWN, SHOWN_MEANING
 from kardia.tables import STRUCTS, TABLES, Column
 
 _TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}
+
+
+Shown = Annotated[str, Field(json_schema_extra={"enum": list(SHOWN)}, description=SHOWN_MEANING)]
 
 
 class Answer(BaseModel):

@@ -250,7 +250,8 @@ def _tables(made: Dashboard) -> Dashboard:
                 "Evictions",
                 "Who lost its membership in this time, when, why, and who broke it?",
                 "client_silent or host_silent: the process or its host; application: it did not poll; broker_slow "
-                "and coordinator_moved: not the client; unknown: nobody can tell.",
+                "and coordinator_moved: not the client; unknown: nobody can tell. `or later`: a timer fired late, by "
+                "that much at most.",
                 "evictions.md",
             ),
             f"{OF}/evictions",
@@ -260,6 +261,7 @@ def _tables(made: Dashboard) -> Dashboard:
             Column("cause", "end_cause", width=130, colours=CAUSE),
             Column("who broke it", "fault", width=125),
             Column("how sure", "fault_certainty", width=90, colours=CERTAINTY),
+            Column("or later", "or_later", width=150),
             Column("lived", "lived_ms", "ms", width=80),
             Column("session timeout", "session_timeout_ms", "ms", width=120),
             Column("static id", "group_instance_id", width=110),

@@ -119,6 +119,8 @@ def _ledger(made: Dashboard) -> Dashboard:
             Column("member time lost", "member_seconds_lost", "s", width=130),
             Column("certainty", "certainty", width=85, colours=CERTAINTY),
             Column("caused by", "caused_by_started_at_ms", CLOCK, width=165),
+            Column("began or later", "or_later", width=150),
+            Column("over or later", "completed_or_later", width=150),
             Column("reason", "reason", width=200),
             Column("join phase", "join_ms", "ms", width=90),
             Column("sync phase", "sync_ms", "ms", width=90),

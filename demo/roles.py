@@ -11,7 +11,10 @@ import json
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from demo.supervisor import Role
 from demo.up_config import CollectSection, UpConfig
@@ -35,27 +38,35 @@ def roles(config: UpConfig) -> list[Role]:
             "collect",
             collect_command(config),
             logs / "collect.log",
-            lambda: answers(f"http://127.0.0.1:{config.collect.metrics_port}/metrics"),
+            counted(config.collect.metrics_port, "kardia_collector_sent_records_total"),
             # It makes the topic with the right number of partitions; a broker that makes topics itself would not.
             before_others=True,
+            means="its first records are in the topic",
         ),
         Role(
             "stream",
             stream_command(config),
             logs / "stream.log",
-            lambda: answers(f"http://127.0.0.1:{config.stream.metrics_port}/metrics"),
+            counted(config.stream.metrics_port, "kardia_stream_batches_total"),
+            means="its first batch is in the tables",
         ),
-        Role("serve", serve_command(config), logs / "serve.log", lambda: answers(f"{api_url(config)}/readyz")),
+        Role(
+            "serve",
+            serve_command(config),
+            logs / "serve.log",
+            lambda: answers(f"{api_url(config)}/readyz"),
+            means="it has read the tables and answers from them",
+        ),
     ]
     if config.notify.wanted:
-        metrics = f"http://127.0.0.1:{config.notify.metrics_port}/metrics"
         found.append(
             Role(
                 "notify",
                 notify_command(config),
                 logs / "notify.log",
-                lambda: answers(metrics),
+                counted(config.notify.metrics_port, "kardia_notify_looks_total"),
                 environ=notify_environ(config),
+                means="it has looked at the tables",
             )
         )
     return found
@@ -133,6 +144,20 @@ def api_url(config: UpConfig) -> str:
     """Where the API answers on this machine."""
     host = "127.0.0.1" if config.serve.host in ("0.0.0.0", "::") else config.serve.host  # noqa: S104 - compared only
     return f"http://{host}:{config.serve.port}"
+
+
+def counted(port: int, counter: str) -> Callable[[], bool]:
+    """Whether a counter that a role of this machine serves has counted anything since its start."""
+
+    def has() -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=ASK_TIMEOUT_S) as answer:
+                families = text_string_to_metric_families(answer.read().decode())
+                return any(one.name == counter and one.value > 0 for family in families for one in family.samples)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    return has
 
 
 def answers(url: str) -> bool:

@@ -1,8 +1,9 @@
 """Starts the roles of a machine as processes, watches them, restarts what falls, and stops them in order.
 
-Used by `kardia up` and `kardia demo`. A role is ready when a condition of its own says so, never after a while. One
-that falls is started again; one that keeps falling stops the whole, with the end of its log in the message. If the
-supervisor itself dies, however it dies, the kernel ends the roles (`process.spawn`).
+Used by `kardia up` and `kardia demo`. A role is ready when a condition of its own says so, never after a while; that
+is told of each as soon as it is so, and again after a restart. One that falls is started again; one that keeps falling
+stops the whole, with the end of its log in the message. If the supervisor itself dies, however it dies, the kernel ends
+the roles (`process.spawn`).
 It knows nothing of what the roles do.
 """
 
@@ -41,6 +42,8 @@ class Role:
     """Must be ready before any later role is started, because those need what it makes."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What it gets beside this process's own environment; may hold secrets."""
+    means: str = ""
+    """What `ready` shows, for whoever reads that it is: `its first batch is in the tables`."""
 
 
 class _Running:
@@ -49,9 +52,12 @@ class _Running:
     def __init__(self, role: Role) -> None:
         self.role = role
         self.falls: deque[float] = deque(maxlen=RESTARTS_MAX + 1)
+        self.started_s = 0.0
+        self.is_ready = False
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
+        self.started_s, self.is_ready = time.monotonic(), False
         return process.spawn(self.role.command, log=self.role.log, environ={**process.environ(), **self.role.environ})
 
     def restart(self) -> None:
@@ -61,6 +67,15 @@ class _Running:
         if len(self.falls) > RESTARTS_MAX and now - self.falls[0] < RESTARTS_WINDOW_S:
             raise ProcessError(self.last_words(f"fell {len(self.falls)} times within {RESTARTS_WINDOW_S:.0f} s"))
         self.process = self._start()
+
+    def became_ready(self) -> str:
+        """The sentence for it, once; empty before and after."""
+        if self.is_ready or not self.role.ready():
+            return ""
+        self.is_ready = True
+        means = f": {self.role.means}" if self.role.means else ""
+        again = " again" if self.falls else ""
+        return f"{self.role.name} is ready{again} after {time.monotonic() - self.started_s:.1f} s{means}."
 
     def last_words(self, what: str) -> str:
         """A sentence with exit code and the end of the log."""
@@ -83,10 +98,8 @@ class Supervisor:
             for role in self._roles:
                 self._running.append(_Running(role))
                 if role.before_others:
-                    self._await_ready(self._running[-1])
-            for running in self._running:
-                if not running.role.before_others:
-                    self._await_ready(running)
+                    self._await_ready(self._running[-1:])
+            self._await_ready(self._running)
         except BaseException:
             self.stop()
             raise
@@ -101,8 +114,9 @@ class Supervisor:
         return {running.role.name: running.process.pid for running in self._running}
 
     def watch(self) -> None:
-        """Look at all roles once; restart what has fallen, and say so."""
+        """Look at all roles once; restart what has fallen, and say so, and when it is ready again."""
         for running in self._running:
+            self._tell_ready(running)
             if running.process.poll() is not None:
                 code = running.process.returncode
                 running.restart()
@@ -119,20 +133,27 @@ class Supervisor:
                 self._told(f"{running.role.name} did not stop within {STOP_PATIENCE_S:.0f} s and was killed.")
             del self._running[0]
 
-    def _await_ready(self, running: _Running) -> None:
-        started = time.monotonic()
+    def _await_ready(self, awaited: Sequence[_Running]) -> None:
+        """Until all of some are ready, each told in its turn."""
 
         def ready() -> bool:
-            if running.process.poll() is not None:
-                raise ProcessError(running.last_words("ended before it was ready"))
-            return running.role.ready()
+            for running in awaited:
+                if running.process.poll() is not None:
+                    raise ProcessError(running.last_words("ended before it was ready"))
+                self._tell_ready(running)
+            return all(running.is_ready for running in awaited)
 
-        process.until(
-            ready,
-            READY_TIMEOUT_S,
-            lambda: (
-                f"{running.role.name} was not ready after {READY_TIMEOUT_S:.0f} s. Its log {running.role.log} ends:\n"
-                f"{process.tail(running.role.log)}"
-            ),
-        )
-        self._told(f"{running.role.name} is ready after {time.monotonic() - started:.1f} s.")
+        def late() -> str:
+            waits = [running.role for running in awaited if not running.is_ready]
+            return "\n".join(
+                f"{role.name} was not ready after {READY_TIMEOUT_S:.0f} s. Its log {role.log} ends:\n"
+                f"{process.tail(role.log)}"
+                for role in waits
+            )
+
+        process.until(ready, READY_TIMEOUT_S, late)
+
+    def _tell_ready(self, running: _Running) -> None:
+        sentence = running.became_ready()
+        if sentence:
+            self._told(sentence)

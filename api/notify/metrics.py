@@ -27,6 +27,7 @@ class NotifyMetrics:
         self.waiting = Gauge(
             "kardia_notify_waiting", "Notices that wait for a target.", of_target, registry=self.registry
         )
+        self.looks = Counter("kardia_notify_looks", "Looks at the tables that found them.", registry=self.registry)
         self.raised = Gauge("kardia_notify_raised_alerts", "Alerts that are raised.", registry=self.registry)
         self.seconds = Histogram(
             "kardia_notify_delivery_seconds",

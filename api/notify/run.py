@@ -131,6 +131,8 @@ class Notifier:
         if self._blind_since_ms is not None and now_ms - self._blind_since_ms < self.settings.stale_after_ms:
             return  # a look that failed says nothing yet
         self._found_at_ms, self._found_batch = now_ms, batch
+        if not is_blind:
+            self.metrics.looks.inc()
         dropped_before = self._lifecycle.dropped
         found = BLIND if is_blind else find(self._store, self._stale)
         self._stale = found.stale or (self._stale if is_blind else frozenset())

@@ -1,14 +1,14 @@
 // The states of a group over time, as a band; evictions as marks above it.
 
 import { draw, make } from "./dom.js";
-import { clockTime, day, duration, plain, stateClass } from "./words.js";
+import { between, clockTime, day, duration, plain, stateClass } from "./words.js";
 
 const WINDOWS = [["5 min", 300_000], ["30 min", 1_800_000], ["6 h", 21_600_000], ["all", Infinity]];
 const WIDTH_UNSEEN = 1000;
 const TOP = 22;
 const HEIGHT = 40;
 
-/** The band: `update` draws the transitions of a group, newest first. */
+/** The band: `update` draws the transitions of a group, newest first, up to the instant that is shown. */
 export function band() {
   const svg = draw("svg", { role: "img" });
   const labels = make("div", "band-labels");
@@ -41,13 +41,14 @@ export function band() {
 function paint(svg, labels, legend, widthMs, transitions, evictions, endMs) {
   const width = svg.clientWidth || WIDTH_UNSEEN;
   svg.setAttribute("viewBox", `0 0 ${width} ${TOP + HEIGHT + 4}`);
-  const oldest = transitions.length ? transitions[transitions.length - 1].at_ms : endMs - 60_000;
+  const oldest = transitions.length ? Math.min(transitions[transitions.length - 1].at_ms, endMs) : endMs - 60_000;
   const startMs = Math.min(endMs - 1000, widthMs === Infinity ? oldest : endMs - widthMs);
   const x = (atMs) => (Math.max(0, Math.min(1, (atMs - startMs) / (endMs - startMs))) * width).toFixed(2);
   const shapes = [draw("rect", { x: 0, y: TOP, width, height: HEIGHT, class: "other" })];
   const shares = new Map();
   let untilMs = endMs;
   for (const one of transitions) {
+    if (one.at_ms > endMs) continue;
     const fromMs = Math.max(one.at_ms, startMs);
     if (untilMs > fromMs) {
       const rect = draw("rect", {
@@ -64,10 +65,10 @@ function paint(svg, labels, legend, widthMs, transitions, evictions, endMs) {
     untilMs = one.at_ms;
   }
   for (const one of evictions) {
-    if (one.ended_at_ms < startMs || one.ended_at_ms > endMs) continue;
+    if (one.ended_at_ms < startMs || one.ended_at_ms > endMs) continue; // when the slider stood before it, it was to come
     const at = Number(x(one.ended_at_ms));
     const mark = draw("path", { d: `M${at - 5} 6h10l-5 13z`, class: "eviction" });
-    mark.append(draw("title", {}, `${clockTime(one.ended_at_ms)}: evicted, ${plain(one.end_cause)}`));
+    mark.append(draw("title", {}, `${between(one.ended_at_ms, one.at_bound_ms) || clockTime(one.ended_at_ms)}: evicted, ${plain(one.end_cause)}`));
     shapes.push(mark);
   }
   svg.replaceChildren(...shapes);
@@ -76,6 +77,6 @@ function paint(svg, labels, legend, widthMs, transitions, evictions, endMs) {
   labels.replaceChildren(...ends);
   legend.replaceChildren(
     ...[...shares].map(([state, ms]) => make("span", `chip ${stateClass(state)}`, `${plain(state)} ${duration(ms)}`)),
-    ...(evictions.some((one) => one.ended_at_ms >= startMs) ? [make("span", "status overdue-mark", "▼ eviction")] : []),
+    ...(evictions.some((one) => one.ended_at_ms >= startMs && one.ended_at_ms <= endMs) ? [make("span", "status overdue-mark", "▼ eviction")] : []),
   );
 }

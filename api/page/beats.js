@@ -45,7 +45,7 @@ function lanes(pulses, lives) {
   for (const life of lives) {
     const mine = lane(life);
     mine.about = life;
-    mine.lives.push({ fromMs: life.joined_at_ms, toMs: life.ended_at_ms, cause: life.end_cause, reason: life.end_reason, sessionMs: life.session_timeout_ms });
+    mine.lives.push({ fromMs: life.joined_at_ms, toMs: life.ended_at_ms, boundMs: life.at_bound_ms, cause: life.end_cause, reason: life.end_reason, sessionMs: life.session_timeout_ms });
   }
   for (const pulse of pulses) Object.assign(lane(pulse), { beats: pulse.beats, polls: pulse.polls, samples: pulse.samples });
   const first = (one) => Math.min(...one.lives.map((life) => life.fromMs), ...one.samples.slice(0, 1).map((sample) => sample.at_ms));
@@ -80,15 +80,16 @@ export function standing(lane, atMs, archivedToMs) {
   const life = lane.lives.find((one) => one.fromMs <= atMs && (one.toMs === null || atMs < one.toMs)) ?? null;
   if (life === null && lane.lives.length) return { present: false, status: lane.lives.some((one) => one.fromMs <= atMs) ? "ended" : "none", sessionAtMs: null, pollAtMs: null };
   const sample = latest(lane.samples, atMs);
-  if (sample === null || sample.status === "unknown" || sample.status === "ended") {
-    return { present: true, status: "unknown", reasons: sample?.reasons ?? [], sessionAtMs: null, pollAtMs: null };
+  if (sample === null || ["unknown", "unseen", "ended"].includes(sample.shown)) {
+    // Who is unseen waits in a JoinGroup, where no timeout runs, or is gone.
+    return { present: true, status: sample?.shown === "unseen" ? "unseen" : "unknown", reasons: sample?.reasons ?? [], sessionAtMs: null, pollAtMs: null };
   }
   const after = lane.samples[lane.samples.indexOf(sample) + 1] ?? null;
   const session = sessionAt(lane, sample, after, atMs, archivedToMs);
   const poll = within(after, "poll", atMs) ?? { atMs: sample.poll_deadline_at_ms, isLeast: sample.at_ms < atMs };
   return {
     present: true,
-    status: sample.status,
+    status: sample.shown,
     reasons: sample.reasons,
     sessionAtMs: session.atMs,
     sessionIsLeast: session.isLeast && !isNow(lane.about?.session, session.atMs),

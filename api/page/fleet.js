@@ -5,7 +5,7 @@ import { draw, id, make, reconcile, say } from "./dom.js";
 import { drawPulse, pulses } from "./group_pulse.js";
 import { danger, lastOf, now } from "./now.js";
 import { sayStatus, worth } from "./status.js";
-import { plain, stateClass } from "./words.js";
+import { notModelled, plain, stateClass } from "./words.js";
 
 const SHOWN = 200;
 const SEARCH_FROM = 10; // fewer groups are found by looking
@@ -20,6 +20,7 @@ export function fleet() {
   const heard = pulses(lists);
   const view = {
     onNeed: () => {},
+    loading: "Loading all groups …",
     root: [tiles, ...urgent.root, search.root, lists],
     questions: async (ask) => {
       const sought = search.text();
@@ -67,7 +68,7 @@ function update(tiles, lists, { heard, clusters, groups, dangers, sought }) {
     ["groups", clusters.reduce((sum, one) => sum + one.groups, 0)],
     ["members", clusters.reduce((sum, one) => sum + one.members, 0)],
     ["imminent", count("imminent")],
-    ["overdue", count("overdue")],
+    ["overdue", count("overdue") - count("unseen")],
     ["unknown", count("unknown")],
     ["rebalancing", dangers.reduce((sum, one) => sum + one.open.length + one.leftOff, 0)],
   ];
@@ -112,13 +113,14 @@ function createGroup(group) {
 function updateGroup(row, group, heard, open) {
   const [head, pulse, verdict, session, poll, last] = row.children;
   const { members } = group;
-  drawPulse(pulse, heard.of(group), worth(group.status));
-  const parts = ["overdue", "imminent", "late", "unknown"].filter((status) => members[status]).map((status) => `${members[status]} ${status}`);
+  drawPulse(pulse, heard.of(group), worth(group.shown));
+  const counts = { ...members, overdue: members.overdue - members.unseen };
+  const parts = ["overdue", "imminent", "awaited", "late", "unseen", "unknown"].filter((status) => counts[status]).map((status) => `${counts[status]} ${status}`);
   say(head.children[1], [`${members.total} member${members.total === 1 ? "" : "s"}`, ...parts].join(" · "));
   const [status, chip] = verdict.children;
-  sayStatus(status, group.status);
+  sayStatus(status, group.shown);
   chip.className = `chip ${stateClass(group.state)}`;
-  say(chip, plain(group.state));
+  say(chip, notModelled(group) || plain(group.state));
   showNext(session, group.next_session_deadline, group.session_headroom_min_ratio);
   showNext(poll, group.next_poll_deadline, group.poll_headroom_min_ratio);
   say(last, lastOf(group, open));

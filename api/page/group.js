@@ -9,7 +9,7 @@ import { id, make, reconcile, say, visible } from "./dom.js";
 import { openRebalance, underWay } from "./now.js";
 import { report } from "./report.js";
 import { sayStatus } from "./status.js";
-import { cause, clockTime, course, day, duration, plain, stateClass } from "./words.js";
+import { STATUSES, between, cause, clockTime, course, day, duration, notModelled, plain, stateClass } from "./words.js";
 
 const ROWS = 50;
 const BAND_ROWS = 500;
@@ -47,6 +47,7 @@ export function group(path, { atMs, fromMs, toMs }) {
   const view = {
     onNeed: () => {},
     onStand: () => {},
+    loading: "Loading the group …",
     root: [
       make("div", "about", make("div", "", title, facts, beyond, open), ticket.open),
       ticket.root,
@@ -73,14 +74,14 @@ export function group(path, { atMs, fromMs, toMs }) {
         const oldest = await ask(`${links.history}?order=oldest&limit=1`);
         oldestMs = oldest.transitions[0]?.at_ms ?? null;
       }
-      const [known, then, open, past, taken, changes, bandChanges] = await Promise.all([
+      const [known, then, open, past, taken, changes, bandChanges, bandTaken] = await Promise.all([
         heart.questions(ask, links, first.freshness, oldestMs),
         asItWas(ask, first.group.href, heart),
         openRebalance(ask, first.group),
         ask(`${links.rebalances}?limit=${ROWS}`),
         ask(`${links.evictions}?limit=${ROWS}`),
         ask(`${links.history}?limit=${ROWS}`),
-        ask(`${links.history}?entity=group&limit=${BAND_ROWS}`),
+        ...bandOf(ask, links, heart),
       ]);
       return {
         freshness: first.freshness,
@@ -93,7 +94,7 @@ export function group(path, { atMs, fromMs, toMs }) {
         rebalances: past.rebalances,
         evictions: taken.evictions,
         history: changes.transitions,
-        band: bandChanges.transitions,
+        band: { changes: bandChanges.transitions, evictions: bandTaken.evictions },
       };
     },
     update: (answer) => {
@@ -102,6 +103,12 @@ export function group(path, { atMs, fromMs, toMs }) {
     },
   };
   return view;
+}
+
+/** What the band of states shows: changes and evictions up to where the slider stands. */
+function bandOf(ask, links, heart) {
+  const until = heart.isLive() ? "" : `&to=${Math.floor(heart.atMs()) + 1}`;
+  return [ask(`${links.history}?entity=group&limit=${BAND_ROWS}${until}`), ask(`${links.evictions}?limit=${ROWS}${until}`)];
 }
 
 /** The group at the instant that is shown, or null if that is now, or before anything is known of it. */
@@ -125,16 +132,18 @@ function beyondKnown(askedMs, reachedMs) {
   return `Nothing is known beyond ${instant(reachedMs)}, so nothing of ${instant(askedMs)}. What follows is as far as is known.`;
 }
 
-function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: changes }) {
+function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: states }) {
   if (!parts.title.firstChild) parts.title.append(id(found.group_id));
   updateFacts(parts.facts, then === null ? found : then.group, then?.atMs ?? null);
-  say(parts.open, then === null && open !== null ? `Rebalancing ${underWay(open)}.` : "");
+  const foreign = notModelled(found) && `Its members speak a protocol that is not modelled (${found.protocols.map(plain).join(", ")}): their state, generation and deadlines are not known.`;
+  say(parts.open, foreign || (then === null && open !== null ? `Rebalancing ${underWay(open)}.` : ""));
   say(parts.present, then === null ? "Members" : "Members now");
   const events = [...rebalances.map((one) => one.started_at_ms), ...evictions.map((one) => one.ended_at_ms)];
   parts.heart.update(known, oldestMs, events);
-  parts.states.update(changes, evictions, freshness.complete_as_of_ms ?? freshness.answered_at_ms);
-  const rank = { overdue: 0, imminent: 1, late: 2, unknown: 3, ok: 4 };
-  const ranked = [...members].sort((one, other) => rank[one.status] - rank[other.status] || (nameOf(one) < nameOf(other) ? -1 : 1));
+  const readMs = freshness.complete_as_of_ms ?? freshness.answered_at_ms;
+  parts.states.update(states.changes, states.evictions, parts.heart.isLive() ? readMs : Math.min(readMs, parts.heart.atMs()));
+  const rank = (member) => STATUSES.indexOf(member.shown);
+  const ranked = [...members].sort((one, other) => rank(one) - rank(other) || (nameOf(one) < nameOf(other) ? -1 : 1));
   reconcile(parts.members, ranked, (member) => member.href, createMember, updateMember);
   parts.nobody.hidden = members.length > 0;
   story(parts.rebalances, rebalances, (one) => one.started_at_ms, (one) => one.started_at_ms + "/" + one.generation_before, (one) => [
@@ -144,16 +153,25 @@ function update(parts, { known, oldestMs, freshness, group: found, then, open, m
   ]);
   story(parts.evictions, evictions, (one) => one.ended_at_ms, (one) => `${one.href}/${one.joined_at_ms}`, (one) => [
     `${visible(nameOf(one), 80)}: ${plain(one.end_cause)}.`,
-    `was a member for ${duration(one.lived_ms)} · ${one.certainty}${one.client_host ? ` · ${visible(one.client_host)}` : ""}`,
+    `was a member for ${duration(one.lived_ms)} · ${one.certainty}${ended(one)}${one.client_host ? ` · ${visible(one.client_host)}` : ""}`,
     [one.end_reason ? `“${visible(one.end_reason, 200)}”` : "", one.fault ? `broken by: ${plain(one.fault)} (${one.fault_certainty})` : ""]
       .filter((text) => text !== "").join(" · "),
   ]);
   const inTime = [...history].sort((one, other) => other.at_ms - one.at_ms || other.seq - one.seq);
   story(parts.history, inTime, (one) => one.at_ms, (one) => String(one.seq), (one) => [
     `${one.entity === "group" ? "Group" : visible(one.member_id ?? "a member", 80)}: ${one.from_state === one.to_state ? `stays ${plain(one.to_state)}` : `${plain(one.from_state)} → ${plain(one.to_state)}`}`,
-    `${plain(one.cause)} · ${one.certainty}${one.generation_id === null ? "" : ` · generation ${one.generation_id}`}`,
+    `${plain(one.cause)} · ${one.certainty}${within(one.at_ms, one.at_bound_ms)}${one.generation_id === null ? "" : ` · generation ${one.generation_id}`}`,
     "",
   ]);
+}
+
+function ended(one) {
+  return within(one.ended_at_ms, one.at_bound_ms);
+}
+
+function within(atMs, boundMs) {
+  const bounds = between(atMs, boundMs);
+  return bounds && ` · ${bounds}`;
 }
 
 /** The state of the group now (`atMs` null) or then; `found` null: nothing is known of that instant. */
@@ -163,13 +181,13 @@ function updateFacts(facts, found, atMs) {
   }
   const [when, status, chip, since, generation, total] = facts.children;
   say(when, atMs === null ? "" : `at ${day(atMs, serverNow())} ${clockTime(atMs)}`.replace("  ", " "));
-  if (atMs === null) sayStatus(status, found.status);
+  if (atMs === null) sayStatus(status, found.shown);
   else {
-    status.className = `status ${found?.status ?? "none"}`; // what was so then does not age
-    say(status, found === null ? "not known yet" : found.status ?? "nobody");
+    status.className = `status ${found?.shown ?? "none"}`; // what was so then does not age
+    say(status, found === null ? "not known yet" : found.shown ?? "nobody");
   }
   chip.className = `chip ${stateClass(found?.state ?? "Unknown")}`;
-  say(chip, plain(found?.state ?? "Unknown"));
+  say(chip, (found && notModelled(found)) || plain(found?.state ?? "Unknown"));
   const sinceMs = found?.state_since_at_ms ?? null;
   say(since, sinceMs === null ? "" : `for ${duration((atMs ?? serverNow()) - sinceMs)}`);
   say(generation, (found?.generation_id ?? null) === null ? "" : `generation ${found.generation_id}`);
@@ -193,18 +211,19 @@ function createMember(member) {
 function updateMember(row, member) {
   const [, verdict, session, poll, reasons] = row.children;
   const [status, heard] = verdict.children;
-  sayStatus(status, member.status);
+  sayStatus(status, member.shown);
   say(heard, member.poll ? `polls seen by ${plain(member.poll.evidence)}` : "");
   const trouble = troubled(member);
-  show(session, member.session, member.session?.timeout_ms ?? null, trouble.has("session") ? member.status : "ok");
-  show(poll, member.poll, pollTimeout(member.poll), trouble.has("poll") ? member.status : "ok");
+  const runs = member.shown !== "unseen"; // who waits in a JoinGroup has no timeout; whether it does is not seen yet
+  show(session, runs ? member.session : null, member.session?.timeout_ms ?? null, trouble.has("session") ? member.shown : "ok");
+  show(poll, runs ? member.poll : null, pollTimeout(member.poll), trouble.has("poll") ? member.shown : "ok");
   say(reasons, member.reasons.map((one) => plain(one)).join(" · "));
   reasons.hidden = member.reasons.length === 0;
 }
 
 /** The status is the member's; only the deadline that it is about raises the alarm: the predicted one, or the nearer. */
 function troubled(member) {
-  if (["ok", "unknown", "ended"].includes(member.status)) return new Set();
+  if (["ok", "awaited", "unseen", "unknown", "ended"].includes(member.shown)) return new Set();
   if (member.predictions.length) return new Set(member.predictions.map((one) => one.kind));
   const left = (deadline) => deadline?.headroom_ratio ?? Infinity;
   return new Set([left(member.poll) < left(member.session) ? "poll" : "session"]);

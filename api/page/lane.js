@@ -2,7 +2,7 @@
 
 import { isEviction } from "./beats.js";
 import { draw } from "./dom.js";
-import { clockTime, plain, span } from "./words.js";
+import { between, clockTime, plain, span } from "./words.js";
 
 export const HEIGHT = 62;
 const BASE = 30;
@@ -67,7 +67,7 @@ function drawEnd(life, at, width) {
     class: `end ${kind}`,
   });
   const words = taken ? plain(life.cause) : life.cause === "left" ? "left" : `ended: ${plain(life.cause)}`;
-  mark.append(draw("title", {}, `${clockTime(life.toMs)}: ${taken ? "evicted, " : ""}${words}`));
+  mark.append(draw("title", {}, `${between(life.toMs, life.boundMs) || clockTime(life.toMs)}: ${taken ? "evicted, " : ""}${words}`));
   const before = at > width - 130;
   const label = draw("text", { x: (at + (before ? -11 : 11)).toFixed(1), y: BASE + 4, class: `ends ${kind}`, "text-anchor": before ? "end" : "start" }, words);
   return [mark, label];

@@ -38,7 +38,9 @@ function route() {
     news = true;
     wake();
   };
-  main.replaceChildren(...view.root);
+  const loading = make("p", "loading", view.loading);
+  loading.setAttribute("role", "status");
+  main.replaceChildren(loading, ...view.root);
   main.dataset.waiting = ""; // an empty list says nothing before there is an answer
   main.setAttribute("aria-busy", "true");
   crumbs.replaceChildren();

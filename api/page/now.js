@@ -82,10 +82,11 @@ function createNext(one) {
 
 function updateNext(row, one) {
   const [, status, left] = row.children;
-  const worse = one.status === "ok" ? "late" : one.status; // the prediction is younger than the row of its health
+  const worse = one.shown === "ok" ? "late" : one.shown; // the prediction is younger than the row of its health
   status.className = `status ${worse}`;
-  say(status, worse === one.status ? worse : "predicted");
-  show(left, { deadline_at_ms: one.deadline_at_ms, headroom_ratio: null, is_least: one.is_least }, FULL_MS, worse);
+  say(status, worse === one.shown ? worse : "predicted");
+  const known = worse !== "unseen" || one.kind === "rebalance";
+  show(left, known ? { deadline_at_ms: one.deadline_at_ms, headroom_ratio: null, is_least: one.is_least } : null, FULL_MS, worse);
 }
 
 function createOpen(one) {

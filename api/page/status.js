@@ -3,7 +3,7 @@
 import { isStale } from "./countdown.js";
 import { say } from "./dom.js";
 
-const PASSING = new Set(["ok", "late", "imminent", "overdue"]); // what may have become something else since
+const PASSING = new Set(["ok", "late", "imminent", "overdue", "awaited", "unseen"]); // what may have become something else since
 
 /** What a status is worth now: `unknown` where the feed is old. */
 export function worth(status) {

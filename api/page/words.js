@@ -2,7 +2,9 @@
 
 import { visible } from "./dom.js";
 
-export const STATUSES = ["overdue", "imminent", "late", "unknown", "ok"];
+/** Statuses as they are shown, the worst first; the API's `present` says what they mean. */
+export const STATUSES = ["overdue", "imminent", "awaited", "late", "unseen", "unknown", "ok"];
+const BOUND_SHOWN_MS = 5; // a bound within that is the width of two stamps: nobody need read of it
 
 const TRIGGERS = {
   member_joined: "joined",
@@ -45,6 +47,22 @@ export function clockTime(atMs) {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
+/** The instants between which something was: a timer of a broker may fire late. `boundMs` null: nothing says how late. */
+export function between(atMs, boundMs) {
+  if (boundMs === null) return `not before ${clockTime(atMs)}, and nothing that was seen says how much later`;
+  return boundMs > BOUND_SHOWN_MS ? `between ${clockTime(atMs)} and ${clockTime(atMs + boundMs)}` : "";
+}
+
+/** An instant to stand beside others, with `≥` where it may have been later. */
+export function least(atMs, boundMs) {
+  return `${boundMs === null || boundMs > BOUND_SHOWN_MS ? "≥ " : ""}${clockTime(atMs)}`;
+}
+
+/** What is said of a group in place of its state if no member speaks the classic protocol; else nothing. */
+export function notModelled(group) {
+  return group.protocols.length && !group.protocols.includes("classic") ? `${group.protocols.map(plain).join(", ")}: not modelled` : "";
+}
+
 /** The reader's zone: `UTC`, `UTC+02:00`. */
 export function zone(date) {
   const minutes = -date.getTimezoneOffset();
@@ -73,6 +91,10 @@ export function course(rebalance, nowMs) {
   const parts = [];
   if (rebalance.running) parts.push(`running for ${duration(Math.max(0, nowMs - rebalance.started_at_ms))}`);
   else parts.push(`took ${span(rebalance.duration_ms)}`);
+  const bounds = between(rebalance.started_at_ms, rebalance.at_bound_ms);
+  if (bounds) parts.push(`it began ${bounds}`);
+  const ended = rebalance.running ? "" : between(rebalance.completed_at_ms, rebalance.completed_bound_ms);
+  if (ended) parts.push(`it was over ${ended}`);
   const after = rebalance.generation_after === null ? "…" : rebalance.generation_after;
   parts.push(`generation ${rebalance.generation_before} → ${after}`);
   if (rebalance.members_before !== null || rebalance.members_after !== null) {

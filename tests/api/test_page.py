@@ -5,6 +5,7 @@ Without Chromium these tests are left out and the run says so.
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -251,6 +252,22 @@ def test_a_link_may_carry_the_ids_as_parameters(page: Page, url: str) -> None:
     has_text(page, ".members > li", "onerror")
 
 
+def test_it_says_at_once_that_it_loads(page: Page, url: str) -> None:
+    page.route("**/page/main.js", lambda _: None)  # not even the program has come
+    page.goto(url, wait_until="commit")
+    page.get_by_text("Loading the page").wait_for()
+    page.unroute_all()
+    page.route("**/api/v1/clusters**", lambda _: None)
+    page.goto("about:blank")
+    for path, said in (("/", "Loading all groups"), ("/#/clusters/demo/groups/quiet", "Loading the group")):
+        page.goto(url + path)
+        page.get_by_text(said).wait_for()
+    page.unroute_all()
+    page.reload()
+    page.get_by_text("Nobody was evicted.").wait_for()
+    assert page.locator(".loading").is_hidden()
+
+
 def test_nothing_is_said_of_a_group_before_there_is_an_answer(page: Page, url: str) -> None:
     page.route("**/api/v1/clusters/demo/groups/**", lambda _: None)  # no question is answered
     page.goto(f"{url}/#/clusters/demo/groups/quiet")
@@ -259,6 +276,90 @@ def test_nothing_is_said_of_a_group_before_there_is_an_answer(page: Page, url: s
     page.unroute_all()
     page.reload()
     page.get_by_text("Nobody was evicted.").wait_for()
+
+
+@pytest.fixture
+def told(tables: Tables) -> Iterator[str]:
+    """A group with late timers, one in which a member waits for a rebalance unseen, one that is not modelled."""
+    now = wall_ms()
+    seen = {"at_ms": now, "session_timeout_ms": 600_000}
+    tables.create()
+    tables.batch(
+        0,
+        transition("late", 1, "Stable", at_ms=now - 60_000, cause="first", at_bound_ms=0),
+        transition("late", 4, "Stable", at_ms=now - 20_000, cause="fourth", at_bound_ms=0),
+        transition("late", 2, "PreparingRebalance", at_ms=now - 30_000, cause="second", at_bound_ms=250),
+        transition("late", 3, "CompletingRebalance", at_ms=now - 25_000, cause="third", at_bound_ms=None),
+        member("late", "there", at_bound_ms=0),
+        member("late", "a", client_id="a", ended_at_ms=now - 30_000, end_cause="session_expired", at_bound_ms=250),
+        member("late", "b", client_id="b", ended_at_ms=now - 40_000, end_cause="session_expired", at_bound_ms=None),
+        member("late", "c", client_id="c", ended_at_ms=now - 50_000, end_cause="poll_timeout", at_bound_ms=5),
+        rebalance("late", now - 30_000, at_bound_ms=250, completed_at_ms=now - 20_000, completed_bound_ms=None),
+        transition("waits", 1, "Stable", at_ms=now - 60_000),
+        transition("waits", 2, "PreparingRebalance", at_ms=now - 15_000, from_state="Stable"),
+        member("waits", "w", client_id="waiting"),
+        health(
+            "waits",
+            "w",
+            client_id="waiting",
+            status="overdue",
+            group_state="PreparingRebalance",
+            session_deadline_at_ms=now - 5_000,
+            **seen,
+        ),
+        member("new", "n", protocol="consumer"),
+        health("new", "n", status="unknown", group_state="Unknown", reasons=["protocol not modelled"], **seen),
+        progress(now),
+    )
+    with running(ApiSettings(tables=tables.root, refresh_ms=20, stale_after_ms=600_000), wall_ms) as found:
+        api = Api(found)
+        api.wait_for_batch(0)
+        api.client.close()
+        yield found
+
+
+def test_an_instant_that_may_be_later_is_told_with_its_bounds(page: Page, told: str) -> None:
+    page.goto(f"{told}/#/clusters/demo/groups/late")
+    has_text(page, ".story li", "a: session expired.")
+    ends = page.locator(".two .card:last-child li")
+    a, b, c = (ends.filter(has_text=f"{name}: ").inner_text() for name in ("a", "b", "c"))
+    first, last = re.findall(r"between (\S+) and (\S+)", a)[0]
+    assert int(last[-3:]) - int(first[-3:]) in (250, -750)
+    assert "nothing that was seen says how much later" in b
+    assert "between" not in c, "that is the width of two stamps"
+    text = page.locator(".two .card:first-child li").inner_text()
+    assert "it began between" in text
+    assert "it was over not before" in text
+    assert page.locator(".band title", has_text="evicted").count() == 3
+    assert page.locator(".band title", has_text="between").count() == 1
+
+
+def test_a_history_is_in_the_order_of_time(page: Page, told: str) -> None:
+    page.goto(f"{told}/#/clusters/demo/groups/late")
+    has_text(page, ".story li", "fourth")
+    history = page.locator(".card", has=page.get_by_text("State history")).locator("li")
+    causes = [text.split("\n")[-1].split(" ")[0] for text in history.all_inner_texts()]
+    assert causes == ["fourth", "third", "second", "first"]
+
+
+def test_who_may_wait_for_a_rebalance_is_unseen_and_not_overdue(page: Page, told: str) -> None:
+    page.goto(told)
+    has_text(page, ".groups > li", "1 unseen")
+    assert page.locator(".tile", has_text="overdue").locator("b").inner_text() == "0"
+    assert "overdue" not in page.locator(".groups > li", has_text="waits").inner_text()
+    page.goto(f"{told}/#/clusters/demo/groups/waits")
+    has_text(page, ".members .status", "unseen")
+    has_text(page, ".facts .status", "unseen")
+    assert page.locator(".members .count b").all_inner_texts() == ["–", "–"]
+    assert "overdue" not in page.locator("main").inner_text()
+
+
+def test_a_group_whose_protocol_is_not_modelled_says_so(page: Page, told: str) -> None:
+    page.goto(told)
+    has_text(page, ".groups > li", "consumer: not modelled")
+    page.goto(f"{told}/#/clusters/demo/groups/new")
+    has_text(page, ".facts", "consumer: not modelled")
+    has_text(page, "p.open", "a protocol that is not modelled (consumer)")
 
 
 def test_of_an_old_feed_it_tells_what_was(page: Page, tables: Tables) -> None:

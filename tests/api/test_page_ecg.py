@@ -192,6 +192,22 @@ class TestElectrocardiogram:
         has_text(page, ".facts", "generation 6")
         assert "Members now" not in page.locator("main").inner_text()
 
+    def test_in_the_past_the_band_of_states_ends_where_the_slider_stands(self, page: Page, api: Api) -> None:  # noqa: F811
+        drawn(page, api)
+        marks = page.locator(".band .eviction")
+        page.wait_for_function("() => document.querySelectorAll('.band .eviction').length === 2")
+        ends = page.locator(".band-labels span").last
+        live = ends.inner_text()
+        page.locator("input.time").focus()
+        for _ in range(2):
+            page.keyboard.press("PageDown")
+        page.wait_for_function("() => document.querySelectorAll('.band .eviction').length === 1")
+        assert ends.inner_text() == page.locator(".instant").inner_text().split(".")[0]
+        page.locator(".live").click()
+        page.wait_for_function("() => document.querySelectorAll('.band .eviction').length === 2")
+        assert ends.inner_text() == live
+        assert marks.count() == 2
+
     def test_an_incident_report_of_what_is_shown_can_be_copied(self, page: Page, api: Api) -> None:  # noqa: F811
         drawn(page, api)
         page.get_by_role("button", name="Incident report").click()

@@ -125,7 +125,9 @@ def test_a_group_shows_state_statuses_headroom_and_what_comes_next(api: Api) -> 
         NOW_MS - 1_500,
         "imminent",
     )
-    assert group["members"] == {"total": 2, "ok": 1, "late": 0, "imminent": 1, "overdue": 0, "unknown": 0}
+    counts = {"total": 2, "ok": 1, "late": 0, "imminent": 1, "overdue": 0, "unknown": 0, "awaited": 0, "unseen": 0}
+    assert group["members"] == counts
+    assert group["protocols"] == ["classic"]
     assert group["session_headroom_min_ratio"] == 0.3
     assert group["next_session_deadline"]["member_id"] == "weak"
     assert group["next_session_deadline"]["remaining_ms"] == 2_500

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from prometheus_client import CollectorRegistry, Counter, start_http_server
 
 from demo import process, supervisor
 from demo.process import ProcessError
+from demo.roles import counted
 from demo.supervisor import Role, Supervisor
 
 WAIT_S = 90.0
@@ -58,7 +60,49 @@ def test_a_role_that_falls_is_started_again(tmp_path: Path) -> None:
             return running.pids["stream"] != first
 
         process.until(other, WAIT_S, lambda: "it was not started again")
+        log = tmp_path / "stream.log"
+        process.until(lambda: log.read_text().count("ready") == 2, WAIT_S, lambda: "it did not come back")
+        running.watch()
     assert any("stream ended with exit code -9 and was started again" in sentence for sentence in told)
+    assert told[-1].startswith("stream is ready again after ")
+
+
+def test_each_role_is_told_as_soon_as_it_is_ready_with_what_that_means(tmp_path: Path) -> None:
+    """The second is ready first: it was told only after the first, which may take a minute."""
+    told: list[str] = []
+    slow = tmp_path / "slow.log"
+    program = f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
+    first = Role(
+        "stream",
+        [sys.executable, "-c", program + _waits("stream", tmp_path / "stopped")],
+        slow,
+        lambda: slow.exists() and "ready" in slow.read_text(),
+        means="its first batch is in the tables",
+    )
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        (tmp_path / "go").touch()
+
+    with Supervisor([first, _role(tmp_path, "serve", _waits("serve", tmp_path / "stopped"))], tell):
+        pass
+    assert [sentence.split()[0] for sentence in told] == ["serve", "stream"]
+    assert told[1].startswith("stream is ready after ")
+    assert told[1].endswith(" s: its first batch is in the tables.")
+
+
+def test_a_counter_shows_that_a_role_has_begun_to_work() -> None:
+    registry = CollectorRegistry()
+    counter = Counter("kardia_stream_batches", "batches in the tables", registry=registry)
+    server, thread = start_http_server(0, "127.0.0.1", registry)
+    has = counted(server.server_port, "kardia_stream_batches_total")
+    assert not has()
+    counter.inc()
+    assert has()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+    assert not has(), "nobody answers"
 
 
 def test_a_role_that_keeps_falling_stops_the_whole_with_its_last_words(tmp_path: Path) -> None:
