@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from kardia.story import evidence, foretold, lives, present, rebalances, words
+from kardia.rollouts import RollOut
+from kardia.story import evidence, foretold, lives, present, rebalances, rolled, words
 from kardia.story.facts import KINDS, Material, Row, Sentence, Story
 from kardia.tables import EVICTION_CAUSES
 
@@ -107,6 +108,8 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     else:
         text = "Nothing to explain: no rebalance and no eviction is known up to this instant."
         told = [Sentence(shown_at_ms, "limit", text, "unknown")]
+    if begun:
+        told += [rolled.sentence(material, one) for one in rolled.found(material) if rolled.is_step(one, begun[-1])]
     told = [*_in_order(told), present.state(material, shown_at_ms)]
     told = sorted((one for one in told if one.at_ms <= until_ms), key=lambda one: one.at_ms)
     told += present.limits(material, at_ms)
@@ -143,19 +146,22 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
         return members is None or any(member in members for one in sentences for member in one.member_ids)
 
     told = [one for one in foretold.sentences(material) if about(one)]
+    whole = rolled.found(material) if members is None else []
+    told += [_from(rolled.sentence(material, one), from_ms, one.to_ms) for one in whole]
     for life in material.lives:
-        pair = [lives.joined(material, life)]
-        if life["ended_at_ms"] is not None:
+        pair = [] if _is_rolled(whole, life, "joined_at_ms") else [lives.joined(material, life)]
+        if life["ended_at_ms"] is not None and not _is_rolled(whole, life, "ended_at_ms"):
             pair.append(lives.ended(material, life))
         told += pair if about(*pair) else []
     for row in material.rebalances:
+        if any(rolled.is_step(one, row) for one in whole):
+            continue
         over = rebalances.ended(material, row)
         pair = [rebalances.began(material, row), *([over] if over is not None else [])]
         if not about(*pair):
             continue
-        if from_ms is not None and pair[0].at_ms < from_ms and _spans(row, from_ms):
-            text = f"(It began at {words.clock(pair[0].at_ms, from_ms)}.) {pair[0].text}"
-            pair[0] = replace(pair[0], at_ms=from_ms, text=text)
+        if from_ms is not None and _spans(row, from_ms):
+            pair[0] = _from(pair[0], from_ms, from_ms)
         told += pair
     if members is None:
         told += [
@@ -164,6 +170,19 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
             if row["entity"] == "group" and row["cause"] in _CHANGES
         ]
     return _in_order(told)
+
+
+def _from(sentence: Sentence, from_ms: int | None, to_ms: int) -> Sentence:
+    """A sentence about something that lasts up to `to_ms`, told where the story begins if it began before."""
+    if from_ms is None or not sentence.at_ms < from_ms <= to_ms:
+        return sentence
+    text = f"(It began at {words.clock(sentence.at_ms, from_ms)}.) {sentence.text}"
+    return replace(sentence, at_ms=from_ms, text=text)
+
+
+def _is_rolled(whole: list[RollOut], life: Row, column: str) -> bool:
+    """Whether the sentence of a roll-out tells of this beginning or end of a membership."""
+    return any(rolled.is_told(one, life, life[column]) for one in whole)
 
 
 def _in_order(told: list[Sentence]) -> list[Sentence]:

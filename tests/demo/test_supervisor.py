@@ -45,7 +45,7 @@ def test_roles_are_stopped_in_the_order_of_the_flow(tmp_path: Path) -> None:
         assert list(running.pids) == ["collect", "stream", "serve"]
         running.watch()
     assert stopped.read_text().split() == ["collect", "stream", "serve"]
-    assert [sentence.split()[0] for sentence in told] == ["collect", "stream", "serve"]
+    assert {sentence.split()[0] for sentence in told} == {"collect", "stream", "serve"}, "each when it was ready"
 
 
 def test_a_role_that_falls_is_started_again(tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+"""Rolling restarts: which rebalances of a group are the steps of one, said once for the story and for the alarms.
+
+What it looks like from outside: members of before leave by themselves, one after another, and others come in their
+place, who stay. So a roll-out is a run of rebalances in which (1) each began because a member left by itself, because
+one joined or came back under its static id, or because a cooperative assignor took its second step; (2) nobody who
+came during the run went again: that is a crash loop; (3) two or more of before went, and as many came, to one. Names
+play no part: pods of a deployment share a client.id, and their hosts change. Pure; reads no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+STEP_MAX_MS = 300_000
+"""Longest pause between two steps: a pod that takes longer to start holds its deployment up, which is another story."""
+
+GONE_MIN = 2
+"""One member that leaves and comes back is a restart."""
+
+UNEVEN_MAX = 1
+"""Who went and who came may differ by so many: one is on its way."""
+
+WENT = ("left", "static_replaced")
+"""How a member of before goes in a roll-out: by itself, or because its successor has its static id."""
+
+STEPS = ("member_left", "member_joined", "static_replaced", "leader_rejoined", "metadata_changed")
+"""Triggers of its rebalances; the last two are second steps of a cooperative assignor."""
+
+
+class Life(NamedTuple):
+    """A membership."""
+
+    member_id: str
+    joined_at_ms: int
+    ended_at_ms: int | None
+    end_cause: str | None
+
+
+class Step(NamedTuple):
+    """A rebalance."""
+
+    started_at_ms: int
+    completed_at_ms: int
+    """Of one that runs: up to when it is known."""
+
+    trigger: str
+    member_id: str | None
+    """Who began it."""
+
+
+class RollOut(NamedTuple):
+    """A rolling restart, as far as it is known."""
+
+    steps: tuple[Step, ...]
+    gone: tuple[str, ...]
+    """Member ids of before, in the order in which they went."""
+
+    came: tuple[str, ...]
+    """Member ids of those who came, in their order."""
+
+    @property
+    def from_ms(self) -> int:
+        """When its first rebalance began."""
+        return self.steps[0].started_at_ms
+
+    @property
+    def to_ms(self) -> int:
+        """When its last rebalance was over."""
+        return self.steps[-1].completed_at_ms
+
+
+def rollouts(steps: Sequence[Step], lives: Iterable[Life]) -> list[RollOut]:
+    """The roll-outs among rebalances, which are in order of time; `lives` of everybody who came or went meanwhile."""
+    known = sorted(lives, key=lambda life: life.joined_at_ms)
+    found = (_judged(run, known) for run in _runs(steps, known))
+    return [one for one in found if one is not None]
+
+
+def _runs(steps: Sequence[Step], lives: Sequence[Life]) -> Iterator[list[Step]]:
+    """Rebalances that may belong together, as long as they can be."""
+    run: list[Step] = []
+    for step in steps:
+        if run and (step.started_at_ms - run[-1].completed_at_ms > STEP_MAX_MS or _breaks(run, step, lives)):
+            yield run
+            run = []
+        if step.trigger in STEPS:
+            run.append(step)
+    if run:
+        yield run
+
+
+def _breaks(run: Sequence[Step], step: Step, lives: Sequence[Life]) -> bool:
+    """Whether somebody went in this step in a way in which nobody goes in a roll-out."""
+    if step.trigger not in STEPS:
+        return True
+    first_ms, after_ms = run[0].started_at_ms, run[-1].completed_at_ms
+    return any(
+        life.ended_at_ms is not None
+        and after_ms < life.ended_at_ms <= step.completed_at_ms
+        and (life.end_cause not in WENT or life.joined_at_ms >= first_ms)
+        for life in lives
+    )
+
+
+def _judged(run: Sequence[Step], lives: Sequence[Life]) -> RollOut | None:
+    from_ms, to_ms = run[0].started_at_ms, run[-1].completed_at_ms
+    ended = [life for life in lives if life.ended_at_ms is not None and from_ms <= life.ended_at_ms <= to_ms]
+    came = [life for life in lives if from_ms <= life.joined_at_ms <= to_ms]
+    if any(life.end_cause not in WENT or life.joined_at_ms >= from_ms for life in ended):
+        return None
+    if len(ended) < GONE_MIN or abs(len(ended) - len(came)) > UNEVEN_MAX:
+        return None
+    gone = sorted(ended, key=lambda life: life.ended_at_ms or 0)
+    return RollOut(tuple(run), tuple(life.member_id for life in gone), tuple(life.member_id for life in came))
