@@ -18,6 +18,7 @@ from api.seen import Seen
 from api.settings import ApiSettings
 from api.standing import IS_CLOSED, Standing
 from kardia.certainty import Certainty
+from kardia.rollouts import Step
 from kardia.tables import PREDICTION_KINDS, TABLES
 
 Found = TypeVar("Found")
@@ -71,6 +72,7 @@ class GroupView:
         "settled",
         "shard",
         "state",
+        "steps",
     )
 
     def __init__(self, cluster_id: str, group_id: str, shard: int) -> None:
@@ -95,7 +97,9 @@ class GroupView:
         self.fenced = 0
         """Static members that went on sending after another process had taken their instance id."""
         self.recent: deque[tuple[str, int, str]] = deque(maxlen=RECENT_KEPT)
-        """(eviction, rebalance or fenced; when; id of the member that it happened to or that began it), the latest."""
+        """(eviction or fenced; when; id of the member that it happened to), the latest."""
+        self.steps: deque[Step] = deque(maxlen=RECENT_KEPT)
+        """Completed rebalances, the latest."""
         self.ended: dict[str, Any] = {}
         """Member id -> row of a life that is over, the latest `ENDED_KEPT`."""
         self.member_seconds_lost = 0
@@ -123,7 +127,7 @@ class GroupView:
         heir.lives, heir.predictions, heir.rebalance = self.lives, self.predictions, self.rebalance
         heir.rebalances, heir.evictions, heir.fenced = self.rebalances, self.evictions, self.fenced
         heir.recent, heir.member_seconds_lost, heir.ended = self.recent, self.member_seconds_lost, self.ended
-        heir.settled = self.settled
+        heir.settled, heir.steps = self.settled, self.steps
         heir._is_shared, heir._remembered = True, {}
         return heir
 
@@ -132,7 +136,7 @@ class GroupView:
         if self._is_shared:
             self.lives, self.predictions = self.lives.copy(), self.predictions.copy()
             self.rebalances, self.evictions = self.rebalances.copy(), self.evictions.copy()
-            self.recent, self.ended = self.recent.copy(), self.ended.copy()
+            self.recent, self.ended, self.steps = self.recent.copy(), self.ended.copy(), self.steps.copy()
             self._is_shared = False
         return self
 

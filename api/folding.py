@@ -15,6 +15,7 @@ from typing import Any
 from api import forgetting
 from api.current import ENDED_KEPT, ClusterView, Current, GroupView, StateNow
 from api.standing import is_withdrawn
+from kardia.rollouts import Step
 from kardia.tables import EVICTION_CAUSES
 
 Rows = Mapping[str, list[Any]]
@@ -155,6 +156,7 @@ class Fold:
             return
         group = self._group_of(row)
         latest = group.rebalance
+        _take_step(group, row)
         if is_withdrawn(row):
             if latest is not None and (latest.generation_before, latest.started_at_ms) == (
                 row.generation_before,
@@ -170,7 +172,6 @@ class Fold:
         if _closes(before, row, "completed_at_ms"):
             cluster.rebalances[row.trigger] += 1
             group.rebalances[row.trigger] += 1
-            group.recent.append(("rebalance", row.completed_at_ms, row.trigger_member_id or ""))
             cluster.rebalance_ms.add(row.completed_at_ms - row.started_at_ms, row.completed_at_ms)
             group.member_seconds_lost += row.member_seconds_lost or 0
 
@@ -190,6 +191,15 @@ class Fold:
             cluster.predictions[row.kind, row.outcome] += 1
             if row.lead_ms is not None:
                 cluster.lead_ms[row.kind].add(row.lead_ms, row.outcome_at_ms or row.known_at_ms)
+
+
+def _take_step(group: GroupView, row: Any) -> None:
+    """Keep what is known of a completed rebalance, in place of what was known of it before."""
+    before = next((step for step in group.steps if step.started_at_ms == row.started_at_ms), None)
+    if before is not None:
+        group.steps.remove(before)
+    if row.completed_at_ms is not None and not is_withdrawn(row):
+        group.steps.append(Step(row.started_at_ms, row.completed_at_ms, row.trigger, row.trigger_member_id))
 
 
 def _sample(group: GroupView, row: Any) -> None:

@@ -57,11 +57,8 @@ def build() -> Dashboard:
 
 def _answers(made: Dashboard) -> Dashboard:
     in_danger = f"sum(max by (cluster) (kardia_members_in_danger{{{CLUSTERS}}}))"
-    each = "max by (cluster, group, trigger)"
-    storms = (
-        f"count(sum by (cluster, group) ({each} (increase(kardia_rebalances_total{{{CLUSTERS}}}[5m])))"
-        f" >= {STORM}) or on () vector(0)"
-    )
+    stormy = f"max by (cluster, group) (kardia_group_storm_rebalances{{{CLUSTERS}}})"
+    storms = f"count({stormy} >= {STORM}) or on () vector(0)"
     running = 'state=~"PreparingRebalance|CompletingRebalance"'
     return (
         made.with_panel(
@@ -104,7 +101,7 @@ def _answers(made: Dashboard) -> Dashboard:
             number(
                 Says(
                     "Groups in a storm",
-                    f"How many groups have rebalanced {STORM} times or more within five minutes?",
+                    f"How many groups have rebalanced {STORM} times or more within five minutes, roll-outs left out?",
                     "See which in *Most rebalances*, then its ledger: a cause that repeats is a loop.",
                     "rebalance-storm.md",
                 ),

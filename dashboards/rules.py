@@ -159,11 +159,11 @@ ALERTS = (
         "KafkaGroupRebalanceStorm",
         while_fresh(
             "KafkaGroupRebalanceStorm",
-            f"{EACH} (sum without (trigger) (increase(kardia_rebalances_total[5m]))) >= 4",
+            f"{EACH} (kardia_group_storm_rebalances) >= 4",
         ),
         "warning",
         "A consumer group rebalances again and again.",
-        f"Group {OF_GROUP} has rebalanced about {{{{ $value | printf `%.0f` }}}} times in five minutes.",
+        f"Group {OF_GROUP} has rebalanced {{{{ $value }}}} times in five minutes, and it is no rolling restart.",
         "rebalance-storm.md",
     ),
     Alert(

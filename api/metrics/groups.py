@@ -10,7 +10,7 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api import answers, deadlines
+from api import answers, deadlines, storms
 from api.current import STATES, ClusterView, GroupView
 from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
 from api.present import in_danger
@@ -134,6 +134,12 @@ def _running(store: Store, clusters: list[ClusterView], shown: dict[str, list[Gr
     running = GaugeMetricFamily(
         "kardia_group_rebalance_running_seconds", "Age of a running rebalance, 0 if there is none.", labels=OF_GROUP
     )
+    stormy = GaugeMetricFamily(
+        "kardia_group_storm_rebalances",
+        f"Rebalances of a group that were over within the last {storms.WITHIN_MS // 60_000} minutes, roll-outs left "
+        "out.",
+        labels=OF_GROUP,
+    )
     for cluster in clusters:
         freshness = store.freshness(cluster)
         for view in shown[cluster.cluster_id]:
@@ -142,7 +148,10 @@ def _running(store: Store, clusters: list[ClusterView], shown: dict[str, list[Gr
                 (cluster.cluster_id, label(store.settings, view.group_id)),
                 0 if since_ms is None else max(0, freshness.now_ms - since_ms) / 1000,
             )
-    yield running
+            stormy.add_metric(
+                (cluster.cluster_id, label(store.settings, view.group_id)), len(storms.recent(view, freshness.now_ms))
+            )
+    yield from (running, stormy)
 
 
 def _counted(found: list[Shown]) -> Iterator[Metric]:

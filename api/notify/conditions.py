@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api import dangers, deadlines
+from api import dangers, deadlines, storms
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
 from api.store import Store
@@ -19,13 +19,11 @@ from kardia.story import words
 
 STUCK_AFTER_MS = 20_000
 STALLED_AFTER_MS = 15_000
-STORM_WITHIN_MS, STORM_REBALANCES = 300_000, 4
 EVICTED_WITHIN_MS, EVICTED_MEMBERS = 600_000, 2
 RECENT_MS = 300_000
 """How long a fenced member or a gap is news."""
 
 NOUNS = {
-    "rebalance": ("rebalance", "rebalances"),
     "eviction": ("eviction", "evictions"),
     "fenced": ("static member fenced", "static members fenced"),
 }
@@ -212,7 +210,9 @@ def _has_gap(row: Any) -> bool:
 
 def _is_calm(view: GroupView) -> bool:
     """Whether nothing can be found about a group: true of nearly all of a large fleet, and said quickly."""
-    return not (view.predictions or view.recent or view.rebalancing_since_ms is not None or deadlines.zombies(view))
+    may_storm = len(view.steps) >= storms.REBALANCES
+    rebalances = may_storm or view.rebalancing_since_ms is not None
+    return not (view.predictions or view.recent or rebalances or deadlines.zombies(view))
 
 
 def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
@@ -239,8 +239,12 @@ def _of_group(view: GroupView, now_ms: int) -> Iterator[Finding]:
     if view.pending_members and view.state_name == "PreparingRebalance":
         ids = words.count(view.pending_members, "member id")
         yield found("KafkaGroupPendingMemberBlocks", f"{ids} handed out and never used.")
+    stormy = storms.recent(view, now_ms)
+    if len(stormy) >= storms.REBALANCES:
+        text = f"{words.count(len(stormy), 'rebalance')} in {storms.WITHIN_MS // 60_000} minutes."
+        whom_began = dict.fromkeys(step.member_id for step in stormy if step.member_id)
+        yield found("KafkaGroupRebalanceStorm", text, list(whom_began))
     for alert, happened, within_ms, at_least in (
-        ("KafkaGroupRebalanceStorm", "rebalance", STORM_WITHIN_MS, STORM_REBALANCES),
         ("KafkaGroupEvictions", "eviction", EVICTED_WITHIN_MS, EVICTED_MEMBERS),
         ("KafkaGroupStaticMemberFenced", "fenced", RECENT_MS, 1),
     ):

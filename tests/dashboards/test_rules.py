@@ -11,18 +11,21 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from api.notify.conditions import find
 from dashboards import rules
 from dashboards.generate import HERE
+from kardia.tables import Row
 from kardia.trace.clients import GROUP
+from tests.api.written import NOW_MS, member, progress, rebalance, transition
 from tests.golden.log import START_AT_MS
-from tests.support.served import Batch, Series, as_promtool, recorded, story_batches, trace_batches
+from tests.support.served import Batch, Series, Served, as_promtool, recorded, story_batches, trace_batches
 from tests.support.stories import Story
 
 NAMES = frozenset(name for alert in rules.ALERTS for name in re.findall(r"\bkardia_\w+", alert.expr))
@@ -242,6 +245,56 @@ def test_what_fires_when_the_feed_becomes_stale_goes_on_until_it_is_fresh_and_no
     expected = [alerts(HELD.alert, HELD.labels, at_s, True) for at_s in (39 + 5, stale.index(1) + 5, fresh_s - 1)]
     expected.append(alerts(HELD.alert, HELD.labels, fresh_s + 40, False))
     check(tmp_path, as_promtool(series), expected)
+
+
+def restarts(names: Sequence[tuple[str, str]]) -> Iterator[Batch]:
+    """A group in which, every twenty seconds, one member leaves and ten seconds later another one comes."""
+    joined = dict.fromkeys(("a", "b", "c"), NOW_MS - 600_000)
+    rows = [member("orders", name, joined_at_ms=at_ms) for name, at_ms in joined.items()]
+    yield NOW_MS, of_tables(transition("orders", 1, "Stable"), *rows, progress(NOW_MS))
+    for number, (leaves, comes) in enumerate(names):
+        at_ms = NOW_MS + 10_000 + number * 20_000
+        ended = {"ended_at_ms": at_ms, "end_cause": "left", "joined_at_ms": joined[leaves]}
+        yield rebalanced(at_ms, "member_left", leaves, **ended)
+        joined[comes] = at_ms + 10_000
+        yield rebalanced(joined[comes], "member_joined", comes, joined_at_ms=joined[comes], known_at_ms=joined[comes])
+
+
+def rebalanced(at_ms: int, trigger: str, who: str, **life: Any) -> Batch:
+    """A rebalance, what is known of the member that began it, and that all is read."""
+    over = {"completed_at_ms": at_ms, "known_at_ms": at_ms, "trigger": trigger, "trigger_member_id": who}
+    return at_ms, of_tables(rebalance("orders", at_ms, **over), member("orders", who, **life), progress(at_ms))
+
+
+def of_tables(*rows: tuple[str, Row]) -> dict[str, list[Row]]:
+    """Rows by table."""
+    found: dict[str, list[Row]] = {}
+    for table, row in rows:
+        found.setdefault(table, []).append(row)
+    return found
+
+
+@pytest.mark.needs_promtool
+@pytest.mark.parametrize(
+    ("names", "is_storm"),
+    [
+        pytest.param((("a", "a2"), ("b", "b2"), ("c", "c2")), False, id="a rolling restart"),
+        pytest.param((("a", "a2"), ("a2", "a3"), ("a3", "a4")), True, id="a crash loop"),
+    ],
+)
+def test_a_rolling_restart_is_no_storm_for_anybody(
+    names: Sequence[tuple[str, str]], is_storm: bool, tmp_path: Path
+) -> None:
+    """The notifier and the rule count the same."""
+    served, storms = Served(tmp_path / "notified"), []
+    for batch in restarts(names):
+        served.take(batch)
+        storms.append("KafkaGroupRebalanceStorm" in {one.alert for one in find(served.store).findings})
+    assert storms == [False] * 4 + [is_storm] * 3
+    _, series = recorded(restarts(names), tmp_path / "scraped", NAMES)
+    whose = {"cluster": "demo", "group": "orders"}
+    fires = [alerts("KafkaGroupRebalanceStorm", whose, at, storm) for at, storm in enumerate(storms)]
+    check(tmp_path, as_promtool(series), fires)
 
 
 @pytest.mark.needs_promtool
