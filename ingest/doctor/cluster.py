@@ -16,10 +16,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub do
     ResourceType,
 )
 
-from ingest.doctor import Finding, Level, remedies
+from ingest.doctor import Finding, Level, loggers, remedies
 from ingest.offsets_source import CONSUMER, TOPIC
 
 TIMEOUT_S = 15.0
+GROUPS_ASKED = 1_000
+"""Groups whose members are counted for the estimate of cost."""
+
 PARTITIONS_ASKED = 3
 """Partitions of the offsets topic whose ends are asked for: a right is given for a topic, not for a partition."""
 
@@ -34,6 +37,8 @@ class Examined:
 
     findings: tuple[Finding, ...]
     switch_on: tuple[str, ...]
+    logs_requests: bool = False
+    """Whether each broker says that it logs completed requests."""
 
 
 def examine(bootstrap: str, settings: Mapping[str, Any] | None = None, timeout_s: float = TIMEOUT_S) -> Examined:
@@ -61,7 +66,11 @@ def examine(bootstrap: str, settings: Mapping[str, Any] | None = None, timeout_s
     findings.append(_bounds(brokers[0], known))
     findings.append(_offsets(quiet, metadata, bootstrap))
     is_4 = None if known is None else _BEFORE_4 not in known
-    return Examined(tuple(findings), switch_on(is_4, bootstrap, brokers))
+    lines = switch_on(is_4, bootstrap, brokers)
+    levels = loggers.levels(bootstrap, settings or {}, brokers, timeout_s)
+    findings += loggers.findings(levels, bootstrap, lines)
+    findings.append(loggers.cost(_members(admin), len(brokers)))
+    return Examined(tuple(findings), lines, isinstance(levels, dict) and set(levels.values()) <= set(loggers.WRITES))
 
 
 MERGE_4 = (
@@ -94,6 +103,19 @@ def _configuration(admin: AdminClient, broker: int) -> dict[str, str] | None:
     except (KafkaException, TimeoutError):
         return None
     return {name: str(entry.value) for name, entry in found.items()}
+
+
+def _members(admin: AdminClient) -> int | None:
+    """How many members all groups have; None if that may not be asked. Of very many groups the first ones stand for
+    all."""
+    try:
+        groups = [one.group_id for one in admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(TIMEOUT_S).valid]
+        asked = groups[:GROUPS_ASKED]
+        described = admin.describe_consumer_groups(asked, request_timeout=TIMEOUT_S) if asked else {}
+        members = sum(len(one.result(TIMEOUT_S).members) for one in described.values())
+    except (KafkaException, TimeoutError):
+        return None
+    return round(members * len(groups) / len(asked)) if asked else 0
 
 
 def _bounds(broker: int, known: Mapping[str, str] | None) -> Finding:

@@ -29,6 +29,11 @@ NOT_LOOKED_AT = (
     "Name it with --request-log, or switch it on:"
 )
 
+NOT_NAMED = (
+    "The brokers log requests, but no request log was named, so it is not known whether it can be read. Name it with "
+    "--request-log."
+)
+
 
 def doctor(
     request_log: Annotated[
@@ -84,7 +89,8 @@ def doctor(
             findings += examined.findings
             switch_on = examined.switch_on
             if not request_log:
-                findings.append(Finding(Level.UNKNOWN, bootstrap_server, NOT_LOOKED_AT, switch_on))
+                sentence, lines = (NOT_NAMED, ()) if examined.logs_requests else (NOT_LOOKED_AT, switch_on)
+                findings.append(Finding(Level.UNKNOWN, bootstrap_server, sentence, lines))
         for path in broker_logging or ():
             findings += broker_logging_file.examine(path)
         for names, server in ((request_log, False), (server_log, True)):

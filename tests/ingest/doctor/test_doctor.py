@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 from typer.testing import CliRunner
 
-from demo.broker import Broker
+from demo.broker import NEWEST, Broker, BrokerSettings
 from ingest.dialects.request_json import RequestJson
-from ingest.doctor import Finding, Level, cluster, logs, remedies
+from ingest.doctor import Finding, Level, cluster, loggers, logs, remedies
 from kardia.command.main import app
 
 ROOT = Path(__file__).parents[3]
@@ -136,6 +138,55 @@ def test_a_real_broker_and_its_log_from_the_command_line(kafka: Broker) -> None:
     assert "One broker answers: 1. It needs" in CliRunner().invoke(app, options).stdout
     examined = cluster.examine(kafka.bootstrap)
     assert not any("log4j.properties" in line for line in examined.switch_on)  # a broker 4.x logs by log4j 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", [NEWEST, pytest.param("3.9.2", marks=pytest.mark.long)])
+def test_a_broker_that_logs_no_request_is_told_so_and_the_cost_of_it_estimated(release: str, tmp_path: Path) -> None:
+    """With logging off it said that nothing is wrong."""
+    with Broker(tmp_path / "broker", BrokerSettings(version=release)) as broker:
+        options = ["doctor", "--bootstrap-server", broker.bootstrap]
+        on = CliRunner().invoke(app, options)
+        assert "kafka.request.logger is at DEBUG: it logs completed requests." in on.stdout
+        assert "no request log was named" in on.stdout
+        assert on.exit_code == 0
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        logger = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", {"kafka.request.logger": "WARN"})
+        admin.alter_configs([logger])
+        admin.close()
+        off = CliRunner().invoke(app, options)
+        assert "kafka.request.logger is at WARN: it logs no request" in off.stdout
+        assert "--add-config kafka.request.logger=DEBUG" in off.stdout
+        assert "Nothing is wrong" not in off.stdout
+        assert off.exit_code == 1
+        assert "by the default intervals of 0 members and 0 replicating brokers" in off.stdout
+
+
+def test_the_least_cost_says_what_it_rests_on() -> None:
+    found = loggers.cost(300, 3)
+    assert found.sentence.startswith("At least about 657 requests/s for each broker")
+    assert "300 members and 2 replicating brokers: heartbeats and commits 53.3, fetches up to 604" in found.sentence
+    assert "without JMX" in found.sentence
+    assert loggers.cost(None, 3).level is Level.UNKNOWN
+
+
+def test_what_is_not_told_about_levels_is_unknown() -> None:
+    found = loggers.findings({1: None, 2: "DEBUG", 3: "INFO"}, "b:9092", ("lines",))
+    assert [one.level for one in found] == [Level.UNKNOWN, Level.GOOD, Level.BAD]
+    assert found[2].remedy == ("lines",)
+    [one] = loggers.findings(loggers.levels("127.0.0.1:1", {}, (1,), 0.5), "127.0.0.1:1", ())
+    assert one.level is Level.UNKNOWN
+
+
+def test_security_settings_reach_the_client_that_asks_for_levels_or_are_named() -> None:
+    given = {"security.protocol": "sasl_ssl", "sasl.username": "u", "ssl.endpoint.identification.algorithm": "none"}
+    assert loggers.translated(given) == {
+        "security_protocol": "SASL_SSL",
+        "sasl_plain_username": "u",
+        "ssl_check_hostname": False,
+    }
+    assert "sasl.kerberos.keytab" in loggers.translated({"sasl.kerberos.keytab": "/k"})
+    assert loggers.translated({"linger.ms": "5"}) == {}
 
 
 def test_nothing_to_look_at_is_a_usage_error() -> None:
