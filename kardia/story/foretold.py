@@ -27,10 +27,21 @@ def beforehand(material: Material, life: Row) -> str:
     found = came_true(material, life, kind)
     if found is None:
         return "This had not been predicted."
-    off_ms = found["error_ms"] or 0
-    exact = "right to the millisecond" if off_ms == 0 else f"off by {words.span(abs(off_ms))}"
+    off = _off(found["error_ms"] or 0, life["at_bound_ms"] or 0)
     said = words.clock(found["predicted_at_ms"], life["ended_at_ms"])
-    return f"This was predicted at {said}, {words.span(found['lead_ms'] or 0)} ahead, {exact}."
+    return f"This was predicted at {said}, {words.span(found['lead_ms'] or 0)} ahead, {off}."
+
+
+def _off(error_ms: int, bound_ms: int) -> str:
+    """How right a prediction was of an end that came `error_ms` after what it said, and up to `bound_ms` later."""
+    ends = sorted((abs(error_ms), abs(error_ms + bound_ms)))
+    if ends[1] == 0:
+        return "right to the millisecond"
+    if ends[0] == ends[1]:
+        return f"off by {words.span(ends[1])}"
+    if ends[0] == 0 or error_ms < 0 < error_ms + bound_ms:
+        return f"off by {words.span(ends[1])} at most"
+    return f"off by {words.span(ends[0])} to {words.span(ends[1])}"
 
 
 def came_true(material: Material, life: Row, kind: str) -> Row | None:

@@ -87,13 +87,15 @@ def test_a_kill_is_an_expired_session_that_began_a_rebalance(tables: Path) -> No
     found = sentences(tables, "c01", "g01")
     (ended,) = [one for one in of_kind(found, "ended") if "c01-b" in one["text"]]
     assert "was evicted: its session expired" in ended["text"]
-    assert re.search(r"6\.2\d* s ahead", ended["text"]), ended["text"]
+    # The broker's timer fired 2 ms after the deadline that its log shows; it tells no more than that it did in 71 ms.
+    assert "It ended between 21:50:29.487 and 21:50:29.558" in ended["text"]
+    assert "This was predicted at 21:50:23.283, 6.204 s ahead, off by 4 ms to 75 ms." in ended["text"]
     assert ended["certainty"] == "exact"
     (began,) = near(of_kind(found, "rebalance_began"), ended["at_ms"])
     assert "the session of c01-b expired" in began["text"]
     assert began["certainty"] == "exact", "the eviction was confirmed, so the cause of the rebalance is"
     (over,) = [one for one in of_kind(found, "rebalance_ended") if "generation 2 " in one["text"]]
-    assert re.search(r"It waited for c01-a \(2\.0\d+ s\)", over["text"]), over["text"]
+    assert "It waited for c01-a (2.009 s)" in over["text"]
 
 
 def test_a_cascade_is_told_from_where_it_began(tables: Path) -> None:
