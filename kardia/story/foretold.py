@@ -33,7 +33,8 @@ def beforehand(material: Material, life: Row) -> str:
 
 
 def _off(error_ms: int, bound_ms: int) -> str:
-    """How right a prediction was of an end that came `error_ms` after what it said, and up to `bound_ms` later."""
+    """How right a prediction was of an end that came `error_ms` after what it said, or up to `bound_ms` later."""
+    bound_ms = bound_ms if bound_ms > words.BOUND_SHOWN_MS else 0
     ends = sorted((abs(error_ms), abs(error_ms + bound_ms)))
     if ends[1] == 0:
         return "right to the millisecond"

@@ -263,7 +263,11 @@ def test_the_options_of_kafkas_own_tool_show_the_same(tables: Path) -> None:
 @pytest.mark.parametrize("sort", list(Sort))
 def test_every_order_of_the_command_is_one_of_the_api(sort: Sort, tables: Path) -> None:
     where = ("--tables", tables, "--cluster", "c04")
-    assert kardia("groups", "--list", "--sort", sort, *where).out.split() == ["g04", "g04s"]
+    said = kardia("groups", "--list", "--sort", sort, *where).out.split()
+    if sort == Sort.MARGIN:  # whose margin is less when the log ends is a matter of when each was sampled
+        assert sorted(said) == ["g04", "g04s"]
+    else:
+        assert said == ["g04", "g04s"]
     assert set(Sort) == set(SORTS)
 
 
