@@ -131,6 +131,12 @@ def test_everything_that_is_named_exists() -> None:
     assert set(COMPOSE["volumes"]) <= used
 
 
+def test_the_base_image_is_pinned_by_digest() -> None:
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "compose" / "Dockerfile").read_text(), re.MULTILINE)
+    assert bases
+    assert all(re.fullmatch(r"[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}", base) for base in bases)
+
+
 def test_what_the_image_copies_exists_and_is_let_through() -> None:
     copied = re.findall(r"^COPY (.*) \S+$", (ROOT / "compose" / "Dockerfile").read_text(), re.MULTILINE)
     let_through = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
