@@ -21,6 +21,7 @@ from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs import archive, session, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
+from spark_jobs.disk import disk_named
 from spark_jobs.errors import TopicError
 from spark_jobs.jvm import jars, java
 from spark_jobs.jvm.voice import Voice
@@ -63,12 +64,15 @@ def run(
         ObserverSettings(cluster_id=settings.cluster, kafka_version=settings.kafka_version)
     )
     with ExitStack() as stack:
-        stack.enter_context(Lease(settings.checkpoint, "run on this checkpoint"))
-        stack.enter_context(Lease(settings.tables, "writer of these tables"))
+        roles = {settings.checkpoint: "run on this checkpoint", settings.tables: "writer of these tables"}
+        for directory, role in roles.items():
+            with disk_named(directory):
+                stack.enter_context(Lease(directory, role))
         lanes = _await_lanes(settings, stop, say)
         if lanes is None:
             return
-        checkpoints = _checkpoints(settings, lanes)
+        with disk_named(settings.checkpoint):
+            checkpoints = _checkpoints(settings, lanes)
         _check_losses(settings, checkpoints, say)
         own = {} if settings.java_options is None else {"spark.driver.extraJavaOptions": settings.java_options}
         own["spark.sql.warehouse.dir"] = str(settings.checkpoint / "spark-warehouse")  # else below the current folder

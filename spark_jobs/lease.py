@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,10 +44,15 @@ class Lease:
                 f"one {self.role} at a time",
                 "stop the other run, or give this one a directory of its own",
             ) from None
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps({"pid": os.getpid(), "role": self.role}))
-        file.flush()
+        try:
+            file.seek(0)
+            file.truncate()
+            file.write(json.dumps({"pid": os.getpid(), "role": self.role}))
+            file.flush()
+        except OSError:
+            with suppress(OSError):  # it writes once more what the disk did not take
+                file.close()
+            raise
         self._file = file
         return self
 

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 
 from kardia.observe.careful import REASON as NOT_APPLIED
 from spark_jobs.checkpoint import Checkpoint
-from spark_jobs.errors import JobError, StateError, StoppedError, TopicLossError
+from spark_jobs.disk import disk_error, refusal
+from spark_jobs.errors import InputFileError, JobError, StateError, StoppedError, TablesError, TopicLossError
 from spark_jobs.lane import FOREIGN
 from spark_jobs.model import ModelFactory
 from spark_jobs.outputs import merge
@@ -140,6 +141,11 @@ def _stop(query: StreamingQuery) -> None:
 
 
 _OURS = re.compile(r"spark_jobs\.errors\.StateError: (?P<sentence>[^\n]+)")
+_OF_TASK = re.compile(
+    r"spark_jobs\.errors\.(?P<kind>InputFileError|TablesError): "
+    r"(?P<what>[^\n]+) \((?P<where>[^\n]+?)\)\. Expected: (?P<expected>[^\n]+)\. Next: (?P<next>[^\n]+)\."
+)
+"""An error of ours that a task raised, in Spark's text."""
 
 
 def explain(failure: BaseException | None, error: BaseException, where: str) -> JobError:
@@ -155,6 +161,13 @@ def explain(failure: BaseException | None, error: BaseException, where: str) -> 
             "state of this version",
             "follow the sentence",
         )
+    task = _OF_TASK.search(text)
+    if task:
+        kind = InputFileError if task["kind"] == "InputFileError" else TablesError
+        return kind(task["what"], task["where"], task["expected"], task["next"])
+    disk = refusal(f"{failure or ''} {text}")
+    if disk is not None:
+        return disk_error(disk, where)
     if any(mark in text for mark in LOSS_MARKS):
         return TopicLossError(
             "the topic no longer has records that were not read yet: retention or a deletion removed them",

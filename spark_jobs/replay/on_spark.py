@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from ingest.offline import FileRange
 from ingest.router import Directory
 from spark_jobs import stream
 from spark_jobs.checkpoint import Agreement, open_checkpoint
+from spark_jobs.disk import disk_named
 from spark_jobs.jvm import jars, java
 from spark_jobs.lease import Lease
 from spark_jobs.model import ModelFactory
@@ -52,6 +53,8 @@ def replay_on_spark(
     told = told or Told()
     ranges = inputs.ranges()
     with ExitStack() as stack:
+        stack.enter_context(_explained(tables))
+        stack.enter_context(disk_named(tables))
         stack.enter_context(Lease(tables, "writer of these tables"))
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".kardia-spill-", dir=tables)))
@@ -97,6 +100,18 @@ def replay_on_spark(
         stack.callback(query.stop)
         _await(query, done, sink)
     return count_tables(summary, tables, first_batch)
+
+
+@contextmanager
+def _explained(tables: Path) -> Iterator[None]:
+    """What Spark and the bridge to it raise, as a sentence: its tasks meet the disk and the files first."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise stream.explain(None, error, str(tables)) from error
 
 
 def _await(query: StreamingQuery, done: threading.Event, sink: stream.Sink) -> None:

@@ -12,19 +12,18 @@ import secrets
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-
-from deltalake.exceptions import DeltaError
 
 from ingest.errors import LogFileError
 from ingest.offline import FileRange, plan
 from kardia.events import DEFAULT_LANES
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import TABLES
+from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
 from spark_jobs.lease import Lease
 from spark_jobs.model import ModelFactory
@@ -123,7 +122,7 @@ def replay(
     told = told or Told()
     ranges = inputs.ranges()
     with ExitStack() as stack:
-        stack.enter_context(_disk_named(tables))
+        stack.enter_context(disk_named(tables))
         stack.enter_context(Lease(tables, "writer of these tables"))
         for left in tables.glob(f"{SPILL_PREFIX}*"):  # by a run that was killed; the lease says that none is going on
             shutil.rmtree(left)
@@ -165,21 +164,6 @@ def _attempt(
         except NotAppliedError:
             take_back(tables, versions)
             raise
-
-
-@contextmanager
-def _disk_named(tables: Path) -> Iterator[None]:
-    """Say of a disk that refuses which it is and what to do; input files have sentences of their own."""
-    try:
-        yield
-    except (OSError, DeltaError) as error:
-        said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise TablesError(
-            f"the tables cannot be written: {said.strip()[:300]}",
-            str(tables),
-            "a directory, room in it, and the right to write",
-            "make room or change the rights, then replay again with --overwrite",
-        ) from error
 
 
 class _Run:
