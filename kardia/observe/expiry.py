@@ -17,8 +17,12 @@ from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.late import LATE_MS
 from kardia.observe.phases import STAMP_MS
 
+LOOK_AGAIN = 0.1
+"""A member that may be waiting unseen is looked at again after that share of its poll interval, or, later, of the time
+since its last poll: it may stay so for as long as the log goes on, and a timer that comes back must not cost that."""
+
 LOOK_AGAIN_MS = 100.0
-"""A member that may be waiting unseen is not looked at again sooner, however short the poll interval it claims."""
+"""And not sooner, however short the poll interval it claims."""
 
 
 def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -> None:
@@ -46,7 +50,8 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
     poll_at = deadlines.predict_poll_at(observer.settings, member)
     if poll_at >= 0 and now >= poll_at:
         if deadlines.may_be_waiting(group, member, now):
-            observer.watch(group, member, not_before=now + max(0.1 * member.rebalance_ms, LOOK_AGAIN_MS))
+            wait_ms = max(LOOK_AGAIN * member.rebalance_ms, LOOK_AGAIN * (now - member.last_poll_at), LOOK_AGAIN_MS)
+            observer.watch(group, member, not_before=now + wait_ms)
             return
         member.poll_prediction_at = now
         member.poll_prediction_deadline = member.last_poll_at + member.rebalance_ms

@@ -7,6 +7,7 @@ import pytest
 
 from kardia.events import Event
 from kardia.observe import Observer, ObserverSettings
+from kardia.observe.group import Group
 from kardia.observe.observer import IDLE_SAMPLES
 from tests.support.folding import Folder
 from tests.support.scene import Scene
@@ -57,3 +58,35 @@ def test_a_year_between_two_lines_costs_what_a_month_costs(folding: bool) -> Non
 def test_a_short_silence_is_sampled_as_before() -> None:
     moved, _ = watched(two_archives(MINUTE_MS), folding=False)
     assert moved >= 85_000 // EVERY_MS
+
+
+class CountingTimers(Observer):
+    """Counts the timers that fire."""
+
+    fired = 0
+
+    def _fire_one(self, group: Group, kind: str, key: str, due: float) -> None:
+        self.fired += 1
+        super()._fire_one(group, kind, key, due)
+
+
+@pytest.mark.parametrize("rebalance_ms", [1_000, 300_000])
+def test_a_member_that_may_be_waiting_for_ever_is_looked_at_less_and_less(rebalance_ms: int) -> None:
+    """In a group whose state is not known it may sit in a JoinGroup: a timer that came back at a tenth of its poll
+    interval came back for as long as the log went on, a million times in a day for one second."""
+
+    def fired(days: float) -> int:
+        scene = Scene()
+        scene.joined(1_000, 1, {"m-1": 900.0, "m-2": 900.0}, rebalance_ms=rebalance_ms)
+        scene.synced(1_100, "m-1", "m-2")
+        for at in range(2_000, 8_000, 500):
+            scene.commit(at, "m-1", at)
+            scene.commit(at, "m-2", at)
+        scene.gap(8_000, 8_200)
+        scene.tick(days * DAY_MS, last_line=days * DAY_MS)
+        observer = CountingTimers(ObserverSettings("test"))
+        observer.step(scene.events)
+        return observer.fired
+
+    assert fired(1.0) < 300
+    assert fired(100.0) < 450
