@@ -14,6 +14,9 @@ from kardia.observe import forgetting, loads
 from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, NEVER, Group, Member
 
+CLOCKS_APART_MS = 1_000.0
+"""Clocks of the brokers of one cluster differ by less."""
+
 
 def group_of(facts: Facts, event: Event) -> Group:
     """The group an event is about, made when it is new; notes when another broker answers for it."""
@@ -38,6 +41,18 @@ def group_of(facts: Facts, event: Event) -> Group:
     elif group.loading_since >= 0:
         note_answer(group, event)
     return group
+
+
+def is_from_before(facts: Facts, event: Event) -> bool:
+    """Whether a request was answered by an earlier coordinator, long before the present one was last heard.
+
+    A host that went down has lines that are read when it is back; what they say has been overtaken, and believed now
+    it would make a dead broker the coordinator again.
+    """
+    group = facts.groups.get(event.group_id)
+    if group is None or not group.broker or group.broker == facts.broker or not facts.broker:
+        return False
+    return event.handled_at_ms < loads.heard_at(group) - CLOCKS_APART_MS
 
 
 def _switch(facts: Facts, group: Group, event: Event) -> None:

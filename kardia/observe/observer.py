@@ -24,6 +24,7 @@ from kardia.observe import (
     expiry,
     forgetting,
     joins,
+    moves,
     quiet,
     rebalance,
     records,
@@ -48,6 +49,11 @@ _OF_SILENCE = frozenset({"drop", "deserted", "overdue", "unsynced"})
 
 _BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT)})
 """Kinds of requests that a client sends by one connection as long as that lasts."""
+
+_OF_MEMBERS = frozenset(
+    {int(kind) for kind in (Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE, Kind.COMMIT, Kind.TXN_COMMIT)}
+)
+"""Kinds of requests that only the coordinator of a group answers."""
 
 SIGN_MS = 1_000.0
 """A log without a line for longer than that may be the log of a broker that has died: no deadline in it is sure."""
@@ -223,6 +229,8 @@ class Observer(Intake):
         handler = HANDLERS.get(event.kind)
         if handler is None:
             self.not_modelled += 1
+        elif event.kind in _OF_MEMBERS and moves.is_from_before(self, event):
+            self.late += at >= self._now.get(self.broker, NEVER)  # else it is counted already
         else:
             handler(self, event, at)
 

@@ -311,3 +311,40 @@ def test_a_group_that_answered_as_empty_keeps_what_it_was() -> None:
     known = scene.known()
     assert known.ended()["b"][1:] == ("session_expired", "exact")
     assert known.alive() == {"n"}
+
+
+def test_last_lines_of_a_dead_coordinator_that_are_read_when_its_host_is_back_change_nothing() -> None:
+    """Broker 1 dies with its host at 10,500, three seconds of its log unread; its group goes on at broker 2. A minute
+    later the collector of that host sends them: who believed them would have the group led by a dead broker, and all
+    its sessions begun anew, twice."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 7_000, "a", "b")
+    scene.tick(7_500)
+    scene.at_broker(2)
+    scene.heartbeats(15_000, 61_000, "a", "b")
+    scene.tick(60_500)
+    before = scene.known_step_by_step()
+    scene.at_broker(1)
+    scene.heartbeats(9_000, 10_000, "a", "b")
+    scene.tick(70_000, last_line=9_000)
+    scene.at_broker(2)
+    scene.heartbeats(63_000, 66_001, "a", "b")
+    scene.tick(70_000)
+    known = scene.known_step_by_step()
+    assert known.rows["transitions"] == before.rows["transitions"]
+    assert sum(row["late"] for row in named("progress", known.rows["progress"])) == 2
+    assert known.alive() == {"a", "b"}
+
+
+def test_a_group_that_moves_back_is_led_by_its_first_broker_again() -> None:
+    scene = moved(9_000)
+    scene.heartbeats(9_500, 20_000, "a", "b")
+    scene.tick(21_000)
+    scene.at_broker(1)
+    scene.heartbeats(21_500, 30_000, "a", "b")
+    scene.tick(31_000)
+    known = scene.known_step_by_step()
+    group = known.observer.group("g")
+    assert group is not None
+    assert group.broker == "10.0.0.1:9092"
+    assert known.alive() == {"a", "b"}
