@@ -16,7 +16,7 @@ from api import deadlines, present
 from api.current import GroupView
 from api.freshness import Freshness
 from api.ids import to_segment
-from api.instants import to_rfc3339
+from kardia.instants import to_rfc3339
 from kardia.story import words
 from kardia.tables import STATUSES, TABLES
 

@@ -13,7 +13,7 @@ from typing import Any
 from api import answers, dangers, present, roster
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
-from api.instants import to_rfc3339
+from kardia.instants import to_rfc3339
 
 
 def cluster(view: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from api.current import GroupView
 from api.dangers import REBALANCING
 from api.freshness import Freshness
-from api.instants import to_rfc3339
+from kardia.instants import to_rfc3339
 
 MEANING = "consumer status returned: liveness of its members by Kardia; offsets and lag are not known here"
 

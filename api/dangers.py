@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from api import answers, present, roster
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
-from api.instants import to_rfc3339
 from kardia.certainty import weaker
+from kardia.instants import to_rfc3339
 
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 

@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import orjson
 from starlette.responses import Response
 
-from api.instants import to_rfc3339
+from kardia.instants import to_rfc3339
 
 PROBLEM_TYPE = "urn:kardia:problem:"
 LIMITS = (

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any, NamedTuple
 
-from api.instants import to_rfc3339
+from kardia.instants import to_rfc3339
 
 
 class Freshness(NamedTuple):

@@ -18,9 +18,9 @@ from api.current import Current, GroupView
 from api.cursor import Place
 from api.folding import after
 from api.freshness import Freshness
-from api.instants import to_rfc3339
 from api.reader import TableReader
 from api.settings import ApiSettings
+from kardia.instants import to_rfc3339
 
 NEVER_MS = 1 << 62
 

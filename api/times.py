@@ -9,9 +9,9 @@ from pydantic import WithJsonSchema
 
 from api.desk import Desk, DeskOf
 from api.errors import BeyondComplete, ParameterRefused
-from api.instants import INSTANT_MAX_MS, parse_instant
 from api.names import ClusterId
 from api.past import Then
+from kardia.instants import INSTANT_MAX_MS, parse_instant
 
 
 def _instant(name: str, text: str | None) -> int | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from api.ids import from_segment
-from api.instants import parse_instant
+from kardia.instants import parse_instant
 
 TOKEN_CHARS_MIN = 32
 TOKEN_BYTES_MAX = 4_096

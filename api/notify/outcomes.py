@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from api.current import GroupView
-from api.instants import to_rfc3339
 from api.notify.conditions import Finding, name_of
 from api.store import Store
+from kardia.instants import to_rfc3339
 from kardia.tables import EVICTION_CAUSES
 
 

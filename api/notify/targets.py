@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from api.instants import to_rfc3339
 from api.notify.conditions import KINDS, Finding
 from api.notify.lifecycle import EXPIRES_MS, Notice
+from kardia.instants import to_rfc3339
 
 BEFORE_MS, AFTER_MS = 600_000, 3_000_000
 """What an incident link is about: ten minutes that lead to the alert, and what came of it, an hour together. A link

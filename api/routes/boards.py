@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from starlette.responses import Response
 
-from api import archive, board_models, boards
+from api import board_models, boards
 from api.asking import Limit, answer, router_of
 from api.desk import DeskOf
-from api.errors import NotFound
+from api.lives import lives_of
 from api.names import ClusterId, GroupId, MemberId
 
 router = router_of("boards")
@@ -53,16 +51,6 @@ async def member_board(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, mem
     store = at.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    cluster = store.cluster(cluster_id)
-    about = store.readers["members"], cluster_id, group_id, member_id
-    life = cluster.only_life(view, member_id)
-    if life is None:
-        bounds = store.current.batch_id, store.settings.rows_read_max
-        lives = await at.read(partial(archive.lives, *about, *bounds))
-        if not lives:
-            raise NotFound(
-                "member", "No member of this id was seen in this group; its /members lists those that are present."
-            )
-        life = lives[0]
-    freshness = store.freshness(cluster)
+    [life, *_] = await lives_of(at, view, member_id)
+    freshness = store.freshness(store.cluster(cluster_id))
     return answer(freshness, member=boards.member(view, life, freshness))

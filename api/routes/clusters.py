@@ -10,9 +10,9 @@ from api import answers, models
 from api.asking import LIVE, answer, router_of
 from api.current import ClusterView
 from api.desk import DeskOf
-from api.instants import to_rfc3339
 from api.names import ClusterId, MayAsk
 from api.store import Store
+from kardia.instants import to_rfc3339
 
 router = router_of("clusters")
 

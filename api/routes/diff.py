@@ -11,10 +11,10 @@ from api import answers, archive, difference, report_models
 from api.asking import Limit, answer, router_of
 from api.cursor import Place
 from api.desk import DeskOf
-from api.instants import to_rfc3339
 from api.names import ClusterId, GroupId
 from api.past import Then, freshness_at, group_at
 from api.times import BothKnownEnds, KnownAtInstant, within_reach
+from kardia.instants import to_rfc3339
 
 router = router_of("history")
 

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from api import answers, archive, models
 from api.asking import Limit, answer, router_of
 from api.desk import DeskOf
-from api.instants import to_rfc3339
 from api.names import ClusterId, GroupId
 from api.past import Then, brought_up
 from api.times import AtInstant, KnownAtInstant, within_reach
+from kardia.instants import to_rfc3339
 
 router = router_of("history")
 

@@ -15,9 +15,9 @@ from api.asking import Limit, answer, router_of
 from api.desk import DeskOf
 from api.errors import ParameterRefused
 from api.incident import Asked, Rows, read, report
-from api.instants import to_rfc3339
 from api.names import ClusterId, GroupId
 from api.times import BothEnds, KnownAtInstant, within_reach
+from kardia.instants import to_rfc3339
 from kardia.story.report import markdown
 
 router = router_of("history")

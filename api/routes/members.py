@@ -10,7 +10,7 @@ from api import answers, archive, models
 from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
 from api.cursor import Place
 from api.desk import DeskOf
-from api.errors import NotFound
+from api.lives import lives_of
 from api.names import ClusterId, GroupId, MemberId
 from api.past import asked, freshness_at, group_at
 from api.times import AskedInstant
@@ -73,27 +73,7 @@ async def member(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, member_id
     store = at.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    cluster = store.cluster(cluster_id)
-    life = cluster.only_life(view, member_id)
-    rows = (
-        [life]
-        if life is not None
-        else await at.read(
-            partial(
-                archive.lives,
-                store.readers["members"],
-                cluster_id,
-                group_id,
-                member_id,
-                store.current.batch_id,
-                store.settings.rows_read_max,
-            )
-        )
-    )
-    if not rows:
-        raise NotFound(
-            "member", "No member of this id was seen in this group; its /members lists those that are present."
-        )
-    freshness = store.freshness(cluster)
+    rows = await lives_of(at, view, member_id)
+    freshness = store.freshness(store.cluster(cluster_id))
     found = [answers.member(view, row, freshness) for row in rows]
     return answer(freshness, member=found[0], lives=found)

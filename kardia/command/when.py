@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from api.instants import parse_instant
+from kardia.instants import parse_instant
 
 DAY_MS = 86_400_000
 

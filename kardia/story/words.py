@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+
+from kardia.instants import to_rfc3339
 
 NAME_CHARS_MAX = 80
 """Longest name shown; Kafka's own member ids are a client.id and 37 characters."""
@@ -22,8 +23,6 @@ LISTED_MAX = 10
 BOUND_SHOWN_MS = 5
 """A bound within that is the width of two stamps and of a timer that fires in time: nobody need read of it."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INSTANT_MAX_MS = 253_402_300_799_999
 _DAY_MS = 86_400_000
 _PLAIN = re.compile(r"[A-Za-z0-9_.:@/+#~=-]+")
 _UUID_AT_END = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
@@ -74,10 +73,7 @@ def short_id(member_id: str) -> str:
 
 def instant(at_ms: int) -> str:
     """RFC 3339, UTC, with milliseconds; the number itself where no calendar holds it."""
-    if not 0 <= at_ms <= _INSTANT_MAX_MS:
-        return f"{at_ms} ms"
-    moment = _EPOCH + at_ms * timedelta(milliseconds=1)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return to_rfc3339(at_ms) or f"{at_ms} ms"
 
 
 def clock(at_ms: int, beside_ms: int) -> str:

@@ -20,9 +20,9 @@ from schemathesis.generation.modes import GenerationMode
 from api.app import create_app
 from api.described import describe
 from api.ids import from_segment, to_segment
-from api.instants import parse_instant
 from api.routes.pulse import WIDTH_MAX_MS
 from api.settings import ApiSettings
+from kardia.instants import parse_instant
 from tests.api.conftest import Api, Clock, running
 from tests.api.recorded import CLUSTER, write
 from tests.api.written import Tables

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from api.instants import to_rfc3339
 from api.notify import conditions
 from api.notify.conditions import Finding, find
 from api.notify.outcomes import outcome_of
 from api.settings import ApiSettings
 from api.store import Store
+from kardia.instants import to_rfc3339
 from tests.api.conftest import Clock
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, transition
 

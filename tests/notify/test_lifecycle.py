@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from api.instants import to_rfc3339
 from api.notify import targets
 from api.notify.conditions import BLIND, KINDS, Finding, Found
 from api.notify.lifecycle import ALERTS_MAX, EXPIRES_MS, FLAP_LINGER_MS, REFRESH_MS, Alert, Lifecycle
 from api.notify.targets import Links
 from dashboards import rules
+from kardia.instants import to_rfc3339
 
 SESSION = Finding("KafkaGroupSessionTimeoutImminent", "demo", "orders", "", "text")
 PENDING = Finding("KafkaGroupPendingMemberBlocks", "demo", "orders", "", "text")
