@@ -17,7 +17,7 @@ from tests.api.conftest import WAIT_S, Api
 
 
 class Prometheus:
-    """A running Prometheus that scrapes one API twice a second."""
+    """A running Prometheus that scrapes one API four times a second."""
 
     def __init__(self, url: str) -> None:
         self.client = httpx.Client(base_url=url, timeout=WAIT_S, trust_env=False)
@@ -54,7 +54,7 @@ def prometheus(api: Api, root: Path) -> Iterator[Prometheus]:
     """Debian's Prometheus on a port of its own choice."""
     target = api.url.removeprefix("http://")
     config = {
-        "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
+        "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms"},
         "scrape_configs": [{"job_name": "kardia", "static_configs": [{"targets": [target]}]}],
     }
     path, log = root / "prometheus.yml", root / "prometheus.log"
