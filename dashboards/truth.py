@@ -237,8 +237,8 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 Says(
                     "What should be none",
                     "Was anything rejected, late, lost, repeated, not modelled, or corrected by the broker? Per hour.",
-                    "`gaps`, `rejected`: the collector; `divergences`: the broker answered otherwise than the model; "
-                    "`duplicates` after a restart are as they should be.",
+                    "`gaps`, `rejected`: the collector; `divergences`: the broker answered, or its server.log says, "
+                    "otherwise than was concluded; `duplicates` after a restart are as they should be.",
                     "log-gap.md",
                 ),
                 (

@@ -373,7 +373,11 @@ PROGRESS = Table(
         _l("ignored", "lines that give no event", nullable=False),
         _l("rejected", "lines that could not be understood", nullable=False),
         _l("gaps", "gaps met", nullable=False),
-        _l("divergences", "times the broker's answer differed from what was expected", nullable=False),
+        _l(
+            "divergences",
+            "times the broker's answer, or its server.log, differed from what was concluded",
+            nullable=False,
+        ),
         _l("not_modelled", "events of protocols that are not modelled", nullable=False),
         _l("forgotten", "groups without members that are held no longer; their rows stay", nullable=False),
     ),

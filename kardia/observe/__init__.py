@@ -8,8 +8,8 @@ once), `observer` (the loop), `quiet` with `held` and `folded` (the same for man
 `rebalance` with `generations`, `emptied`, `causes`, `phases`, `watches`, `timeouts`, `refusals` and `gone` (how one
 begins and ends), `ledger`, `costs`, `pending` and `waiting` (how it is told), `lives`, `faults` (who broke one),
 `leaves`, `polls`, `application` and `identity` (what a client's behaviour means, and whose it is), `records` (what the
-offsets topic and server.log add), `rows`, `forgetting` (what need not be held any more), `careful` (after a
-step that raised).
+offsets topic and server.log add) with `disagreements`, `rows`, `forgetting` (what need not be held any more),
+`careful` (after a step that raised).
 """
 
 from kardia.observe.observer import Observer

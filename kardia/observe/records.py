@@ -14,7 +14,7 @@ from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, emptied, faults, gone, lives, loads, moves, phases, rebalance
+from kardia.observe import costs, disagreements, emptied, faults, gone, lives, loads, moves, phases, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
 from kardia.observe.late import LATE_MS
@@ -178,6 +178,9 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         return
     if what == "member_failed":
         _on_failed(observer, group, event.member_id, at)
+    elif what == "assignment_received":
+        if disagreements.of_generation(group, event.generation_id) is not None:
+            observer.divergences += 1
     elif what == "preparing_rebalance":
         current = group.rebalance
         if current is None or current.settled or current.row_known < 0:
@@ -201,6 +204,8 @@ def _has_none(event: Event) -> bool:
 
 
 def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    if disagreements.of_eviction(observer, group, member_id, at) is not None:
+        observer.divergences += 1
     member = group.members.get(member_id)
     if member is not None:
         rebalance.end_member(observer, group, member, at, "session_expired", "", "exact")
