@@ -71,6 +71,8 @@ class Story:
     down_s: float
     stands_still: bool = False
     """SIGSTOP and SIGCONT, instead of SIGKILL and a new start."""
+    asleep: bool = False
+    """The consumers stand still as well, as on a machine that sleeps."""
     after_s: float = 27.0
 
 
@@ -78,6 +80,12 @@ STORIES = {
     "d01_kill_long": Story("one broker, SIGKILL, started again when every session is over", 17.0),
     "d02_kill_short": Story("one broker, SIGKILL, started again at once: no session is over by then", 0.0),
     "d03_stand_still": Story("one broker, SIGSTOP for longer than a session, SIGCONT", 14.0, stands_still=True),
+    "d04_asleep": Story(
+        "broker and consumers, SIGSTOP for longer than a session, SIGCONT: the machine slept",
+        14.0,
+        stands_still=True,
+        asleep=True,
+    ),
 }
 
 
@@ -137,8 +145,13 @@ class Recording:
         else:
             self.broker.kill()
         self.kill("pair-b", "lone-a")
+        others = [running for running in self._members.values() if running.poll() is None] if story.asleep else []
+        for running in others:
+            os.killpg(running.pid, signal.SIGSTOP)
         time.sleep(story.down_s)
         self.tell("broker", "SIGCONT" if story.stands_still else "start")
+        for running in others:
+            os.killpg(running.pid, signal.SIGCONT)
         if story.stands_still:
             os.kill(self.broker.pid, signal.SIGCONT)
         else:
