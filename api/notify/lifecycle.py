@@ -8,7 +8,7 @@ Rules, in this order, for each key of a finding:
 3. What is raised and no longer found is resolved after `linger_ms`.
 4. Flapping: each time it was raised within `FLAP_WINDOW_MS` doubles the linger of the next (from `FLAP_LINGER_MS`
    on), up to `LINGER_MS_MAX`: it stays raised instead of coming and going.
-5. What is raised is refreshed every `REFRESH_MS`. Whoever hears nothing for `EXPIRES_MS` may take it for over.
+5. What is raised is refreshed every `REFRESH_MS` at least. Whoever hears nothing for `EXPIRES_MS` may take it for over.
 """
 
 from __future__ import annotations
@@ -70,8 +70,10 @@ class Notice(msgspec.Struct, frozen=True):
 class Lifecycle:
     """All alerts that are pending, raised, or were raised lately."""
 
-    def __init__(self, alerts: Mapping[Key, Alert] | None = None) -> None:
+    def __init__(self, alerts: Mapping[Key, Alert] | None = None, refresh_ms: int = REFRESH_MS) -> None:
+        """Begin with alerts of before; `refresh_ms` at most `REFRESH_MS`, which `EXPIRES_MS` rests on."""
         self.alerts: dict[Key, Alert] = dict(alerts or {})
+        self._refresh_ms = refresh_ms
         self.dropped = 0
         """Findings that found no place."""
 
@@ -110,7 +112,7 @@ class Lifecycle:
             if gone and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
                 alert.raised_at_ms = alert.unknown_since_ms = None
                 notices.append(_tell(alert, "resolved", now_ms))
-            elif now_ms - alert.told_at_ms >= REFRESH_MS or (
+            elif now_ms - alert.told_at_ms >= self._refresh_ms or (
                 was_unknown != (alert.unknown_since_ms is not None) and not alert.by_feed
             ):
                 notices.append(_tell(alert, "refreshed", now_ms))

@@ -54,7 +54,8 @@ class Notifier:
         )
         self._file = StateFile(settings.state)
         memory = self._file.load()
-        self._lifecycle = Lifecycle({alert.finding.key: alert for alert in memory.alerts})
+        alerts = {alert.finding.key: alert for alert in memory.alerts}
+        self._lifecycle = Lifecycle(alerts, settings.tell_again_ms)
         links = Links.to(settings.kardia_url, settings.runbooks_url)
         targets = [
             *((f"alertmanager-{at}", url, to_alertmanager) for at, url in enumerate(settings.alertmanager, 1)),

@@ -7,6 +7,8 @@ from pathlib import Path
 from pydantic import Field, HttpUrl
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from api.notify.lifecycle import REFRESH_MS
+
 
 class NotifySettings(BaseSettings):
     """Where to look, whom to tell, where to remember. Addresses come from here only, never from the tables."""
@@ -26,6 +28,9 @@ class NotifySettings(BaseSettings):
 
     refresh_ms: int = Field(default=100, ge=10, le=1_000, description="pause between two looks at the tables")
     stale_after_ms: int = Field(default=10_000, ge=100, description="age of complete_as_of from which nothing follows")
+    tell_again_ms: int = Field(
+        default=REFRESH_MS, ge=1_000, le=REFRESH_MS, description="time between two tellings of one alert that lasts"
+    )
     outbox_max: int = Field(default=10_000, ge=1, description="notices that may wait for one target")
     send_timeout_ms: int = Field(default=5_000, ge=100, description="time one POST may take")
     retry_after_max_ms: int = Field(default=10_000, ge=100, description="longest pause between two attempts")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import operator
 import re
 import time
+from itertools import dropwhile, groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from tests.notify.conftest import Notify, Received, free_port, process, until
 log = logging.getLogger(__name__)
 
 SESSION = "KafkaGroupSessionTimeoutImminent"
+STUCK = "KafkaGroupRebalanceStuck"
 
 
 def now_ms() -> int:
@@ -42,21 +45,6 @@ def in_danger(
         progress(at_ms + fresh_ms),
     )
     return now_ms()
-
-
-def averted(tables: Tables, batch_id: int, predicted_at_ms: int) -> None:
-    """Commit that the member was heard in time."""
-    at_ms = now_ms()
-    row = prediction(
-        "orders",
-        "a",
-        "session",
-        predicted_at_ms=predicted_at_ms,
-        deadline_at_ms=predicted_at_ms + 600_000,
-        outcome="averted",
-        at_ms=at_ms,
-    )
-    tables.batch(batch_id, row, health("orders", "a", at_ms=at_ms), progress(at_ms + 600_000))
 
 
 def of_type(bodies: list[Any], what: str, group: str = "orders") -> list[Any]:
@@ -138,12 +126,14 @@ def test_while_the_feed_is_stale_an_alert_neither_ends_nor_is_told_as_if_it_were
     tables: Tables, notify: Notify, received: Received, alertmanager: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KARDIA_NOTIFY_STALE_AFTER_MS", "1000")
+    monkeypatch.setenv("KARDIA_NOTIFY_TELL_AGAIN_MS", "1000")
 
     def refreshes(bodies: list[Any]) -> list[bool]:
-        """Of each refresh whether it is told as unknown."""
+        """Whether it is told as unknown, from the first refresh that is, each change once."""
         # What Alertmanager tells its receiver is no CloudEvent.
         events = of_type([body for body in bodies if "type" in body], "refreshed")
-        return [one["data"]["unknown_since_at_ms"] is not None for one in events]
+        said = [one["data"]["unknown_since_at_ms"] is not None for one in events]
+        return [unknown for unknown, _ in groupby(dropwhile(operator.not_, said))]
 
     def described() -> str:
         (alert,) = httpx.get(
@@ -176,27 +166,21 @@ def test_while_the_feed_is_stale_an_alert_neither_ends_nor_is_told_as_if_it_were
 def test_alertmanager_takes_it_tells_of_it_and_of_its_end(
     tables: Tables, notify: Notify, received: Received, alertmanager: str
 ) -> None:
+    """Of a rebalance that is stuck: unlike danger it ends without lingering, so nobody waits half a minute."""
     tables.batch(0, progress(now_ms() + 600_000))
     with notify("--alertmanager", alertmanager):
         until(lambda: tables.root.parent.joinpath("notify.log").read_text(), "the notifier")
-        committed_ms = in_danger(tables, 1)
+        committed_ms = now_ms()
+        stuck = transition("orders", 1, "PreparingRebalance", at_ms=committed_ms - 60_000)
+        tables.batch(1, stuck, member("orders", "a", at_ms=committed_ms), progress(committed_ms + 600_000))
         firing = received.wait(lambda bodies: [one for one in bodies if one["status"] == "firing"], "a notification")
         arrived_ms = received.messages[0][0]
         log.warning("from the commit through Alertmanager to its receiver: %d ms", arrived_ms - committed_ms)
-        assert firing[0]["commonLabels"]["alertname"] == SESSION
+        assert firing[0]["commonLabels"]["alertname"] == STUCK
         (known,) = httpx.get(f"{alertmanager}/api/v2/alerts", trust_env=False, timeout=60).json()
-        assert known["labels"] == {"alertname": SESSION, "severity": "critical", "cluster": "demo", "group": "orders"}
-        predicted_at_ms = int(tables_prediction(tables))
-        averted(tables, 2, predicted_at_ms)
+        assert known["labels"] == {"alertname": STUCK, "severity": "critical", "cluster": "demo", "group": "orders"}
+        tables.batch(2, transition("orders", 2, "Stable", at_ms=now_ms()), progress(now_ms() + 600_000))
         received.wait(lambda bodies: [one for one in bodies if one["status"] == "resolved"], "the end")
-
-
-def tables_prediction(tables: Tables) -> int:
-    """When the prediction in the tables was made."""
-    from deltalake import DeltaTable
-
-    (made_at_ms,) = DeltaTable(tables.root / "predictions").to_pyarrow_table()["predicted_at_ms"].to_pylist()
-    return int(made_at_ms)
 
 
 @pytest.mark.needs_alertmanager
