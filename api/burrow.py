@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from api import present
 from api.current import GroupView
 from api.dangers import REBALANCING
 from api.freshness import Freshness
@@ -60,7 +61,7 @@ def _word(view: GroupView, *, stale: bool) -> str:
     """ERR: a deadline passed; WARN: one comes near, a rebalance is under way, or not everything is known; else OK."""
     if stale:
         return "WARN"
-    statuses = view.statuses()
+    statuses = present.shown_by_status(view)
     if statuses["overdue"]:
         return "ERR"
     unsure = statuses["imminent"] or statuses["unknown"] or view.state_name in (*REBALANCING, "Unknown")

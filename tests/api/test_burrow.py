@@ -21,6 +21,8 @@ def api(tables: Tables, serve: Serve) -> Api:
     for group, status in (("well", "ok"), ("late", "late"), ("near", "imminent"), ("over", "overdue"), ("blind", None)):
         rows += [transition(group, 1, "Stable"), member(group, "m"), member(group, "n"), health(group, "n")]
         rows += [health(group, "m", status=status)] if status else []
+    waits = health("waits", "m", status="overdue", group_state="PreparingRebalance")  # or so it looks
+    rows += [transition("waits", 1, "PreparingRebalance"), member("waits", "m"), waits]
     rows += [transition("moving", 1, "PreparingRebalance"), transition("empty", 1, "Empty"), member("stateless", "m")]
     rows += [health("stateless", "m"), *(transition(text, 1, "Empty") for text in IDS)]
     tables.batch(0, *rows, progress(NOW_MS))
@@ -53,6 +55,7 @@ def test_clusters_and_groups_are_listed_in_its_shapes(api: Api) -> None:
         ("near", "WARN", 1.0),
         ("over", "ERR", 1.0),
         ("blind", "WARN", 0.5),
+        ("waits", "WARN", 1.0),
         ("moving", "WARN", 0.0),
         ("empty", "OK", 0.0),
         ("stateless", "WARN", 1.0),
