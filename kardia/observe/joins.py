@@ -179,6 +179,8 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
         return "", True
     old = group.members.get(group.instances.get(instance_id, ""))
     if old is not None:
+        if _let_sync_pass(group, old, taken_at):
+            return old.member_id, False
         ran_out_at = old.armed_before_join + old.session_ms
         if old.armed_before_join < 0 or old.session_ms < 0 or old.unknown_since >= 0:
             return old.member_id, False
@@ -203,6 +205,14 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
             return over.member.member_id, surely
         return "", True
     return "", True
+
+
+def _let_sync_pass(group: Group, old: Member, taken_at: float) -> bool:
+    """Whether a member may have been removed because the time for SyncGroup was over when its place was taken."""
+    current = group.rebalance
+    if current is None or not old.seen_joining or old.synced_generation == current.generation_before:
+        return False
+    return 0 <= current.sync_over_at <= taken_at
 
 
 def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:

@@ -198,6 +198,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         _undo(observer, group, current)
         return
     joined_at = current.joined_at
+    if first_time:
+        _correct_replaced(observer, group, current)
     joins = {join.member_id: join for join in current.joins}
     if current.listed is not None:
         listed = {entry[0]: entry[1] for entry in current.listed}
@@ -248,10 +250,38 @@ def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None
         if current.started_at >= over.ended_at - STAMP_MS or over.certainty == "exact":
             continue
         ran_out_at = member.armed_at + member.session_ms
-        if member.armed_at >= 0 and ran_out_at <= current.joined_at:
+        taken_at = _taken_at(current, member)
+        if member.armed_at >= 0 and ran_out_at <= (current.joined_at if taken_at < 0 else taken_at):
             lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional", current.joined_at)
+        elif taken_at >= 0:
+            lives.correct(observer, group, over, taken_at, "static_replaced", "provisional")
         else:
             lives.correct(observer, group, over, current.joined_at, "rebalance_timeout", "provisional")
+
+
+def _taken_at(current: Rebalance, member: Member) -> float:
+    """When another process took the place of a static member in this rebalance; NEVER if none did."""
+    takers = (join for join in current.joins if join.instance_id == member.instance_id != "" and not join.asked_id)
+    return min((join.handled_at for join in takers), default=NEVER)
+
+
+def _correct_replaced(observer: Facts, group: Group, current: Rebalance) -> None:
+    """A process took the place of a static member that had let the time for SyncGroup pass: if nothing began this
+    rebalance before, the coordinator had removed that member, and the process was somebody new."""
+    over_at = current.sync_over_at
+    if over_at < 0 or over_at < group.steady_at - LATE_MS:
+        return
+    signs = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
+    began = min((at for at in signs if at >= 0), default=NEVER)
+    if began < over_at - STAMP_MS:
+        return
+    for join in current.joins:
+        over = group.ended.get(join.replaces)
+        if over is None or over.cause != "static_replaced" or not over.member.seen_joining:
+            continue
+        if over.member.synced_generation != current.generation_before and over.member.told_at < 0:
+            lives.correct(observer, group, over, over_at, "sync_timeout", "provisional", began)
+            join.replaces = ""
 
 
 def _score(observer: Facts, group: Group, current: Rebalance) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kardia.observe.group import NEVER
 from kardia.observe.late import LATE_MS
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
@@ -344,3 +345,34 @@ def test_whose_session_ends_in_a_rebalance_made_it_as_long_as_it_is() -> None:
     scene.tick(46_000)
     known = scene.known()
     assert {member: end[1] for member, end in known.ended().items()} == {"b": "session_expired", "c": "session_expired"}
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("began", [NEVER, 11_000.0])
+def test_who_let_the_time_for_sync_group_pass_was_not_replaced_by_who_came_later(began: float, told: bool) -> None:
+    """b, static, never sends SyncGroup and is due at 12,000; a is not heard from 5,000 on, and may be told. Another process with
+    b's instance id joins at 20,000. If n had begun a rebalance before, at 11,000, b would have been replaced."""
+    scene = Scene()
+    instances = {"a": "ia", "b": "ib", "b2": "ib"}
+    scene.joined(
+        3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), instances=instances, session_ms=30_000, rebalance_ms=9_000
+    )
+    scene.synced(3_010, "a")
+    scene.heartbeat(5_000, "a")
+    if told:
+        scene.heartbeat(20_900, "a", error=27)
+    newcomers = {"b2": 20_000.0} | ({"n": began} if began >= 0 else {})
+    scene.joined(21_000, 2, {"a": 21_000, **newcomers}, first=tuple(newcomers), instances=instances, session_ms=30_000)
+    scene.synced(21_010, "a", *newcomers)
+    scene.tick(25_000)
+    known = scene.known()
+    at, cause, certainty = known.ended()["b"]
+    assert certainty in ("inferred", "provisional")
+    row = known.rebalances()[-1]
+    if began >= 0:
+        assert (at, cause) == (20_000, "static_replaced")
+        assert (row["trigger"], row["trigger_member_id"]) == ("member_joined", "n")
+    else:
+        assert (at, cause) == (12_000, "sync_timeout")
+        assert between(row_of(known, "b")) == (12_000, 20_900 if told else 20_000)
+        assert (row["trigger"], row["trigger_member_id"]) == ("sync_timeout", "b")

@@ -72,6 +72,8 @@ class Broker:
         self.up = True
         threads = JAVA_THREADS if java else SCALA_THREADS
         self.timers = {kinds: TimerThread(f"{seed} {number} {place}", START_MS) for place, kinds in enumerate(threads)}
+        self.stands_to_ms = 0.0
+        """Until then its process stands still (SIGSTOP, a starved machine): sockets take what comes, nothing else."""
         self._connections: list[Connection] = []
         self._accepted = 0
         """Connections since its process began. Each network thread numbers its own; the numbers are in the log, the
@@ -95,7 +97,9 @@ class Broker:
         """The request has reached the broker's socket."""
         if not asked.connection.alive:
             return
-        if asked.connection.busy:
+        if self.stands_still:
+            self.world.at(self.stands_to_ms, partial(self.send, asked))
+        elif asked.connection.busy:
             asked.connection.waiting.append(asked)
         else:
             self._take(asked)
@@ -105,10 +109,21 @@ class Broker:
     def die(self) -> None:
         """The process is gone: connections break, nobody is answered, nothing more is logged."""
         self.up = False
+        self.stands_to_ms = 0.0
         connections, self._connections = self._connections, []
         for connection in connections:
             connection.alive = False
             self.world.after(1.0, partial(connection.lost, connection))
+
+    def stop(self, for_ms: float) -> None:
+        """The process stands still for so long, and then fires everything that has come due, late."""
+        if self.up:
+            self.stands_to_ms = max(self.stands_to_ms, self.world.now_ms + for_ms)
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether nothing happens in it now."""
+        return self.world.now_ms < self.stands_to_ms
 
     def start(self) -> None:
         """A new process, which counts its connections from 0."""
@@ -141,6 +156,10 @@ class Broker:
     def _act(self, asked: Asked, operation: Operation) -> None:
         if not asked.connection.alive:
             return
+        if self.stands_still:
+            asked.local_ms += self.stands_to_ms - self.world.now_ms  # in the middle of the handler
+            self.world.at(self.stands_to_ms, lambda: self._act(asked, operation))
+            return
         refused = self.cluster.refusal(self, operation)
         if refused is not None:
             self._finish(asked, refused)
@@ -161,6 +180,9 @@ class Broker:
         """The answer is known: it is written, the line appears, the connection is read again."""
         if not asked.connection.alive:
             return
+        if self.stands_still:
+            self.world.at(self.stands_to_ms, lambda: self._finish(asked, answer))
+            return
         chance = self.world.random
         handled_at_ms = asked.arrived_at_ms + asked.queue_ms + asked.local_ms
         times = Times(
@@ -177,6 +199,11 @@ class Broker:
         chance, now_ms = self.world.random, self.world.now_ms
         connection = asked.connection
         if not connection.alive:
+            return
+        if self.stands_still:
+            waits_ms = self.stands_to_ms - now_ms
+            later = times._replace(send=times.send + waits_ms)
+            self.world.at(self.stands_to_ms, lambda: self._written(asked, answer, later))
             return
         if answer is None:
             api, request, response = "FETCH", *_fetch(asked)

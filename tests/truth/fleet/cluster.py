@@ -175,6 +175,11 @@ class Cluster:
                 self.world.at(fires_at_ms, partial(self._woken, group_id, kinds, due))
 
     def _woken(self, group_id: str, kinds: Kinds, due: int) -> None:
+        leader = self.shards[shard_of(group_id)].leader
+        if leader is not None and leader.stands_still:
+            wakes_ms = leader.stands_to_ms + leader.timers[kinds].jitter_ms()
+            self.world.at(wakes_ms, partial(self._woken, group_id, kinds, due))
+            return
         if self._due.get((group_id, kinds)) == due:
             self._due[group_id, kinds] = -1.0
             self._step(group_id, None, fire=(kinds, due))

@@ -113,13 +113,21 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
     return ""
 
 
+def _has_successor(truth: Truth, member_id: str, at_ms: int) -> bool:
+    """Whether by an instant a life was over, replaced or evicted, and another one had its instance id."""
+    over = [one for one in _lives(truth, member_id) if 0 <= one.ended_at_ms <= at_ms + NEAR_MS]
+    return any(
+        other.instance_id == one.instance_id != "" and one.ended_at_ms <= other.joined_at_ms <= at_ms + NEAR_MS
+        for one in over
+        for other in truth.lives
+    )
+
+
 def _transition(truth: Truth, row: dict[str, Any]) -> str:
     at_ms, cause = row["at_ms"], row["cause"]
     if row["entity"] == "member":
-        if cause == "fenced":  # it is told so at some time after it was replaced
-            lives = _lives(truth, row["member_id"])
-            replaced = any(one.cause == "static_replaced" and one.ended_at_ms <= at_ms + NEAR_MS for one in lives)
-            return "" if replaced else "said to be fenced; it was not replaced"
+        if cause == "fenced":  # it is told so at some time after somebody else had its place
+            return "" if _has_successor(truth, row["member_id"], at_ms) else "said to be fenced; nobody had its place"
         if row["to_state"] == "Absent":
             return _ended(truth, row["member_id"], at_ms, row["at_bound_ms"], cause)
         if _near(truth, row["member_id"], at_ms):

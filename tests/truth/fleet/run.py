@@ -46,6 +46,9 @@ def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Ru
     stories = {
         name: GroupStory(world, cluster, name, end_ms - 8_000, scenario, place) for place, name in enumerate(names)
     }
+    if not scenario.quiet:
+        for broker in cluster.brokers:
+            upheavals.ask_beside(cluster, broker)
     upheavals.plan(cluster, stories, scenario, seed, end_ms)
     world.run(end_ms)
     cluster.close()

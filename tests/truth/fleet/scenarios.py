@@ -22,6 +22,9 @@ class Scenario:
     moves: bool = False
     restarts: bool = False
     outages: bool = False
+    stops: bool = False
+    quiet: bool = False
+    """Nobody but the groups of the run asks the brokers anything: where they are few, a log is silent for seconds."""
     reloads: bool = False
     loses: str = ""
     """`told`: lines are lost and the collector says so; `untold`: lines are lost on the way to the topic."""
@@ -43,16 +46,18 @@ class Scenario:
     @property
     def plain(self) -> bool:
         """Whether the evidence is complete and the brokers are well: then everything can be known."""
-        return not (self.blind or self.moves or self.restarts or self.outages or self.reloads)
+        upset = self.moves or self.restarts or self.outages or self.stops or self.quiet or self.reloads
+        return not (self.blind or upset)
 
     @property
     def must_find(self) -> tuple[str, ...]:
         """What may not be missed beside what may not be invented. Moves leave every log complete: each end is found, at
         last. A broker that dies takes lines along that it had not written, and of a group that nobody asks for after
         it nothing shows that anybody leads it: its members are said to be overdue, which is no missed end, but what
-        they began is not known. A cause is not judged in either: sessions run from a load that is known within bounds,
-        so that of two possible causes the other may have come first, and it is said provisionally."""
-        return () if self.blind or self.reloads else ("missed end",)
+        they began is not known; nor is it where nobody asks a living broker anything. A cause is not judged in either:
+        sessions run from a load that is known within bounds, so that of two possible causes the other may have come
+        first, and it is said provisionally."""
+        return () if self.blind or self.reloads or self.quiet else ("missed end",)
 
     @property
     def blind(self) -> bool:
@@ -90,6 +95,8 @@ SCENARIOS = {
             1,
             outages=True,
         ),
+        Scenario("stops", "one broker stands still (SIGSTOP) again and again, for 0.4 s to 20 s", 1, stops=True),
+        Scenario("quiet", "a group or two alone on a broker, whose log is silent for seconds", 1, quiet=True, fewer=30),
         Scenario("failover", "one of three brokers dies, the others take over", 1, brokers=3, restarts=True),
         Scenario("middle", "the log begins in the middle of the groups' lives", 1, middle=True),
         Scenario("middle with records", "the same, and all of `__consumer_offsets`", 1, middle=True, records=True),

@@ -75,9 +75,8 @@ def score(run: Run, seen: Seen) -> Score:
         until_ms = run.ended_at_ms - END_MARGIN_MS
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
         doubts = said_states.doubts(of_group["health"])
-        evidence = Evidence(
-            seen.damage, seen.named, doubts, run.scenario.plain, died=run.scenario.restarts or run.scenario.outages
-        )
+        silent = run.scenario.restarts or run.scenario.outages or run.scenario.quiet
+        evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, died=silent)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
         shown_until = {"": until_ms, "sync_timeout": _shown_until(truth, "sync_timeout", until_ms)}
         ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), shown_until, evidence)
@@ -109,7 +108,7 @@ class Evidence:
     complete: bool = True
     """No broker moved or died, and nothing is lost."""
     died: bool = False
-    """A broker died, with what it had not logged."""
+    """A broker died, with what it had not logged, or one that nobody asked anything may have."""
 
     @property
     def blind(self) -> bool:

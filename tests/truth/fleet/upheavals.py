@@ -6,7 +6,7 @@ import random
 from functools import partial
 
 from kardia.model.operations import DeleteGroups
-from tests.truth.fleet.broker import Asked, Connection
+from tests.truth.fleet.broker import Asked, Broker, Connection
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.faults import GroupStory
 from tests.truth.fleet.scenarios import Scenario
@@ -28,6 +28,8 @@ def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, s
         cluster.world.at(at_ms, lambda: cluster.crash(broker, down_ms, load_ms, failover_ms))
     if scenario.outages:
         _plan_outages(cluster, stories, chance, end_ms)
+    if scenario.stops:
+        _plan_stops(cluster, chance, end_ms)
     if scenario.records:
         for name, story in stories.items():
             if chance.random() < 0.2:
@@ -55,6 +57,31 @@ def _plan_outages(cluster: Cluster, stories: dict[str, GroupStory], chance: rand
             if chance.random() < 0.7:
                 cluster.world.at(at_ms + down_ms + chance.uniform(0, 25_000), client.start)
         at_ms += down_ms + chance.uniform(8_000, 25_000)
+
+
+def _plan_stops(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
+    """The process of a broker stands still again and again, for less than a heartbeat or longer than a session."""
+    at_ms = START_MS + chance.uniform(15_000, 25_000)
+    while at_ms < end_ms - 15_000:
+        for_ms = chance.choice((400.0, 1_500.0, 4_000.0, 9_000.0, 20_000.0))
+        cluster.world.at(at_ms, partial(chance.choice(cluster.brokers).stop, for_ms))
+        at_ms += for_ms + chance.uniform(8_000, 20_000)
+
+
+def ask_beside(cluster: Cluster, broker: Broker) -> None:
+    """A client without a group fetches from a broker, so that the log of one that is well is never silent."""
+    chance = random.Random(f"beside {broker.address}")
+    connection: list[Connection] = []
+
+    def ask() -> None:
+        if broker.up:
+            if not connection or not connection[0].alive:
+                software = ("apache-kafka-java", "4.1.2")
+                connection[:] = [broker.connect("neighbour", software, "10.8.8.8", _nothing)]
+            broker.send(Asked(connection[0], 17, None, lambda _: None, chance.uniform(5, 200), 0))
+        cluster.world.after(chance.uniform(250, 400), ask)
+
+    cluster.world.after(chance.uniform(0, 400), ask)
 
 
 def _plan_deletion(cluster: Cluster, group_id: str, story: GroupStory, at_ms: float) -> None:
