@@ -350,8 +350,8 @@ def test_whose_session_ends_in_a_rebalance_made_it_as_long_as_it_is() -> None:
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("began", [NEVER, 11_000.0])
 def test_who_let_the_time_for_sync_group_pass_was_not_replaced_by_who_came_later(began: float, told: bool) -> None:
-    """b, static, never sends SyncGroup and is due at 12,000; a is not heard from 5,000 on, and may be told. Another process with
-    b's instance id joins at 20,000. If n had begun a rebalance before, at 11,000, b would have been replaced."""
+    """b, static, never sends SyncGroup and is due at 12,000; a is not heard from 5,000 on, and may be told. Another
+    process with b's instance id joins at 20,000. If n had begun a rebalance at 11,000, b would have been replaced."""
     scene = Scene()
     instances = {"a": "ia", "b": "ib", "b2": "ib"}
     scene.joined(
