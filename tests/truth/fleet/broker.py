@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +202,7 @@ class Broker:
             return
         if self.stands_still:
             waits_ms = self.stands_to_ms - now_ms
-            later = times._replace(send=times.send + waits_ms)
+            later = replace(times, send=times.send + waits_ms)
             self.world.at(self.stands_to_ms, lambda: self._written(asked, answer, later))
             return
         if answer is None:
