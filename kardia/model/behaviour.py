@@ -76,6 +76,7 @@ class Behaviour(NamedTuple):
     simple_commit_ignores_member: bool
     skips_assignment: bool
     rejoin_updates_timeouts: bool
+    join_phase_ends_once: bool
 
 
 SWITCHES: dict[str, Switch] = {
@@ -182,6 +183,12 @@ SWITCHES: dict[str, Switch] = {
             SCALA_ONLY,
             "a loaded group over group.max.size starts its rebalance before its members' sessions are armed",
             "onGroupLoaded; onLoaded",
+        ),
+        Switch(
+            "join_phase_ends_once",
+            SCALA_ONLY,
+            "a join phase whose end threw is not tried again: the group prepares until it is loaded anew",
+            "DelayedJoin (a DelayedOperation completes once); tryCompleteJoin",
         ),
         Switch(
             "absent_rebalance_timeout_is_session",

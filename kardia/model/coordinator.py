@@ -131,7 +131,8 @@ class Coordinator:
             )
         shard.now_ms = at_ms
         while (timer := shard.timers.pop_due(due_to_ms, kinds)) is not None:
-            _fire(shard, timer)
+            with suppress(StuckError):
+                _fire(shard, timer)
         return self._take_answers()
 
     def next_deadline_at_ms(self, kinds: Collection[TimerKind] = ()) -> int:

@@ -53,6 +53,8 @@ def try_complete(shard: Shard, group: Group, by_expiry: bool = False) -> None:
     """Complete the join phase when everybody waits; within the initial delay only, and not everywhere, by an expiry."""
     if group.state is not GroupState.PREPARING or not group.all_joined():
         return
+    if shard.behaviour.join_phase_ends_once and shard.timers.deadline(join_key(group.group_id)) < 0:
+        return  # its end threw
     if not group.from_empty or (by_expiry and shard.behaviour.expiry_ends_initial_delay):
         complete(shard, group)
 
