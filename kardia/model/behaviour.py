@@ -49,6 +49,7 @@ class Behaviour(NamedTuple):
     txn_commit_creates_group: bool
     retention_counts_from_load: bool
     overfull_rebalances_before_arming: bool
+    join_phase_ends_once: bool
     absent_rebalance_timeout_is_session: bool
     new_member_timeout: bool
     removed_joiner_is_answered: bool
@@ -76,7 +77,6 @@ class Behaviour(NamedTuple):
     simple_commit_ignores_member: bool
     skips_assignment: bool
     rejoin_updates_timeouts: bool
-    join_phase_ends_once: bool
 
 
 SWITCHES: dict[str, Switch] = {

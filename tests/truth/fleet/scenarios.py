@@ -86,7 +86,7 @@ SCENARIOS = {
         ),
         Scenario("large", "groups of 50 members", 1, sizes=(50,), fewer=35),
         Scenario("huge", "a group of 500 members and one of 50", 0, sizes=(500, 50), fewer=35),
-        Scenario("long", "runs of half an hour", 1, fewer=60, lasts_ms=1_800_000.0),
+        Scenario("long", "runs of half an hour", 1, fewer=20, lasts_ms=1_800_000.0),
         Scenario("moves", "shards move between three brokers, each with its own log", 2, brokers=3, moves=True),
         Scenario("restarts", "one broker dies and comes back", 1, restarts=True),
         Scenario(
