@@ -8,7 +8,7 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, stands
+from kardia.certainty import Certainty, stands, weaker
 from kardia.events import Event
 from kardia.model.states import GroupState
 from kardia.observe import causes, deadlines, lives, loads, pending
@@ -137,6 +137,10 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
     elif silent and deadlines.surely_silent(group, first := _first(silent)):
         how_sure = deadlines.sureness(group, first)
         ended_at = min(fired_from(group, first.deadline), at)
+        if group.pending and at < first.deadline + LATE_MS:
+            how_sure = weaker(
+                how_sure, "provisional"
+            )  # who was handed an id may have joined before a timer that is late
         end_member(observer, group, first, ended_at, "session_expired", "", how_sure, at)
     elif unsynced_due and not group.pending:  # an id that was handed out may have been used, unseen, before that
         for one in unsynced(group):

@@ -376,3 +376,23 @@ def test_who_let_the_time_for_sync_group_pass_was_not_replaced_by_who_came_later
         assert (at, cause) == (12_000, "sync_timeout")
         assert between(row_of(known, "b")) == (12_000, 20_900 if told else 20_000)
         assert (row["trigger"], row["trigger_member_id"]) == ("sync_timeout", "b")
+
+
+def test_what_is_told_right_after_a_deadline_may_have_begun_before_it() -> None:
+    """n was handed an id, joined at 15,900 and waits, unseen; b is due at 16,000, and its timer fires at 16,500. That a
+    was told of a rebalance at 16,200 does not say that b was gone by then."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_000, 15_800, "a", every=1_000)
+    scene.member_id_required(15_890, "n")
+    scene.heartbeat(16_200, "a", error=27)
+    scene.joined(16_500, 2, {"a": 16_250, "n": 15_900})
+    scene.synced(16_510, "a", "n")
+    scene.tick(20_000)
+    known = scene.known()
+    rows = [row for row in named("members", known.rows["members"]) if row["member_id"] == "b" and row["ended_at_ms"]]
+    for row in rows:
+        begin, end = between(row)
+        assert row["certainty"] == "provisional" or begin <= 16_500 <= (end or 20_000)
+    assert known.ended()["b"] == (16_000, "session_expired", "exact")
+    assert known.rebalances()[-1]["trigger_member_id"] == "n"

@@ -31,10 +31,11 @@ def request_of(operation: Operation | None) -> tuple[str, dict[str, Any]]:
                 "topics": [{"name": operation.topic, "partitions": [partition]}],
             }
         case Join():
+            rebalance = {"rebalanceTimeoutMs": operation.rebalance_timeout_ms} if operation.version > 0 else {}
             return "JOIN_GROUP", {
                 "groupId": operation.group_id,
                 "sessionTimeoutMs": operation.session_timeout_ms,
-                "rebalanceTimeoutMs": operation.rebalance_timeout_ms,
+                **rebalance,
                 "memberId": operation.member_id,
                 "groupInstanceId": operation.group_instance_id,
                 "protocolType": operation.protocol_type,

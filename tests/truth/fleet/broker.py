@@ -7,6 +7,7 @@ not read while a request of it is unanswered. Timers fire late, in the way of `l
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -72,6 +73,9 @@ class Broker:
         self.up = True
         threads = JAVA_THREADS if java else SCALA_THREADS
         self.timers = {kinds: TimerThread(f"{seed} {number} {place}", START_MS) for place, kinds in enumerate(threads)}
+        self._chance = random.Random(f"appends {seed} {number}")
+        self.replicated_ms = self._chance.choice((0.0, 0.0, 6.0, 30.0))
+        """Mean time until the other replicas of `__consumer_offsets` have a record; 0 where it has but one."""
         self.stands_to_ms = 0.0
         """Until then its process stands still (SIGSTOP, a starved machine): sockets take what comes, nothing else."""
         self._connections: list[Connection] = []
@@ -146,7 +150,9 @@ class Broker:
             return
         asked.number = operation.number
         if not self.java:
-            self.world.at(handled_at_ms, lambda: self._act(asked, operation))
+            stores = isinstance(operation, Sync) and bool(operation.assignments)  # Stable when the record is stored
+            wait_ms = self._append_ms() if stores else 0.0
+            self.world.at(handled_at_ms + wait_ms, lambda: self._act(asked, operation))
             return
         soon = handled_at_ms + chance.uniform(0.05, 0.4)
         if isinstance(operation, Sync) and operation.assignments:
@@ -174,7 +180,13 @@ class Broker:
         writes = isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join) and recorded)
         if self.java and operation is asked.operation and writes:
             linger_ms = self.world.random.uniform(4.0, 9.0)
+        elif isinstance(operation, Commit) or (isinstance(operation, Join) and recorded):
+            linger_ms = self._append_ms()
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
+
+    def _append_ms(self) -> float:
+        """How long a Scala coordinator waits until a record is stored; its handler thread goes on meanwhile."""
+        return self.replicated_ms * self._chance.uniform(0.5, 1.5)
 
     def _finish(self, asked: Asked, answer: Answer | None) -> None:
         """The answer is known: it is written, the line appears, the connection is read again."""

@@ -47,7 +47,10 @@ class GroupStory:
         chance = self.world.random
         number = len(self.clients)
         name = f"{self.group_id}-c{number}"
-        habits = chance.choice((*LIBRARIES, *odd.LIBRARIES) if self.scenario.odd else LIBRARIES)
+        libraries = LIBRARIES
+        if self.scenario.odd:
+            libraries += odd.LIBRARIES if self.cluster.java else (*odd.LIBRARIES, *odd.OLD_LIBRARIES)
+        habits = chance.choice(libraries)
         heartbeat_ms = min(3_000, self.session_ms // 3) if chance.random() < 0.8 else 1_000
         settings = Settings(
             self.session_ms if chance.random() < 0.9 else 15_000,

@@ -1,6 +1,6 @@
 """Clients that do what most never do, and an administrator who removes members: each of it is seen in the wild.
 
-A client.id that another one uses as well, old versions of JoinGroup, several protocols of which the group votes for
+A client.id that another one uses as well, JoinGroup from version 0 on, several protocols of which the group votes for
 one, a thread of heartbeats that begins before SyncGroup.
 """
 
@@ -25,6 +25,12 @@ LIBRARIES = (
     Habits("java-2.2", ("unknown", "unknown"), (4, 2, 2, 2, 5, 10), True, True, False, False),
 )
 """JoinGroup 2 is given its id with the first answer of the join phase; from version 4 on it is sent away with it."""
+
+OLD_LIBRARIES = (
+    Habits("java-0.9", ("unknown", "unknown"), (0, 0, 0, 0, 2, 4), True, False, False, False),
+    Habits("java-0.10.1", ("unknown", "unknown"), (1, 0, 0, 0, 2, 4), True, True, False, False),
+)
+"""JoinGroup 0 has no rebalance timeout of its own. From 4.0 on brokers do not know versions 0 and 1."""
 
 ADMIN_REASON = "member was removed by an admin"
 

@@ -79,8 +79,8 @@ SCENARIOS = {
         ),
         Scenario(
             "odd clients",
-            "client ids used twice, JoinGroup from version 2 on, several protocols, `group.max.size`, removal by an "
-            "administrator, reconnects and outages of clients, heartbeats between JoinGroup and SyncGroup",
+            "client ids used twice, JoinGroup from version 0 on (2 on 4.x), several protocols, `group.max.size`, "
+            "removal by an administrator, reconnects and outages of clients, heartbeats before SyncGroup",
             2,
             odd=True,
         ),
