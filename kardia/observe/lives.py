@@ -60,13 +60,14 @@ def _score(facts: Facts, group: Group, over: Ended) -> None:
     for kind in ("session", "poll", "rebalance"):
         if getattr(member, f"{kind}_prediction_at") < 0:
             continue
+        deadline = getattr(member, f"{kind}_prediction_deadline")
         if kind == _STRUCK.get(cause):
-            outcome = "came_true"
+            # A session that was begun anew without its member, as by a load, ends at another deadline.
+            anew = kind == "session" and abs(at - deadline) > late.LATE_MS
+            outcome = "averted" if anew else "came_true"
         else:
             outcome = "unknown" if cause in ("unknown", "session_expired") else "averted"
-        over.foretold.append(
-            [kind, getattr(member, f"{kind}_prediction_at"), getattr(member, f"{kind}_prediction_deadline")]
-        )
+        over.foretold.append([kind, getattr(member, f"{kind}_prediction_at"), deadline])
         facts.close_prediction(group, member, kind, outcome, at)
 
 
