@@ -7,7 +7,7 @@ one is over. Every fault here is one that people meet.
 from __future__ import annotations
 
 from tests.truth.fleet import odd
-from tests.truth.fleet.clients import LIBRARIES, Client, Settings
+from tests.truth.fleet.clients import LIBRARIES, Client, Habits, Settings
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.scenarios import Scenario
 from tests.truth.fleet.world import START_MS, World
@@ -47,7 +47,7 @@ class GroupStory:
         chance = self.world.random
         number = len(self.clients)
         name = f"{self.group_id}-c{number}"
-        libraries = LIBRARIES
+        libraries: tuple[Habits, ...] = LIBRARIES
         if self.scenario.odd:
             libraries += odd.LIBRARIES if self.cluster.java else (*odd.LIBRARIES, *odd.OLD_LIBRARIES)
         habits = chance.choice(libraries)
