@@ -11,6 +11,7 @@ opposite. Sources: `SocketServer` (`nextConnectionIndex`), `onGroupLoaded`.
 from __future__ import annotations
 
 from kardia.events import Event, Kind
+from kardia.model.states import GroupState
 from kardia.observe import expiry, moves
 from kardia.observe.facts import JUDGED_WITHIN_MS, Facts
 from kardia.observe.group import NEVER, Group, Member
@@ -98,9 +99,25 @@ def _same_process(facts: Facts, silence: Silence, member: Member, at: float) -> 
     late, it did not."""
     broker = facts.broker
     facts.unjudged[broker].remove(silence)
-    if member.last_heard_at >= 0 and at - member.last_heard_at <= ON_TIME * member.habit_ms:
+    on_time = member.last_heard_at >= 0 and at - member.last_heard_at <= ON_TIME * member.habit_ms
+    if on_time and not _most_were_due(facts, broker, silence):
         facts.silences[broker] = [pair for pair in facts.silences.get(broker, ()) if pair[0] != silence[0]]
     expiry.look_again(facts, broker, silence[0], at)
+
+
+def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
+    """Whether most of those who were well when a silence began should have been heard in it. One of few may have died
+    in that moment."""
+    begin, end = silence[0], silence[1]
+    next_by = [
+        member.last_heard_at + ON_TIME * member.habit_ms
+        for group in facts.groups.values()
+        if group.broker == broker and group.state == GroupState.STABLE
+        for member in group.members.values()
+        if member.last_heard_at >= 0 and member.habit_ms > 0
+    ]
+    well = sum(at >= begin for at in next_by)
+    return sum(begin <= at < end for at in next_by) > well / 2
 
 
 def _where(facts: Facts, member: Member, event: Event) -> tuple[float, float]:

@@ -223,3 +223,19 @@ def test_who_ran_out_while_the_broker_stood_still_was_evicted_when_it_went_on() 
         at, cause, certainty = ended[member]
         assert (cause, certainty) == ("session_expired", "provisional")
         assert 24_000 <= at <= 24_100
+
+
+@pytest.mark.parametrize("beats_ms", [1_000, 6_000])
+def test_a_broker_stood_still_if_most_should_have_been_heard(beats_ms: int) -> None:
+    """The log is silent from 9,400 to 15,800. b is heard then as usual, every 6.4 s; a and c were due in it, or not."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0, "c": 0.0}, first=("a", "b", "c"))
+    scene.synced(3_010, "a", "b", "c")
+    scene.heartbeats(3_010 + beats_ms, 9_300, "a", "c", every=beats_ms)
+    scene.heartbeat(9_400, "b")
+    scene.tick(9_600, last_line=9_400)
+    scene.heartbeat(15_800, "b")
+    scene.heartbeat(15_900, "a")
+    scene.tick(16_000, first_line=15_800, last_line=15_900)
+    observer = scene.known().observer
+    assert observer.was_silent("10.0.0.1:9092", START + 10_000, START + 15_000) == (beats_ms == 1_000)
