@@ -57,7 +57,7 @@ def check(
         else:
             rows, more = [questions.group(group)], False
         for row in rows:
-            if row["members"]["unknown"]:
+            if _unknown(row):
                 _known_only(row, questions)
     found = _judged(freshness, rows, more, session_margin, poll_margin)
     if output is TextOutput.TEXT:
@@ -68,9 +68,16 @@ def check(
     raise typer.Exit(found["exit_status"])
 
 
+def _unknown(row: dict[str, Any]) -> int:
+    """Members of a group of whom nobody can tell how much is left: unknown, or unseen because they may wait in a
+    JoinGroup, where no timeout runs."""
+    return int(row["members"]["unknown"] + row["members"].get("unseen", 0))
+
+
 def _known_only(row: dict[str, Any], questions: Questions) -> None:
-    """Leave out of a group's margins what is left of members whose status is unknown: it is from before a gap."""
-    known = [member for member in questions.members(row["group_id"])[0] if member["status"] != "unknown"]
+    """Leave out of a group's margins what is left of members of whom nobody can tell it: it is from before."""
+    members = questions.members(row["group_id"])[0]
+    known = [member for member in members if member.get("shown", member["status"]) not in ("unknown", "unseen")]
     for noun in ("session", "poll"):
         ratios = [member[noun]["headroom_ratio"] for member in known if member[noun] is not None]
         row[f"{noun}_headroom_min_ratio"] = min((ratio for ratio in ratios if ratio is not None), default=None)
@@ -82,7 +89,7 @@ def _judged(
     """The verdict and what it rests on, as `-o json` gives it. Of old tables nothing is judged."""
     stale = freshness["stale"]
     below = [] if stale else [one for row in rows if (one := _below(row, session_margin, poll_margin)) is not None]
-    unknown = sum(row["members"]["unknown"] for row in rows)
+    unknown = sum(map(_unknown, rows))
     if below:
         verdict, status = "below", BELOW
     elif stale or unknown or more:
@@ -105,7 +112,7 @@ def _judged(
 
 def _below(row: dict[str, Any], session_margin: float, poll_margin: float | None) -> dict[str, Any] | None:
     """A group that is below the margin, and why; a deadline that has passed leaves nothing. None if it is not."""
-    overdue = row["members"]["overdue"]
+    overdue = row["members"]["overdue"] - row["members"].get("unseen", 0)
     why = [f"{overdue} overdue"] if overdue else []
     ratios = {}
     for noun, margin in (("session", session_margin), ("poll", poll_margin)):

@@ -46,6 +46,11 @@ def test_an_overdue_member_is_below_every_margin(live: Any) -> None:
     assert (said.code, said.out) == (1, "BELOW g: 1 overdue\n")
 
 
+def test_who_may_wait_for_a_rebalance_is_not_below_and_not_known(live: Any) -> None:
+    said = live({"status": "overdue", "left_ms": -1_000, "group_state": "PreparingRebalance"})
+    assert (said.code, said.out) == (3, "UNKNOWN: of 1 member the status is unknown.\n")
+
+
 def test_poll_margins_count_when_they_are_asked_for(live: Any) -> None:
     said = live({}, words=("--poll-margin", "0.99"))
     assert (said.code, "poll margin 0.9667, expected at least 0.99" in said.out) == (1, True)
