@@ -1,6 +1,7 @@
 """Lines of the Kafka client library, with a time that people can read: the library's own are stamped in epoch seconds.
 
-Every client is given `CLIENT_LOG`; it writes to standard error. A client hands its lines over while it is polled.
+Every client is given `CLIENT_LOG`; it writes to standard error. A client hands its lines over while it is polled. While
+a broker is down each says so ten times a second: of one kind and client so many a minute are written (`bounded_log`).
 """
 
 from __future__ import annotations
@@ -8,8 +9,12 @@ from __future__ import annotations
 import logging
 import time
 
+from kardia.bounded_log import Bounded
+
 NAME = "kafka client"
 
+KIND_VALUES = 2
+"""Of what the library gives with each line the first two are the kind of it (FAIL, METADATAUPDATE) and the client."""
 
 LINE = "%(asctime)s.%(msecs)03dZ %(name)s: %(levelname)s %(message)s"
 SECONDS = "%Y-%m-%dT%H:%M:%S"
@@ -30,6 +35,7 @@ def _made() -> logging.Logger:
     if not logger.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(_Lines(LINE, SECONDS))
+        handler.addFilter(Bounded(values=KIND_VALUES))
         logger.addHandler(handler)
         logger.propagate = False
     return logger

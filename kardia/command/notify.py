@@ -35,11 +35,11 @@ def notify(
     from pydantic import ValidationError
     from rich.console import Console
 
-    from api import bounded_log
     from api.notify.run import Notifier
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
     from api.pauses import Pauses
+    from kardia import bounded_log
     from kardia.story import words
 
     bounded_log.begin(logging.WARNING)

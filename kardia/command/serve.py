@@ -50,10 +50,10 @@ def serve(
     from pydantic import ValidationError
     from rich.console import Console
 
-    from api import bounded_log
     from api.certificates import CertificateError
     from api.settings import ApiSettings
     from api.tokens import TokenFileError
+    from kardia import bounded_log
 
     bounded_log.begin(logging.WARNING)
     given = {

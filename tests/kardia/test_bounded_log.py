@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from api.bounded_log import KEPT, KINDS_MAX, WINDOW_S, Bounded
+from kardia.bounded_log import KEPT, KINDS_MAX, WINDOW_S, Bounded
 
 
 class Written(logging.Handler):
@@ -71,3 +71,14 @@ def test_kinds_have_a_bound(log: tuple[logging.Logger, list[str]]) -> None:
     [bounded] = logger.handlers[0].filters
     assert isinstance(bounded, Bounded)
     assert len(bounded._kinds) == KINDS_MAX
+
+
+def test_the_first_values_may_belong_to_the_kind(clock: Clock) -> None:
+    written = Written()
+    written.addFilter(Bounded(clock, values=1))
+    logger = logging.Logger("test")
+    logger.addHandler(written)
+    for number in range(KEPT + 5):
+        for client in ("one", "other"):
+            logger.warning("%s failed: %s", client, number)
+    assert len(written.texts) == 2 * KEPT
