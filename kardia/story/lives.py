@@ -18,6 +18,9 @@ STOPPED_WITHIN_MS = 5_000
 """A static member whose poll interval ran out that close to its last heartbeat has probably stopped because of it:
 Java's default interval between heartbeats is 3 s, and a stalled client is seen a little later."""
 
+LATE_MS = 1_000
+"""A coordinator that evicts so much later than a session was over had stood still: a busy one was seen 150 ms late."""
+
 
 def joined(material: Material, life: Row) -> Sentence:
     """It became a member, or was first seen as one."""
@@ -105,16 +108,29 @@ def _session_expired(material: Material, life: Row) -> str:
     heard_ms = last_heard_at_ms(material, life)
     if heard_ms is None or timeout_ms is None:
         return f"{who} was evicted: its session expired; its session timeout is not known."
+    heard, timeout = f"It was last heard at {words.clock(heard_ms, at_ms)}", words.span(timeout_ms)
+    loaded_ms = faults.signs_of(life).get("loaded_at_ms")
+    if loaded_ms is not None:
+        # Where no row says when it was heard, the instant is the timer's own begin, which is the load.
+        before = f"{heard}; a" if heard_ms < loaded_ms - LATE_MS else "A"
+        return (
+            f"{who} was evicted: its session expired. {before} coordinator loaded the group at "
+            f"{words.clock(loaded_ms, at_ms)} and began its session timer of {timeout} anew; it was not heard again."
+        )
     if _not_heard_again(material, life) is not None:
         return (
             f"{who} was evicted: its session expired. It was last heard at {words.clock(heard_ms, at_ms)}; its session "
             f"timer of {words.span(timeout_ms)} was begun anew at {words.clock(at_ms - timeout_ms, at_ms)} without it, "
             "as by a coordinator that loads the group. (Inferred from the timer.)"
         )
-    return (
-        f"{who} was evicted: its session expired. It was last heard at {words.clock(heard_ms, at_ms)} and then silent "
-        f"for its session timeout of {words.span(timeout_ms)}."
-    )
+    late_ms = at_ms - heard_ms - timeout_ms
+    if late_ms > LATE_MS:
+        return (
+            f"{who} was evicted: its session expired. {heard}, so its session of {timeout} was over at "
+            f"{words.clock(heard_ms + timeout_ms, at_ms)}; the coordinator, which may have stood still, evicted it "
+            f"{words.span(late_ms)} after that."
+        )
+    return f"{who} was evicted: its session expired. {heard} and then silent for its session timeout of {timeout}."
 
 
 def _poll_timeout(material: Material, life: Row) -> str:
