@@ -7,13 +7,27 @@ before it joined did not begin it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
 from kardia.observe.late import LATE_MS, begun_by, earlier, near
 from kardia.observe.phases import STAMP_MS, longest_when_begun_ms
+
+_BY_LEAVE = frozenset({"member_left", "poll_timeout", "removed_by_admin"})
+
+_WORDS: tuple[tuple[str, frozenset[str], str], ...] = (
+    ("Adding new member ", frozenset({"member_joined"}), "member_joined"),
+    ("on heartbeat expiration", frozenset({"session_expired"}), "session_expired"),
+    ("on pending sync request expiration", frozenset({"sync_timeout"}), "sync_timeout"),
+    ("LeaveGroup", _BY_LEAVE, "member_left"),
+)
+"""Words of the coordinator's reason, the triggers that they may stand for, and the one that they are where nothing else
+was seen of it."""
+
+_CLIENT_WORDS = "; client reason: "
+"""What follows is the client's own text, and may hold any words."""
 
 
 class Dropped(NamedTuple):
@@ -140,9 +154,9 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     asked = [join for join in (*current.joins, *current.refused) if _could_begin(group, join)]
     candidates += [_of_join(group, current, join) for join in asked]
     tolerance = observer.settings.tolerance_ms
-    line_at = group.prepared_at
-    if line_at >= 0 and (current.joined_at < 0 or line_at <= current.joined_at + tolerance):
-        chosen = _by_line(group, candidates, line_at, 4 * tolerance)
+    line = _line_of(group, current, tolerance)
+    if line is not None:
+        chosen = _by_line(group, candidates, line, 4 * tolerance)
     else:
         chosen, rivalled = _by_order(candidates, current, tolerance)
         current.contested = rivalled or _is_contested(group, current, chosen, dropped)
@@ -179,16 +193,49 @@ def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list
     return any(member_id != chosen.member_id for member_id in unsure)
 
 
-def _by_line(group: Group, candidates: list[Cause], line_at: float, near_ms: float) -> Cause:
-    """The coordinator's own line says when it began: the cause is what happened then."""
-    then = [one for one in candidates if -near_ms <= line_at - one.at <= (near_ms if one.by is None else LATE_MS)]
-    chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
+def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> list[Any] | None:
+    """The coordinator's own line about the begin of a rebalance: of its generation, the latest before it was over."""
+    before = current.generation_after - 1 if current.generation_after > 0 else current.generation_before
+    lines = (one for one in reversed(group.prepared) if one[0] == before)
+    return next((one for one in lines if current.joined_at < 0 or one[1] <= current.joined_at + tolerance_ms), None)
+
+
+def _by_line(group: Group, candidates: list[Cause], line: list[Any], near_ms: float) -> Cause:
+    """The coordinator's own line says when it began, and mostly why and by whom: of what was seen, that is the cause.
+    Whoever it names may not have been seen: a client that died while it waited in its JoinGroup is never answered."""
+    _, line_at, reason, named = line
+    chosen = _named(group, candidates, line_at, reason, named)
+    if chosen is not None:
+        chosen.named = True
+    else:
+        then = [one for one in candidates if -near_ms <= line_at - one.at <= (near_ms if one.by is None else LATE_MS)]
+        chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
     chosen.at, chosen.by = line_at, None
-    chosen.reason = chosen.reason or group.prepared_reason
+    chosen.reason = chosen.reason or reason
     chosen.certainty = "exact"
-    group.prepared_at = NEVER
-    group.prepared_reason = ""
     return chosen
+
+
+def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, named: list[str]) -> Cause | None:
+    """What the words of the coordinator's reason say; None where they name nobody, or are of another kind."""
+    own = reason.partition(_CLIENT_WORDS)[0]
+    for words, triggers, trigger in _WORDS:
+        if words in own and named:
+            same = [one for one in candidates if one.trigger in triggers and one.member_id in named]
+            if same:
+                return min(same, key=lambda item: abs(item.at - line_at))
+            return Cause(line_at, trigger, named[0], *_known_of(group, named[0]))
+    return None
+
+
+def _known_of(group: Group, member_id: str) -> tuple[str, str]:
+    """client.id and static id of a member, as far as it was seen."""
+    over = group.ended.get(member_id)
+    member = group.members.get(member_id) or (over.member if over is not None else None)
+    if member is not None:
+        return member.client_id, member.instance_id
+    handed_out = group.pending.get(member_id)
+    return (str(handed_out[1]), "") if handed_out is not None else ("", "")
 
 
 def _by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:

@@ -207,6 +207,8 @@ class Cause:
     certainty: Certainty = "exact"
     by: float | None = None
     """The latest that it can have been, as `Ended.by`."""
+    named: bool = False
+    """The coordinator itself said, in server.log, that it was this and nobody else."""
 
 
 @dataclass(slots=True)
@@ -307,9 +309,9 @@ class Group:
     """When the time for SyncGroup was over, if that may have begun the rebalance under way."""
     deferred: list[Event] = field(default_factory=list)
     """Events that wait for the rest of a join burst, in their order."""
-    prepared_at: float = NEVER
-    """From the coordinator's own line, if server.log is read: when it began to prepare, and why."""
-    prepared_reason: str = ""
+    prepared: list[list[Any]] = field(default_factory=list)
+    """From the coordinator's own lines, if server.log is read, the latest last: [generation before, when it began to
+    prepare, why, ids of whom it names]."""
     loaded_at: float = NEVER
     load_told_at: float = NEVER
     """When the coordinator last said itself, in server.log, that it had loaded the group."""

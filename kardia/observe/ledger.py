@@ -101,6 +101,10 @@ def _how_sure(group: Group, current: Rebalance) -> Certainty:
         return "unknown"
     if not stands(cause.certainty):
         return cause.certainty
+    if current.listed is None and current.joins and current.assigned_at < 0:
+        return "provisional"  # who is in it is not known before the leader is answered
+    if cause.named:
+        return cause.certainty
     if any(_is_rival(cause, over) for over in group.ended.values()):
         return "provisional"
     near = (join for join in current.joins if abs(join.handled_at - cause.at) <= STAMP_MS)

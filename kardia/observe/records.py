@@ -19,6 +19,10 @@ from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
 from kardia.observe.late import LATE_MS
 
+PREPARED_MAX = 4
+"""Lines about the begin of a rebalance that are kept of a group: the answers of one may be read after the line of the
+next, which began in the same moment."""
+
 
 def on_group_record(observer: Facts, event: Event, at: float) -> None:
     """GroupMetadata: learn members of a group not seen yet, confirm what is held, notice an empty group."""
@@ -182,16 +186,16 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         if disagreements.of_generation(group, event.generation_id) is not None:
             observer.divergences += 1
     elif what == "preparing_rebalance":
-        current = group.rebalance
-        if current is None or current.settled or current.row_known < 0:
-            group.prepared_at = at
-            group.prepared_reason = str(detail.get("reason", ""))
+        named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
+        group.prepared.append([event.generation_id, at, str(detail.get("reason", "")), named])
+        del group.prepared[:-PREPARED_MAX]
     elif what == "group_empty":
         if not group.members and group.state == GroupState.PREPARING:
             emptied.becomes_empty(observer, group, at)
         if group.state == GroupState.EMPTY and event.generation_id == group.generation:
             loads.note_empty(group)
     elif what == "group_loaded":
+        group.prepared.clear()  # a rebalance that was under way is none any more
         group.load_told_at = at
         if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
             loads.note_empty(group)  # what ended before was stored, and stays

@@ -270,6 +270,15 @@ class Scene:
         source = event.source.replace("/request/", "/server/")
         self.events[-1] = event._replace(source=source, logged_at_ms=START + (at if known is None else known))
 
+    def prepares(self, at: float, old_generation: int, reason: str, *named: str) -> None:
+        """A line of server.log: the coordinator began to prepare a rebalance, why, and whom it names."""
+        detail = {"what": "preparing_rebalance", "reason": reason, "members": list(named[1:])}
+        who = {"client_id": "", "client_host": "", "connection": "", "software": ""}
+        member = named[0] if named else ""
+        self._event(Kind.COORDINATOR_LINE, at, member_id=member, generation_id=old_generation, detail=detail, **who)
+        event = self.events[-1]
+        self.events[-1] = event._replace(source=event.source.replace("/request/", "/server/"))
+
     # --- what the collector says
 
     def tick(

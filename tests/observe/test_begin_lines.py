@@ -1,0 +1,109 @@
+"""What the coordinator's own line about the begin of a rebalance tells: of which one, when, and by whom.
+
+Each was met beside real brokers (`tests/night`).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.observe.test_scenes import stable
+from tests.support.scene import START, Scene
+from tests.support.stories import named
+
+JOINS = "Adding new member {0} with group instance id None; client reason: not provided"
+EXPIRES = "removing member {0} on heartbeat expiration"
+LEAVES = "Removing member {0} on LeaveGroup; client reason: not provided"
+
+
+def second(scene: Scene) -> dict[str, object]:
+    """The row of the second rebalance, as it stands."""
+    return [row for row in scene.known().rebalances() if row["generation_before"] == 1][-1]
+
+
+def test_a_line_belongs_to_the_rebalance_of_its_generation() -> None:
+    """Somebody leaves in the moment in which a join phase ends: the line of the next rebalance is read before the
+    answers of the first one."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 18_000, "a", "b")
+    scene.prepares(20_000, 1, JOINS.format("c"), "c")
+    scene.prepares(21_001, 2, LEAVES.format("c"), "c")
+    scene.joined(21_000, 2, {"c": 20_000, "d": 20_900}, first=("c", "d"), leader="a")
+    scene.leave(21_002, "c")
+    scene.joined(21_000, 2, {"a": 20_600}, absent=("b", "c", "d"))
+    scene.tick(23_000)
+    row = second(scene)
+    assert (row["started_at_ms"], row["trigger"], row["trigger_member_id"]) == (START + 20_000, "member_joined", "c")
+
+
+@pytest.mark.parametrize("first", ["c", "d"])
+def test_of_two_that_join_in_one_moment_the_line_says_who_was_first(first: str) -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 18_000, "a", "b")
+    scene.prepares(20_000, 1, JOINS.format(first), first)
+    scene.joined(21_000, 2, {"a": 20_600, "b": 20_600, "c": 20_000, "d": 20_000.4}, first=("c", "d"))
+    scene.synced(21_010, "a", "b", "c", "d")
+    scene.tick(23_000)
+    row = second(scene)
+    assert (row["trigger_member_id"], row["certainty"]) == (first, "exact")
+
+
+def test_who_joined_and_died_before_it_was_answered_is_named_by_the_line_alone() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 18_000, "a", "b")
+    scene.member_id_required(19_990, "c")
+    scene.prepares(20_000, 1, JOINS.format("c"), "c")
+    scene.heartbeat(20_500, "a", error=27)
+    scene.joined(26_000, 2, {"a": 20_600, "b": 20_700})
+    scene.synced(26_010, "a", "b")
+    scene.tick(28_000)
+    row = second(scene)
+    assert (row["trigger"], row["trigger_member_id"]) == ("member_joined", "c")
+    assert (row["started_at_ms"], row["certainty"]) == (START + 20_000, "exact")
+
+
+@pytest.mark.parametrize("who", ["b", "c"])
+def test_of_sessions_that_end_in_one_instant_the_line_says_which_began_it(who: str) -> None:
+    """A broker that stood still ends them all when it wakes."""
+    scene = stable("a", "b", "c")
+    scene.heartbeats(6_000, 16_000, "a")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(6_000, "c")
+    scene.prepares(16_000, 1, EXPIRES.format(who), who)
+    scene.heartbeat(17_000, "a", error=27)
+    scene.joined(17_100, 2, {"a": 17_050})
+    scene.synced(17_110, "a")
+    scene.tick(20_000)
+    row = second(scene)
+    assert (row["trigger"], row["trigger_member_id"]) == ("session_expired", who)
+    assert row["certainty"] == "exact"
+
+
+def test_a_client_cannot_choose_the_cause_by_its_own_reason() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 18_000, "a", "b")
+    forged = JOINS.format("c") + " removing member a on heartbeat expiration"
+    scene.prepares(20_000, 1, forged, "c")
+    scene.joined(21_000, 2, {"a": 20_600, "b": 20_600, "c": 20_000}, first=("c",))
+    scene.synced(21_010, "a", "b", "c")
+    scene.tick(23_000)
+    assert second(scene)["trigger"] == "member_joined"
+
+
+def test_how_many_are_in_a_generation_is_not_sure_before_its_leader_is_answered() -> None:
+    """Answers of a busy broker come one after the other, further apart than a burst is waited for."""
+    scene = Scene()
+    scene.member_id_required(990, "a")
+    scene.prepares(1_000, 0, JOINS.format("a"), "a")
+    scene.joined(2_000, 1, {"c": 1_100}, first=("c",), leader="a")
+    scene.tick(2_200)
+    scene.joined(2_000, 1, {"b": 1_050}, first=("b",), leader="a")
+    scene.tick(2_400)
+    scene.joined(2_000, 1, {"a": 1_000}, first=("a",), absent=("b", "c"))
+    scene.synced(2_410, "a", "b", "c")
+    scene.tick(4_000)
+    told = named("rebalances", scene.known_step_by_step().rows["rebalances"])
+    assert len(told) > 1
+    assert all(row["certainty"] != "exact" or row["members_after"] == 3 for row in told)
+    assert (told[-1]["certainty"], told[-1]["members_after"]) == ("exact", 3)
+    assert told[-1]["trigger_member_id"] == "a"
