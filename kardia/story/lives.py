@@ -19,7 +19,10 @@ STOPPED_WITHIN_MS = 5_000
 Java's default interval between heartbeats is 3 s, and a stalled client is seen a little later."""
 
 LATE_MS = 1_000
-"""A coordinator that evicts so much later than a session was over had stood still: a busy one was seen 150 ms late."""
+"""A coordinator that evicts so much later than a session was over had stood still."""
+
+TIMER_LATE_MS = 200
+"""A busy coordinator's timers were seen to be late by 150 ms."""
 
 
 def joined(material: Material, life: Row) -> Sentence:
@@ -109,14 +112,6 @@ def _session_expired(material: Material, life: Row) -> str:
     if heard_ms is None or timeout_ms is None:
         return f"{who} was evicted: its session expired; its session timeout is not known."
     heard, timeout = f"It was last heard at {words.clock(heard_ms, at_ms)}", words.span(timeout_ms)
-    loaded_ms = faults.signs_of(life).get("loaded_at_ms")
-    if loaded_ms is not None:
-        # Where no row says when it was heard, the instant is the timer's own begin, which is the load.
-        before = f"{heard}; a" if heard_ms < loaded_ms - LATE_MS else "A"
-        return (
-            f"{who} was evicted: its session expired. {before} coordinator loaded the group at "
-            f"{words.clock(loaded_ms, at_ms)} and began its session timer of {timeout} anew; it was not heard again."
-        )
     if _not_heard_again(material, life) is not None:
         return (
             f"{who} was evicted: its session expired. It was last heard at {words.clock(heard_ms, at_ms)}; its session "
@@ -124,6 +119,17 @@ def _session_expired(material: Material, life: Row) -> str:
             "as by a coordinator that loads the group. (Inferred from the timer.)"
         )
     late_ms = at_ms - heard_ms - timeout_ms
+    loaded_ms = faults.signs_of(life).get("loaded_at_ms")
+    if loaded_ms is not None and (late_ms > LATE_MS or abs(heard_ms - loaded_ms) <= TIMER_LATE_MS):
+        # Where no row says when it was heard, the instant is the timer's own begin, which is the load.
+        before = f"{heard}; its" if late_ms > LATE_MS else "Its"
+        began_ms = at_ms - timeout_ms
+        exactly = abs(began_ms - loaded_ms) <= TIMER_LATE_MS
+        when = f" at {words.clock(began_ms, at_ms)}" if exactly else " after that" if late_ms > LATE_MS else ""
+        return (
+            f"{who} was evicted: its session expired. {before} session timer of {timeout} was begun anew{when} without "
+            "it, by a coordinator that loaded the group. (Inferred from the timer.)"
+        )
     if late_ms > LATE_MS:
         return (
             f"{who} was evicted: its session expired. {heard}, so its session of {timeout} was over at "

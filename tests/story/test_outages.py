@@ -69,12 +69,15 @@ def test_who_is_said_to_have_been_silent_for_its_session_was(outages: Path, name
 @pytest.mark.parametrize("name", KILLED)
 def test_a_session_that_a_load_began_anew_is_told_so(outages: Path, name: str) -> None:
     after = [(at_ms, text) for at_ms, text in evicted(outages, name) if at_ms > min(loads(name))]
-    anew = [text for _, text in after if "began its session timer of 10 s anew" in text]
+    anew = [text for _, text in after if "session timer of 10 s was begun anew" in text]
     assert anew
     for text in anew:
-        said = re.search(r"coordinator loaded the group at (\S+) and", text)
-        assert said is not None
-        assert any(abs(of_day_ms(said[1]) - load % 86_400_000) <= 50 for load in loads(name)), text
+        said = re.search(r"begun anew at (\S+) without", text)
+        if said is None:
+            assert "begun anew after that without it" in text
+            continue
+        at = of_day_ms(said[1])
+        assert any(abs(at - load % 86_400_000) <= 200 for load in loads(name)), text
 
 
 @pytest.mark.parametrize("name", STOOD_STILL)
