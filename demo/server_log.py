@@ -117,6 +117,10 @@ _SEVERAL = re.compile(rf"[^\s,(\[][^,]*?{_UUID}")
 _ABSENT = re.compile(r"Group (?P<group>.+?) removed? dynamic members who haven't joined: (?P<members>.*) \(")
 """One line for all that were put out of a group because they did not join again in time."""
 
+_DEAD = re.compile(r"Group (?P<group>.+) is dead, skipping rebalance stage")
+"""After a line about members that did not join: it was a timer of a coordinator that does not hold the group any more,
+and put nobody out (Kafka up to 3.9)."""
+
 _SILENT_AT_SYNC = re.compile(r"Removing (?P<members>.*) on pending sync request expiration")
 """Of the reason of a rebalance: members that joined and did not fetch their assignment in time."""
 
@@ -125,10 +129,14 @@ _ADDED_BY_SCALA = re.compile(r"Adding new member (?P<member>\S+) with group inst
 
 def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
     """Facts in the order of the log; lines that say nothing about a member or a group are passed over."""
+    absent: list[Fact] = []
     for line in lines:
         stamped = _STAMP.match(line)
         if stamped is None:
             continue
+        dead = _DEAD.search(stamped[3])
+        yield from (fact for fact in absent if dead is None or dead["group"] != fact.group_id)
+        absent = []
         for what, pattern in _LINES:
             found = pattern.search(stamped[3])
             if found is None:
@@ -153,9 +161,11 @@ def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
             for member_id in _ids(silent["members"]) if silent is not None else ():
                 yield Fact(NOT_SYNCED, fact.at_ms, fact.group_id, member_id)
             break
-        absent = _ABSENT.search(stamped[3])
-        for member_id in _ids(absent["members"]) if absent is not None else ():
-            yield Fact(NOT_JOINED, _at_ms(stamped[1], stamped[2], zone), absent["group"] if absent else "", member_id)
+        late = _ABSENT.search(stamped[3])
+        if late is not None:
+            at_ms = _at_ms(stamped[1], stamped[2], zone)
+            absent = [Fact(NOT_JOINED, at_ms, late["group"], member_id) for member_id in _ids(late["members"])]
+    yield from absent
 
 
 def read(path: Path, zone: tzinfo = UTC) -> list[Fact]:

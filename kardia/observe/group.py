@@ -158,7 +158,8 @@ class Ended:
     reason: str
     certainty: Certainty
     by: float | None = None
-    """The latest that it can have ended, by a timer that fired late: None at `ended_at`, NEVER if nothing says so."""
+    """The latest that it can have ended, by a timer that fired late, or in the handling of a request that took long:
+    None at `ended_at`, NEVER if nothing says so."""
     rivalled: bool = False
     """Whether something else may have ended it between the two: that it is gone then does not show why."""
     fault: str = ""

@@ -18,6 +18,9 @@ from kardia.observe.late import LATE_MS
 from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 
+TAKEN_AT_ONCE_MS = 10.0
+"""A request that was handled within that was handled in an instant, to the width of what is promised of one."""
+
 
 def on_join(observer: Facts, event: Event, at: float) -> None:
     """JoinGroup, seen when it is answered; it took effect when it was handled, maybe long before."""
@@ -73,6 +76,14 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         timeouts.rejoined(observer, group, member, event.handled_at_ms)
 
 
+def _taken(event: Event, old: Member) -> tuple[float, float | None]:
+    """When a JoinGroup took the place of a static member: while it was handled. Mostly that is an instant; where a busy
+    or a young broker took long, it was between its arrival and the end of its handling (`by`, as `Ended.by`)."""
+    if event.handled_at_ms - event.arrived_at_ms <= TAKEN_AT_ONCE_MS:
+        return event.handled_at_ms, None
+    return max(event.arrived_at_ms, old.joined_at), event.handled_at_ms
+
+
 def _replaced_while_stable(group: Group, event: Event) -> bool:
     """Whether an answer shows by itself, where not enough is known of the group, that a static member took its place
     again while it was Stable: nobody joins a generation that is over otherwise, without an id."""
@@ -121,7 +132,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     old = group.members.get(replaces)
     if old is not None:
         how_sure: Certainty = "exact" if surely else "provisional"
-        rebalance.end_member(observer, group, old, event.handled_at_ms, "static_replaced", "", how_sure)
+        taken_at, by = _taken(event, old)
+        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
     if member.instance_id:
         group.instances[member.instance_id] = member_id
     open_rebalance.joins.append(
@@ -245,7 +257,8 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         heard_since = old.armed_at > group.gap_at or detail.get("leader") == old.member_id
         # Unless it was heard since the gap, somebody may have taken its place in it.
         how_sure: Certainty = "exact" if heard_since else "provisional"
-        rebalance.end_member(observer, group, old, handled_at, "static_replaced", "", how_sure)
+        taken_at, by = _taken(event, old)
+        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
         if group.leader == old.member_id:
             group.leader = member_id
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))

@@ -129,3 +129,11 @@ def test_members_that_were_put_out_together_are_a_fact_each(line: str, what: str
 )
 def test_a_group_that_was_loaded_is_a_fact(line: str) -> None:
     assert [(fact.what, fact.group_id) for fact in server_log.facts([line])] == [(server_log.LOADED, "g")]
+
+
+def test_a_timer_of_a_group_that_was_unloaded_puts_nobody_out() -> None:
+    """Kafka up to 3.9 does not cancel it. Another group's line between changes nothing."""
+    absent = SCALA + f"Group g removed dynamic members who haven't joined: Set({ONE}, {TWO}) (kafka.C)"
+    dead = SCALA + "Group {0} is dead, skipping rebalance stage (kafka.C)"
+    assert list(server_log.facts([absent, dead.format("g")])) == []
+    assert len(list(server_log.facts([absent, dead.format("other")]))) == 2

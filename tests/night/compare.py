@@ -7,6 +7,7 @@ left open or provisional for long; and who is a member at the end is a member fo
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,11 +34,18 @@ INFERRED_WITHIN_MS = 10_000
 STALL_WINDOW_MS = 1_500
 """A stall of the machine so near to an instant explains that a sentence was written late."""
 
+NOT_SURE_SHARE = 0.1
+"""Of what stands of a table at the end so much may be provisional: an answer that is still awaited never comes where
+its client or its broker died."""
+
 OPEN_FOR_MS = 90_000
 """How long something may stay open or provisional after its time: longer than every timeout of a night."""
 
 _ENDING = {cause: what for what, causes in END_OF.items() for cause in causes} | {"fenced": server_log.STATIC_REPLACED}
 """End cause -> the fact that agrees with it. Others are not in server.log."""
+
+_CLIENT_WORDS = "; client reason: "
+_MEMBER_ID = re.compile(r"[A-Za-z0-9._-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 UNTRUE, INVENTED, DOUBLED, MISSED, OPEN = "untrue", "invented", "doubled", "missed", "open"
 
@@ -94,6 +102,7 @@ class _Judge:
         self._night = night
         self.counts: Counter[str] = Counter()
         self.errors_ms: list[int] = []
+        self._unsure: dict[str, list[Finding]] = {"members": [], "rebalances": []}
         self._ends: dict[tuple[str, str, str], list[int]] = {}
         self._starts: dict[str, list[Fact]] = {}
         self._sizes: dict[tuple[str, int], list[Fact]] = {}
@@ -116,6 +125,10 @@ class _Judge:
         yield from self._rebalances()
         yield from self._predictions()
         yield from self._now()
+        for table, column in (("members", "joined_at_ms"), ("rebalances", "started_at_ms")):
+            self.counts[f"still provisional: {table}"] = len(self._unsure[table])
+            if len(self._unsure[table]) > NOT_SURE_SHARE * len(self._standing(table, column)):
+                yield from self._unsure[table]
 
     # What was ever said for sure.
 
@@ -154,8 +167,12 @@ class _Judge:
             return fault
         fact = min(facts, key=lambda one: abs(one.at_ms - row["started_at_ms"]))
         for words, triggers in TRIGGERS:
-            if words in fact.reason and row["trigger"] not in triggers:
-                return f"{who}: the broker says {fact.reason[:90]!r}"
+            if words not in fact.reason.partition(_CLIENT_WORDS)[0]:
+                continue
+            named = _MEMBER_ID.findall(fact.reason.partition(_CLIENT_WORDS)[0])
+            if row["trigger"] not in triggers or (named and row["trigger_member_id"] not in named):
+                member = _short(row["trigger_member_id"] or "nobody")
+                return f"{who}, {member}: the broker says {fact.reason[:90]!r}"
         sizes = [one.members for one in self._sizes.get((row["group_id"], row["generation_after"] or -1), ())]
         if sizes and row["members_after"] is not None and row["members_after"] not in sizes:
             return f"{who}: {row['members_after']} members after it, the broker says {sizes[0]}"
@@ -211,7 +228,7 @@ class _Judge:
             if not any(abs(_outside(at_ms, row["at_bound_ms"], one)) <= INFERRED_WITHIN_MS for one in true):
                 yield Finding(at_ms, row["group_id"], INVENTED, f"inferred, and not in server.log: {who}")
         elif row["certainty"] == "provisional" and at_ms < self._night.until_ms - OPEN_FOR_MS:
-            yield Finding(at_ms, row["group_id"], OPEN, f"still provisional: {who}")
+            self._unsure["members"].append(Finding(at_ms, row["group_id"], OPEN, f"still provisional: {who}"))
 
     def _missed_ends(self, by_member: Mapping[tuple[str, str], Sequence[Record]]) -> Iterator[Finding]:
         """Evictions of which the tables say nothing, or something else."""
@@ -248,14 +265,25 @@ class _Judge:
                 taken[id(fact)] = row
             long_ago = row["started_at_ms"] < self._night.until_ms - OPEN_FOR_MS
             if long_ago and row["certainty"] == "provisional":
-                yield Finding(row["started_at_ms"], row["group_id"], OPEN, f"still provisional: {who}")
+                told = f"still provisional: {who}"
+                self._unsure["rebalances"].append(Finding(row["started_at_ms"], row["group_id"], OPEN, told))
             elif long_ago and row["completed_at_ms"] is None and self._lasts(row):
                 yield Finding(row["started_at_ms"], row["group_id"], OPEN, f"never completed, it seems: {who}")
         for group_id, facts in self._starts.items():
             for fact in facts:
-                if id(fact) not in taken:
+                if id(fact) not in taken and not self._undone(fact):
                     told = f"rebalance of {group_id} from generation {fact.generation} ({fact.reason[:70]})"
                     yield Finding(fact.at_ms, group_id, MISSED, told)
+
+    def _undone(self, start: Fact) -> bool:
+        """Whether the group was loaded before the generation began that this rebalance was to lead to: it was as if
+        there had been none, and the tables may say so."""
+        sizes = self._sizes.get((start.group_id, start.generation + 1), ())
+        begun_ms = min((one.at_ms for one in sizes if one.at_ms >= start.at_ms), default=self._night.until_ms + 1)
+        return any(
+            fact.what == server_log.LOADED and fact.group_id == start.group_id and start.at_ms <= fact.at_ms < begun_ms
+            for fact in self._night.facts
+        )
 
     def _lasts(self, row: Record) -> bool:
         """Whether a rebalance without a completion is said to last: no other began after it, nor was the group loaded,

@@ -151,11 +151,12 @@ def test_a_rebalance_that_never_ends_is_found_but_not_one_that_the_next_one_ende
     assert (OPEN in found(first)) == ("certainty" in wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"trigger": "member_left"}, {"members_after": 77}])
+@pytest.mark.parametrize("wrong", [{"trigger": "member_left"}, {"trigger_member_id": "other"}, {"members_after": 77}])
 def test_a_trigger_or_a_size_that_is_not_the_brokers_is_found(wrong: Record) -> None:
     def change(rows: list[Record]) -> list[Record]:
-        row = next(row for row in rows if row["certainty"] == "exact" and row["completed_at_ms"] is not None)
-        return [*rows, {**row, **wrong}]
+        done = [row for row in rows if row["certainty"] == "exact" and row["completed_at_ms"] is not None]
+        named = next(row for row in done if row["trigger"] in ("member_joined", "session_expired"))
+        return [*rows, {**named, **wrong}]
 
     assert kinds(changed("rebalances", change)) == {UNTRUE}
 
@@ -170,6 +171,21 @@ def test_a_rebalance_that_is_missing_is_found_and_a_withdrawn_one_is_none() -> N
 
     assert kinds(changed("rebalances", without)) == {MISSED}
     assert kinds(changed("rebalances", withdrawn)) == set()
+
+
+def test_a_rebalance_that_a_load_undid_may_be_missing() -> None:
+    """It had begun, and the group was loaded before its generation began."""
+    start = max((one for one in night().facts if one.what == server_log.REBALANCE_STARTED), key=lambda one: one.at_ms)
+    lost = replace(start, at_ms=start.at_ms - 3_000, generation=900)
+    load = Fact(server_log.LOADED, start.at_ms - 2_000, start.group_id)
+    assert kinds(compare(replace(night(), facts=[lost, *night().facts]))) == {MISSED}
+    assert compare(replace(night(), facts=[lost, load, *night().facts])).findings == ()
+
+
+def test_what_is_provisional_at_the_end_is_found_where_it_is_much() -> None:
+    rows = [{**row, "certainty": "provisional"} for row in night().ever["rebalances"]]
+    later = replace(night(), until_ms=night().until_ms + 10**6)
+    assert OPEN in kinds(compare(replace(later, ever={**night().ever, "rebalances": rows})))
 
 
 def test_a_prediction_that_came_true_of_nothing_and_one_left_open_are_found() -> None:
