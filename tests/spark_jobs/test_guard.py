@@ -8,6 +8,7 @@ the same through a lane of the job, a replay with its processes, and the tables.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
@@ -290,18 +291,17 @@ class DefectiveFactory(ObserverFactory):
         return _RaisingCareful.restore(self.settings, lane, state)
 
 
-@pytest.mark.parametrize("append", [False, True])
-def test_a_replay_is_run_again_with_care_and_what_it_had_written_is_taken_back(tmp_path: Path, append: bool) -> None:
+def test_a_replay_is_run_again_with_care_and_what_it_had_written_is_taken_back(tmp_path: Path) -> None:
+    """What was in the tables before it stays."""
     story = Story(STORY)
     inputs = Inputs([story.folder / "kafka-request.log.gz"], [], [story.folder / "offsets.jsonl.gz"])
     plainly, tables = tmp_path / "plain", tmp_path / "tables"
     replay(inputs, plainly, FACTORY, workers=1)
-    if append:
-        replay(inputs, plainly, FACTORY, workers=1, append=True)
-        replay(inputs, tables, FACTORY, workers=1)
+    shutil.copytree(plainly, tables)
+    replay(inputs, plainly, FACTORY, workers=1, append=True)
     said: list[str] = []
     summary = replay(
-        inputs, tables, DefectiveFactory(FACTORY.settings), workers=1, append=append, told=Told(again=said.append)
+        inputs, tables, DefectiveFactory(FACTORY.settings), workers=1, append=True, told=Told(again=said.append)
     )
     assert len(said) == 1
     assert "ZeroDivisionError: a defect" in said[0]
