@@ -7,10 +7,12 @@ and partition). Lines are recognised by the literal words of a table; whatever d
 log is full of other things. Interprets nothing.
 
 Group and member ids are not escaped by the broker, so a client may choose one that looks like the rest of a sentence.
-Each pattern is therefore matched twice, with the shortest and with the longest ids that fit: if both say the same there
-is no other reading. If not, the partition that the line names decides, where there are just the two; else the line is
-rejected as `ambiguous`. An id with a line break in it can forge a whole line of this log, which no reader can tell from
-a real one; nothing that is decided on these lines alone is safe from the clients of a broker that logs so.
+Each pattern is therefore matched twice, with the shortest and with the longest ids that fit: if both say the same
+there is no other reading. If not, the partition that the line names decides, where there are just the two; else the
+line is rejected as `ambiguous`. Which groups are known from elsewhere does not decide: the first sentences about a
+group come before any request of it is logged, and a new one named like the sentence of a known one would speak for
+it. An id with a line break in it can forge a whole line of this log, which no reader can tell from a real one;
+nothing that is decided on these lines alone is safe from the clients of a broker that logs so.
 Truth: log statements of Kafka 2.3 to 4.4 (`GroupCoordinator.scala`, `GroupMetadataManager.java` and neighbours).
 """
 

@@ -116,6 +116,18 @@ def test_without_a_partition_a_sentence_with_two_meanings_has_none() -> None:
     assert refusal(read(SCALA + preparing(group))) == "ambiguous"
 
 
+def test_a_group_that_is_new_cannot_speak_for_one_that_is_known(tmp_path: Path) -> None:
+    """Its first rebalance is said before any of its requests is logged: to go by the known group would be its word."""
+    group = "orders in state Stable with old generation 5 (reason: x"
+    with World(tmp_path, server=True) as world:
+        request = {"groupId": "orders", "generationId": 5, "memberId": "m-1", "groupInstanceId": None}
+        world.file.write(line(1, request=request) + b"\n")
+        world.server_path.write_bytes(line_of(SCALA + preparing(group)) + b"\n")
+        world.step(10)
+        found = [event for event in world.topic.events() if event.kind in (Kind.COORDINATOR_LINE, Kind.REJECTED)]
+        assert [refusal(event) for event in found] == ["ambiguous"]
+
+
 @pytest.mark.parametrize(
     "message",
     [
