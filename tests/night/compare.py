@@ -240,7 +240,7 @@ class _Judge:
                     yield Finding(at_ms, group_id, MISSED, f"{what} of {_short(member_id)}: it is in no table")
                 elif not near:
                     yield Finding(at_ms, group_id, MISSED, f"{what} of {_short(member_id)}: its life has no end")
-                elif not any(_agrees(row, what) for row in near):
+                elif not any(_agrees(row, what, at_ms) for row in near):
                     said = ", ".join(f"{row['end_cause']} ({row['certainty']})" for row in near)
                     yield Finding(at_ms, group_id, MISSED, f"{what} of {_short(member_id)}: the tables say {said}")
 
@@ -352,9 +352,13 @@ class _Judge:
         return [row for row in standing(rows, TABLES[table].key) if row[column] <= until_ms]
 
 
-def _agrees(row: Record, what: str) -> bool:
-    """Whether an end says what the broker says, or says that it does not know."""
+def _agrees(row: Record, what: str, at_ms: int) -> bool:
+    """Whether an end says what the broker says, or says that it does not know. An id that never synced and whose seat
+    another one took is waited for by the coordinator all the same."""
     cause = row["end_cause"]
+    seat_taken = _ENDING.get(cause) == server_log.STATIC_REPLACED and row["ended_at_ms"] <= at_ms
+    if what == server_log.NOT_SYNCED and seat_taken:
+        return True
     return _ENDING.get(cause) == what or cause == "unknown" or row["certainty"] == "unknown"
 
 

@@ -115,6 +115,17 @@ def test_an_eviction_that_is_missing_is_found_and_an_unknown_one_is_none() -> No
     assert MISSED not in kinds(changed("members", not_known))
 
 
+def test_an_id_that_never_synced_may_have_given_its_seat_to_another_one_before() -> None:
+    life = ended(list(night().ever["members"]))
+    fact = Fact(server_log.NOT_SYNCED, life["ended_at_ms"] + 5_000, life["group_id"], life["member_id"])
+    taken = Fact(server_log.STATIC_REPLACED, life["ended_at_ms"], life["group_id"], life["member_id"])
+    rows = [{**life, "end_cause": "static_replaced", "fault": None}]
+    found = compare(Night([fact, taken], {"members": rows}, night().until_ms + 10**6))
+    assert found.findings == ()
+    before = replace(fact, at_ms=life["ended_at_ms"] - 5_000)
+    assert kinds(compare(Night([before, taken], {"members": rows}, night().until_ms + 10**6))) == {MISSED}
+
+
 def test_two_lives_at_once_are_found() -> None:
     def change(rows: list[Record]) -> list[Record]:
         row = ended(rows)
