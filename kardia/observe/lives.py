@@ -56,19 +56,28 @@ def end(
 
 def _score(facts: Facts, group: Group, over: Ended) -> None:
     """What became of the predictions about a life that is over."""
-    member, cause, at = over.member, over.cause, over.ended_at
     for kind in ("session", "poll", "rebalance"):
-        if getattr(member, f"{kind}_prediction_at") < 0:
+        if getattr(over.member, f"{kind}_prediction_at") < 0:
             continue
-        deadline = getattr(member, f"{kind}_prediction_deadline")
-        if kind == _STRUCK.get(cause):
-            # A session that was begun anew without its member, as by a load, ends at another deadline.
-            anew = kind == "session" and abs(at - deadline) > late.LATE_MS
-            outcome = "averted" if anew else "came_true"
-        else:
-            outcome = "unknown" if cause in ("unknown", "session_expired") else "averted"
-        over.foretold.append([kind, getattr(member, f"{kind}_prediction_at"), deadline])
-        facts.close_prediction(group, member, kind, outcome, at)
+        deadline = getattr(over.member, f"{kind}_prediction_deadline")
+        over.foretold.append([kind, getattr(over.member, f"{kind}_prediction_at"), deadline])
+        facts.close_prediction(group, over.member, kind, _outcome(over, kind, deadline), over.ended_at)
+
+
+def _outcome(over: Ended, kind: str, deadline: float) -> str:
+    if kind == _STRUCK.get(over.cause):
+        # A session that was begun anew without its member, as by a load, ends at another deadline.
+        anew = kind == "session" and abs(over.ended_at - deadline) > late.LATE_MS
+        return "averted" if anew else "came_true"
+    return "unknown" if over.cause in ("unknown", "session_expired") else "averted"
+
+
+def _rescore(facts: Facts, group: Group, over: Ended) -> None:
+    """An end was another one, and with it what became of predictions."""
+    for kind, predicted_at, deadline in over.foretold:
+        setattr(over.member, f"{kind}_prediction_at", predicted_at)
+        setattr(over.member, f"{kind}_prediction_deadline", deadline)
+        facts.close_prediction(group, over.member, kind, _outcome(over, kind, deadline), over.ended_at)
 
 
 def _unscore(facts: Facts, group: Group, over: Ended, at: float) -> None:
@@ -122,6 +131,7 @@ def correct(
     faults.judge(facts, group, over)
     facts.emit_member(group, over.member, over.ended_at, certainty, over)
     facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, certainty, by)
+    _rescore(facts, group, over)
     doubt(group, over.member.member_id)
 
 

@@ -396,3 +396,19 @@ def test_what_is_told_right_after_a_deadline_may_have_begun_before_it() -> None:
         assert row["certainty"] == "provisional" or begin <= 16_500 <= (end or 20_000)
     assert known.ended()["b"] == (16_000, "session_expired", "exact")
     assert known.rebalances()[-1]["trigger_member_id"] == "n"
+
+
+def test_an_end_that_was_another_one_takes_back_that_its_prediction_came_true() -> None:
+    """b was told to be evicted at 16,050, by silence; another process had its place at 15,900, and waits."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), instances={"a": "ia", "b": "ib"})
+    scene.synced(3_010, "a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_000, 15_800, "a", every=1_000)
+    scene.heartbeat(17_100, "a", error=27)
+    scene.joined(18_000, 2, {"a": 18_000, "b2": 15_900.0}, first=("b2",), instances={"a": "ia", "b2": "ib"})
+    scene.synced(18_010, "a", "b2")
+    scene.tick(21_000)
+    known = scene.known()
+    assert known.ended()["b"][:2] == (15_900, "static_replaced")
+    assert [outcome for member, _, outcome in known.predictions() if member == "b"] == ["averted"]
