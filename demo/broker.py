@@ -62,6 +62,10 @@ class BrokerSettings:
     heap_mb: int = 512
     rotate_kb: int = 0
     """Size at which the request log goes on in a new file; 0: never."""
+    ports: tuple[int, int] | None = None
+    """Of the broker and of its controller, where others must know them before it starts; by default free ones."""
+    cluster_id: str = ""
+    """22 characters of base64, the same for brokers of one cluster; by default a new one."""
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -114,7 +118,7 @@ class Broker:
         for attempt in range(_START_TRIES):
             if not formatted:
                 # Later versions format the controller's port into the quorum, so it is chosen first.
-                self.port, self._controller_port = free_ports(2)
+                self.port, self._controller_port = self.settings.ports or free_ports(2)
             properties = self._write_configuration()
             if not formatted:
                 self._format(runtime, class_path, properties)
@@ -220,7 +224,7 @@ class Broker:
             "kafka.tools.StorageTool",
             "format",
             "-t",
-            _cluster_id(),
+            self.settings.cluster_id or new_cluster_id(),
             "-c",
             str(properties),
             "--ignore-formatted",
@@ -320,7 +324,7 @@ def _bind(one: socket.socket) -> None:
     one.bind((HOST, 0))
 
 
-def _cluster_id() -> str:
+def new_cluster_id() -> str:
     """16 random bytes in base64; never with a leading dash, which the format tool takes for an option."""
     while True:
         text = base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode("ascii")

@@ -17,6 +17,10 @@ from kardia.observe.group import LOADS_WITHIN_MS, NEVER, Group, Member
 CLOCKS_APART_MS = 1_000.0
 """Clocks of the brokers of one cluster differ by less."""
 
+AWAKE_MS = 10_000.0
+"""So long after a broker went on it may not know yet that it was replaced: it learns so with its next heartbeat to the
+controller, every 2 s by default, and hands its groups over one by one."""
+
 
 def group_of(facts: Facts, event: Event) -> Group:
     """The group an event is about, made when it is new; notes when another broker answers for it."""
@@ -44,15 +48,20 @@ def group_of(facts: Facts, event: Event) -> Group:
 
 
 def is_from_before(facts: Facts, event: Event) -> bool:
-    """Whether a request was answered by an earlier coordinator, long before the present one was last heard.
+    """Whether a request was answered by an earlier coordinator: long before the present one was last heard, or just
+    after it woke from a silence in which another one has loaded the group.
 
-    A host that went down has lines that are read when it is back; what they say has been overtaken, and believed now
-    it would make a dead broker the coordinator again.
+    A host that went down has lines that are read when it is back, and a broker that stood still answers what waits for
+    it before it learns that it leads nothing any more: believed, it would be the coordinator again.
     """
     group = facts.groups.get(event.group_id)
-    if group is None or not group.broker or group.broker == facts.broker or not facts.broker:
+    if group is None or not is_overtaken(facts, group):
         return False
-    return event.handled_at_ms < loads.heard_at(group) - CLOCKS_APART_MS
+    at = event.handled_at_ms
+    if at < loads.heard_at(group) - CLOCKS_APART_MS:
+        return True
+    silences = facts.silences.get(facts.broker, ())
+    return any(begin < group.loaded_at < end and begin < at < end + AWAKE_MS for begin, end in silences)
 
 
 def _switch(facts: Facts, group: Group, event: Event) -> None:
@@ -71,6 +80,8 @@ def _switch(facts: Facts, group: Group, event: Event) -> None:
 
 def on_load_line(facts: Facts, group: Group, at: float) -> None:
     """The coordinator's own line: it has loaded the group. Read late, it may be about what has gone on since."""
+    if at >= loads.heard_at(group) - CLOCKS_APART_MS:
+        _led_by_another(facts, group)
     pending = facts.unjudged.get(group.broker)
     if pending:
         pending[:] = [silence for silence in pending if silence[0] >= at]
@@ -84,6 +95,21 @@ def on_load_line(facts: Facts, group: Group, at: float) -> None:
                 _arm(facts, group, member, at)
     else:
         reload(facts, group, at, "exact")
+
+
+def _led_by_another(facts: Facts, group: Group) -> None:
+    """A broker says that it has loaded a group that another one led: from here on its clock counts."""
+    if group.broker and facts.broker and group.broker != facts.broker:
+        group.broker = facts.broker
+        for member in group.members.values():
+            member.timer_at = NEVER
+            facts.watch(group, member)
+
+
+def is_overtaken(facts: Facts, group: Group) -> bool:
+    """Whether a line of server.log is of a coordinator that another one has replaced. A broker that stood still expires
+    everybody when it wakes, before it learns that it leads nothing any more; nobody is evicted by that."""
+    return bool(group.broker and facts.broker) and group.broker != facts.broker
 
 
 def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:

@@ -180,7 +180,9 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     group = observer.groups.get(event.group_id)
     if group is None:
         return
-    if what == "member_failed":
+    if what != "group_loaded" and moves.is_overtaken(observer, group):
+        observer.divergences += what == "member_failed"
+    elif what == "member_failed":
         _on_failed(observer, group, event.member_id, at)
     elif what == "assignment_received":
         if disagreements.of_generation(group, event.generation_id) is not None:

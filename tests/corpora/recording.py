@@ -19,15 +19,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from demo import process, server_log
-from demo.broker import Broker, BrokerSettings, jar_set
+from demo.broker import HOST, Broker, BrokerSettings, free_ports, jar_set, new_cluster_id
 from spark_jobs.jvm import jars
 
 SESSION_MS, HEARTBEAT_MS = 10_000, 2_000
@@ -73,6 +75,8 @@ class Story:
     """SIGSTOP and SIGCONT, instead of SIGKILL and a new start."""
     asleep: bool = False
     """The consumers stand still as well, as on a machine that sleeps."""
+    nodes: int = 1
+    """Brokers of the cluster; it is done to the one that coordinates the group `pair`."""
     after_s: float = 27.0
 
 
@@ -86,19 +90,46 @@ STORIES = {
         stands_still=True,
         asleep=True,
     ),
+    "d05_three_stand_still": Story(
+        "three brokers, the coordinator SIGSTOP for longer than a session, SIGCONT: another one leads its groups then",
+        14.0,
+        stands_still=True,
+        nodes=3,
+    ),
+    "d06_three_kill_short": Story("three brokers, the coordinator SIGKILL and started again at once", 0.0, nodes=3),
 }
 
 
 class Recording:
-    """One broker and its consumers, and what was done to them."""
+    """Brokers and their consumers, and what was done to them."""
 
-    def __init__(self, version: str, folder: Path) -> None:
+    def __init__(self, version: str, folder: Path, nodes: int) -> None:
         self._folder = folder
-        self.broker = Broker(folder / "broker", BrokerSettings(version=version))
+        self.brokers = [Broker(folder / "broker", BrokerSettings(version=version))]
+        if nodes > 1:
+            self.brokers = cluster(version, folder, nodes)
+        self.broker = self.brokers[0]
         self.truth: list[dict[str, Any]] = []
         self._members: dict[str, subprocess.Popen[str]] = {}
         self._classes = folder / "classes"
         self._jars = os.pathsep.join(str(path) for path in jars.ensure(jar_set(version)))
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses for clients."""
+        return ",".join(broker.bootstrap for broker in self.brokers)
+
+    def boot(self) -> None:
+        """Start the brokers side by side: none is ready before most of them are. A process ends with the thread that
+        started it, so the threads stay."""
+        self._threads = ThreadPoolExecutor(len(self.brokers))
+        list(self._threads.map(Broker.start, self.brokers))
+
+    def aim(self, group: str) -> None:
+        """What is done is done to the coordinator of a group."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        found = admin.describe_consumer_groups([group])[group].result(30)
+        self.broker = next(one for one in self.brokers if one.port == found.coordinator.port)
 
     def compile(self) -> None:
         """Make the Java consumer."""
@@ -115,7 +146,7 @@ class Recording:
     def start(self, group: str, name: str, *, java: bool = False) -> None:
         """Start a consumer."""
         self.tell(name, "start", group=group, kind="java" if java else "ck")
-        words = [self.broker.bootstrap, group, name, str(SESSION_MS), str(HEARTBEAT_MS)]
+        words = [self.bootstrap, group, name, str(SESSION_MS), str(HEARTBEAT_MS)]
         command = ["java", "-Xmx96m", "-XX:TieredStopAtLevel=1", "-cp", f"{self._classes}{os.pathsep}{self._jars}"]
         command += ["Member", *words]
         if not java:
@@ -160,17 +191,30 @@ class Recording:
     def end(self) -> None:
         """Stop everything."""
         self.kill(*(name for name, running in self._members.items() if running.poll() is None))
-        self.broker.stop()
+        list(self._threads.map(Broker.stop, self.brokers))  # the last one would wait for those that are gone
+        self._threads.shutdown()
+
+
+def cluster(version: str, folder: Path, nodes: int) -> list[Broker]:
+    """Brokers of one cluster; each is a controller as well."""
+    ports = free_ports(2 * nodes)
+    voters = ",".join(f"{number}@{HOST}:{controller}" for number, controller in enumerate(ports[nodes:], 1))
+    shared = {"controller.quorum.voters": voters, "offsets.topic.replication.factor": str(nodes)}
+    name, brokers = new_cluster_id(), []
+    for number, own in enumerate(zip(ports[:nodes], ports[nodes:], strict=True), 1):
+        extra = shared | {"node.id": str(number)}
+        settings = BrokerSettings(version=version, ports=own, cluster_id=name, extra=extra)
+        brokers.append(Broker(folder / f"broker-{number}", settings))
+    return brokers
 
 
 def record(story: Story, version: str, folder: Path) -> tuple[Recording, int, int]:
     """Let it happen; returns the recording and the instants between which it is judged."""
-    recording = Recording(version, folder)
+    recording = Recording(version, folder, story.nodes)
     recording.compile()
-    broker = recording.broker
-    broker.start()
+    recording.boot()
     try:
-        broker.create_topic("orders", 3)
+        recording.broker.create_topic("orders", 3)
         members = {"pair-a": "pair", "pair-b": "pair", "lone-a": "lone", "both-a": "both", "both-b": "both"}
         begin_ms = time.time_ns() // 1_000_000
         for name, group in members.items():
@@ -178,12 +222,13 @@ def record(story: Story, version: str, folder: Path) -> tuple[Recording, int, in
         for name in members:
             recording.await_assigned(name)
         time.sleep(STEADY_S)
+        recording.aim("pair")
         recording.harm(story)
         time.sleep(6.0)
         recording.start("lone", "lone-b")
         time.sleep(story.after_s)
         end_ms = time.time_ns() // 1_000_000
-        keep_offsets(broker.bootstrap, folder / "offsets.jsonl")
+        keep_offsets(recording.bootstrap, folder / "offsets.jsonl")
     finally:
         recording.end()
     return recording, begin_ms, end_ms
@@ -215,20 +260,54 @@ def kept(line: bytes) -> bool:
     return any(words in line for words in (b"[GroupCoordinator", b"[GroupMetadataManager", b"Kafka Server started"))
 
 
-def expectation(log: Path) -> dict[str, Any]:
-    """Evictions, leaves and rebalances as server.log tells them."""
-    facts = list(server_log.facts(log.read_text().splitlines(), UTC))
+def expectation(logs: Sequence[Path]) -> dict[str, Any]:
+    """Evictions, leaves and rebalances as the brokers' server.log tell them."""
+    facts = [
+        (number, one)
+        for number, log in enumerate(logs, 1)
+        for one in server_log.facts(log.read_text().splitlines(), UTC)
+    ]
+    facts.sort(key=lambda fact: fact[1].at_ms)
     evictions = [
-        {"group": one.group_id, "member_id": one.member_id, "t": one.at_ms, "why": "session timeout"}
-        for one in facts
+        {"group": one.group_id, "member_id": one.member_id, "t": one.at_ms, "why": "session timeout", "broker": number}
+        for number, one in facts
         if one.what == server_log.MEMBER_FAILED
     ]
     rebalances = [
-        {"group": one.group_id, "from_gen": one.generation, "t_start": one.at_ms, "reason": one.reason}
-        for one in facts
+        {
+            "group": one.group_id,
+            "from_gen": one.generation,
+            "t_start": one.at_ms,
+            "reason": one.reason,
+            "broker": number,
+        }
+        for number, one in facts
         if one.what == server_log.REBALANCE_STARTED
     ]
     return {"evictions": evictions, "rebalances": rebalances}
+
+
+def set_apart(expected: dict[str, Any], broker: int, truth: list[dict[str, Any]]) -> None:
+    """A coordinator that wakes expires everybody before it learns that another one leads its groups: that is none."""
+    stopped_ms = next(one["t"] for one in truth if one["action"] == "SIGSTOP")
+    expected["overtaken"] = []
+    for what in ("evictions", "rebalances"):
+        rows = expected[what]
+        late = [row for row in rows if row["broker"] == broker and row.get("t", row.get("t_start")) >= stopped_ms]
+        expected["overtaken"] += late
+        expected[what] = [row for row in rows if row not in late]
+
+
+def keep(recording: Recording, folder: Path, to: Path) -> None:
+    """Pack the logs of every broker, and the records."""
+    several = len(recording.brokers) > 1
+    logs = [(folder / "offsets.jsonl", "offsets.jsonl")]
+    for number, broker in enumerate(recording.brokers, 1):
+        for log in (broker.request_log, broker.server_log):
+            logs.append((log, f"{log.stem}-{number}{log.suffix}" if several else log.name))
+    for log, name in logs:
+        with log.open("rb") as source, gzip.GzipFile(to / f"{name}.gz", "wb", mtime=0) as packed:
+            packed.writelines(line for line in source if not name.startswith("server") or kept(line))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -241,16 +320,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     story, to = STORIES[options.story], options.to / f"{options.story}-{options.version}"
     with tempfile.TemporaryDirectory() as folder:
         recording, begin_ms, end_ms = record(story, options.version, Path(folder))
-        broker = recording.broker
         to.mkdir(parents=True)
-        for log in (broker.request_log, broker.server_log, Path(folder) / "offsets.jsonl"):
-            with log.open("rb") as source, gzip.GzipFile(to / f"{log.name}.gz", "wb", mtime=0) as packed:
-                packed.writelines(line for line in source if log is not broker.server_log or kept(line))
+        keep(recording, Path(folder), to)
         (to / "truth.jsonl").write_text("".join(json.dumps(one) + "\n" for one in recording.truth))
         judged = {"scenario": options.story, "broker": options.version, "start_ms": begin_ms, "end_ms": end_ms}
-        meta = {"what": story.what, "broker_version": options.version, "nodes": 1, "log_timezone": "UTC"}
+        meta = {"what": story.what, "broker_version": options.version, "nodes": story.nodes, "log_timezone": "UTC"}
         (to / "meta.json").write_text(json.dumps(judged | meta, indent=1) + "\n")
-        (to / "expect.json").write_text(json.dumps(judged | expectation(broker.server_log), indent=1) + "\n")
+        expected = expectation([broker.server_log for broker in recording.brokers])
+        if story.nodes > 1 and story.stands_still:
+            set_apart(expected, recording.brokers.index(recording.broker) + 1, recording.truth)
+        (to / "expect.json").write_text(json.dumps(judged | expected, indent=1) + "\n")
 
 
 if __name__ == "__main__":

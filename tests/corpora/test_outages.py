@@ -23,6 +23,10 @@ OUTAGES = tuple(
     for version in ("3.9.2", "4.4.0")
 )
 
+OF_THREE = ("d05_three_stand_still-3.9.2", "d05_three_stand_still-4.4.0")
+"""Another of three brokers leads the groups while their coordinator stands still. When it wakes it expires everybody,
+in words of its own, before it learns that it leads nothing any more (`overtaken` in expect.json)."""
+
 READINGS = ("at once", "live", "with server.log")
 
 
@@ -55,7 +59,7 @@ def judged(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("name", OUTAGES)
+@pytest.mark.parametrize("name", [*OUTAGES, *OF_THREE])
 def test_what_was_ever_said_for_sure_of_an_eviction_stands_in_server_log(name: str, reading: str) -> None:
     true = true_ends(name)
     for row in judged(name, named("members", rows_of(name, reading)["members"])):
@@ -65,7 +69,7 @@ def test_what_was_ever_said_for_sure_of_an_eviction_stands_in_server_log(name: s
 
 
 @pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("name", OUTAGES)
+@pytest.mark.parametrize("name", [*OUTAGES, *OF_THREE])
 def test_what_was_ever_said_for_sure_of_the_begin_of_a_rebalance_stands_in_server_log(name: str, reading: str) -> None:
     failed = [(one["member_id"], one["t"]) for one in Story(name).expect["evictions"]]
     true = []
@@ -95,7 +99,7 @@ def test_a_dead_broker_evicts_nobody_and_whoever_it_evicted_later_is_found(name:
     assert [row["ended_at_ms"] for row in ended if begin <= row["ended_at_ms"] < end] == []
 
 
-@pytest.mark.parametrize("name", OUTAGES)
+@pytest.mark.parametrize("name", [*OUTAGES, *OF_THREE])
 def test_with_server_log_every_eviction_stands_at_its_instant(name: str) -> None:
     rows = judged(name, standing("members", rows_of(name, "with server.log")["members"]))
     said = [(row["member_id"], row["ended_at_ms"]) for row in rows if row["end_cause"] == "session_expired"]
@@ -114,6 +118,15 @@ def test_while_a_broker_is_dead_the_live_answer_says_what_it_waits_for(name: str
     if name.startswith("d01"):
         assert {row["status"] for row in late} == {"overdue"}
     assert all("has logged nothing since" in row["reasons"][0] for row in late)
+
+
+@pytest.mark.parametrize("name", OF_THREE)
+def test_a_coordinator_that_was_replaced_while_it_stood_still_evicts_nobody(name: str) -> None:
+    overtaken = Story(name).expect["overtaken"]
+    assert overtaken
+    said = judged(name, named("members", rows_of(name, "with server.log")["members"]))
+    ended = {(row["member_id"], row["ended_at_ms"]) for row in said if row["ended_at_ms"]}
+    assert not ended & {(one.get("member_id"), one.get("t")) for one in overtaken}
 
 
 @pytest.mark.parametrize("reading", READINGS)

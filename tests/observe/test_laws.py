@@ -24,7 +24,7 @@ from tests.support.stories import FIRST_LIGHT, lanes_of, named, observe, standin
 
 SETTINGS = ObserverSettings("test")
 
-OUTAGES = ("d01_kill_long-3.9.2", "d02_kill_short-4.4.0", "d03_stand_still-3.9.2")
+OUTAGES = ("d01_kill_long-3.9.2", "d02_kill_short-4.4.0", "d03_stand_still-3.9.2", "d04_asleep-4.4.0")
 """Stories in which the log itself is silent."""
 
 

@@ -348,3 +348,29 @@ def test_a_group_that_moves_back_is_led_by_its_first_broker_again() -> None:
     assert group is not None
     assert group.broker == "10.0.0.1:9092"
     assert known.alive() == {"a", "b"}
+
+
+def test_a_broker_that_wakes_and_was_replaced_meanwhile_evicts_nobody_and_leads_nothing() -> None:
+    """Broker 1 stands still from 9,000 to 30,000, and its group is loaded by broker 2. Awake again it answers what had
+    waited for it, and server.log of it says that b has failed: its own timers were all over."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 9_001, "a", "b")
+    scene.tick(9_100, last_line=9_000)
+    scene.at_broker(2)
+    scene.loaded(18_000)
+    scene.heartbeats(18_500, 30_000, "a", "b")
+    scene.tick(30_000)
+    scene.at_broker(1)
+    scene.heartbeat(30_050, "a")
+    scene._event(Kind.COORDINATOR_LINE, 30_100, member_id="b", detail={"what": "member_failed"})
+    scene.events[-1] = scene.events[-1]._replace(source="10.0.0.1:9092/server/one", start=0, end=1)
+    scene.tick(31_000, last_line=30_100, silences=[[9_000, 30_050]])
+    scene.at_broker(2)
+    scene.heartbeats(30_500, 40_000, "a", "b")
+    scene.tick(40_000)
+    for known in (scene.known(), scene.known_step_by_step()):
+        assert known.ended() == {}
+        group = known.observer.group("g")
+        assert group is not None
+        assert group.broker == "10.0.0.2:9092"
+        assert sum(row["cause"] == "coordinator_loaded" for row in named("transitions", known.rows["transitions"])) == 1
