@@ -302,9 +302,11 @@ def keep(recording: Recording, folder: Path, to: Path) -> None:
     """Pack the logs of every broker, and the records."""
     several = len(recording.brokers) > 1
     logs = [(folder / "offsets.jsonl", "offsets.jsonl")]
-    for number, broker in enumerate(recording.brokers, 1):
-        for log in (broker.request_log, broker.server_log):
-            logs.append((log, f"{log.stem}-{number}{log.suffix}" if several else log.name))
+    logs += [
+        (log, f"{log.stem}-{number}{log.suffix}" if several else log.name)
+        for number, broker in enumerate(recording.brokers, 1)
+        for log in (broker.request_log, broker.server_log)
+    ]
     for log, name in logs:
         with log.open("rb") as source, gzip.GzipFile(to / f"{name}.gz", "wb", mtime=0) as packed:
             packed.writelines(line for line in source if not name.startswith("server") or kept(line))
