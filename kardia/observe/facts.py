@@ -29,6 +29,10 @@ answered yet, or that stood in a buffer."""
 STARTS_WITHIN_MS = 1_000.0
 """No broker starts faster than that."""
 
+PRESUMED_AFTER_MS = 3_500.0
+"""So long after the first client that came back by another connection nobody came by one from before: a living broker
+would have been asked by somebody, because consumers heartbeat every 3 s. Then it was restarted, most likely."""
+
 JUDGED_WITHIN_MS = 30_000.0
 """So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
 
@@ -52,6 +56,8 @@ class Facts:
         line after, first request since by another connection than before, or NEVER]. See `restarts`."""
         self.pauses: dict[str, list[list[float]]] = {}
         """Shorter silences, in which a broker may have been started again all the same."""
+        self.doubted: dict[str, list[float]] = {}
+        """By broker: the last pause, as long as nothing has shown that the same process went on after it."""
         self.restarted_at: dict[str, float] = {}
         """By broker: first line after the last restart that is known; earlier silences are explained."""
         self.blind_to: dict[str, float] = {}
@@ -108,6 +114,15 @@ class Facts:
     def in_pause(self, broker: str, at: float) -> bool:
         """Whether nothing was logged around an instant for so long that the broker may have been started again."""
         return any(begin < at < end for begin, end in self.pauses.get(broker, ()))
+
+    def is_doubted(self, broker: str, since: float, now: float) -> bool:
+        """Whether the broker may have been started again between two instants, which nothing has shown yet: sessions
+        that ran before would run anew."""
+        pause = self.doubted.get(broker)
+        if pause is not None and since < pause[1] <= now <= pause[1] + PRESUMED_AFTER_MS:
+            return True
+        pending = self.unjudged.get(broker, ())
+        return any(since < end and begin < now <= end + JUDGED_WITHIN_MS for begin, end, _ in pending)
 
     def ran_out(self, group: Group, member: Member, armed_at: float, latest: float) -> tuple[float, Certainty]:
         """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A

@@ -313,6 +313,7 @@ class Intake(Facts):
             found.insert(0, told.pause)
         elif told.pause is not None:
             self.pauses.setdefault(broker, []).append(told.pause)
+            self.doubted[broker] = told.pause
         found = [pair for pair in found if pair not in self.silences.get(broker, ())]
         if found:
             self.silences.setdefault(broker, []).extend(found)

@@ -224,6 +224,8 @@ class Observer(Intake):
         if event.connection:
             if self.unjudged.get(self.broker):
                 restarts.judge(self, event, at)
+            if self.broker in self.doubted:
+                restarts.note_same_process(self, event, at)
             if event.kind in _BY_ONE_CONNECTION:
                 restarts.note_connection(self, event, at)
         handler = HANDLERS.get(event.kind)
@@ -393,7 +395,8 @@ class Observer(Intake):
                 )
                 if ((danger or changed) and clock > member.health_at) or clock - member.health_at >= every:
                     status, certainty, reasons = rows.status_of(group, member, clock, self.alive_to(group.broker))
-                    if stands(certainty) and clock > self.alive_to(group.broker) + SIGN_MS:
+                    silent = clock > self.alive_to(group.broker) + SIGN_MS
+                    if stands(certainty) and (silent or self.is_doubted(group.broker, member.armed_at, clock)):
                         certainty = "provisional"
                     member.health_at = clock
                     known_at = rows.instant(max(clock, group.known_at))
@@ -460,6 +463,7 @@ class Observer(Intake):
             "silences": self.silences,
             "unjudged": self.unjudged,
             "pauses": self.pauses,
+            "doubted": self.doubted,
             "restarted_at": self.restarted_at,
             "blind_to": self.blind_to,
             "slow": {broker: list(windows.values()) for broker, windows in self.slow.items()},
@@ -497,6 +501,7 @@ class Observer(Intake):
         observer.unjudged = {broker: [list(pair) for pair in pairs] for broker, pairs in state["unjudged"].items()}
         observer.restarted_at = {broker: float(at) for broker, at in state["restarted_at"].items()}
         observer.pauses = {broker: [list(pair) for pair in pairs] for broker, pairs in state["pauses"].items()}
+        observer.doubted = {broker: list(pair) for broker, pair in state.get("doubted", {}).items()}
         observer.blind_to = {broker: float(at) for broker, at in state["blind_to"].items()}
         for broker, windows in state["slow"].items():
             observer._note_slow(broker, windows)

@@ -13,13 +13,9 @@ from __future__ import annotations
 from kardia.events import Event, Kind
 from kardia.model.states import GroupState
 from kardia.observe import expiry, moves
-from kardia.observe.facts import JUDGED_WITHIN_MS, Facts
+from kardia.observe.facts import JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, Facts
 from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.phases import STAMP_MS
-
-PRESUMED_AFTER_MS = 3_500.0
-"""So long after the first client that came back by another connection nobody came by one from before: a living broker
-would have been asked by somebody, because consumers heartbeat every 3 s. Then it was restarted, most likely."""
 
 ON_TIME = 1.5
 """A member heard so many times its habit later was on time: the log was silent because nobody had to say anything."""
@@ -50,6 +46,18 @@ def judge(facts: Facts, event: Event, at: float) -> None:
             silence[2] = at
     if 0 <= silence[2] <= at - PRESUMED_AFTER_MS:
         restarted(facts, facts.broker, silence[0], silence[1])
+
+
+def note_same_process(facts: Facts, event: Event, at: float) -> None:
+    """A connection from before a pause of the log goes on after it: the broker was not started again in it."""
+    pause = facts.doubted[facts.broker]
+    if at < pause[1]:
+        return
+    _, member = _sender(facts, event)
+    goes_on = member is not None and event.connection in (member.connection, member.heard_on)
+    since = max(member.joined_at, member.connected_at) if member is not None else at
+    if at > pause[1] + PRESUMED_AFTER_MS or (goes_on and since <= pause[0]):
+        del facts.doubted[facts.broker]
 
 
 def note_connection(facts: Facts, event: Event, at: float) -> None:

@@ -80,7 +80,9 @@ def _outcome(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -
         and abs(life.due_ms - row["deadline_at_ms"]) <= NEAR_MS
         for life in truth.lives
     )
-    if (row["outcome"], came_true) in (("averted", True), ("came_true", False)):
+    if row["certainty"] == "provisional" and truth.seat_taken_at_its_end(member_id):
+        result.count("outcomes of one instant, said provisionally")
+    elif (row["outcome"], came_true) in (("averted", True), ("came_true", False)):
         text = f"{member_id}: deadline {row['deadline_at_ms'] - START_MS:,.0f} {row['outcome']}, {row['certainty']}"
         result.problem("untrue outcome", truth.group_id, row["predicted_at_ms"], text)
 

@@ -57,7 +57,9 @@ def compare_last(result: Score, truth: Truth, stood: dict[str, list[dict[str, An
                 wrong = judge(truth, row)
                 if wrong and table == "rebalances":
                     continue  # the ledger's score judges each that stands, and knows what happened in one instant
-                if wrong and _left(truth, row):
+                if wrong and row["end_cause"] == "static_replaced" and truth.seat_taken_at_its_end(row["member_id"]):
+                    result.count("ends of one instant, said provisionally")
+                elif wrong and _left(truth, row):
                     result.count("leaves whose reason is said provisionally")
                 elif wrong:
                     result.count(f"stand provisional and untrue: {table}")

@@ -155,6 +155,8 @@ def _of_one_instant(truth: Truth, one: TrueRebalance, row: dict[str, Any]) -> bo
     """Whether what is said to have begun it was so, in the instant in which something else had begun it."""
     near = [life for life in truth.lives if abs(life.ended_at_ms - one.started_at_ms) <= INSTANT_MS]
     named = row["trigger_member_id"] or ""
+    if row["trigger"] == "static_replaced" and truth.seat_taken_at_its_end(one.member_id):
+        return True
     if any(BEGINS.get(life.cause) == row["trigger"] and life.member_id == named for life in near):
         return True
     joined_at_ms = one.joins.get(named, -1)

@@ -177,6 +177,8 @@ def _of_one_instant(truth: Truth, life: Life, row: dict[str, Any], error_ms: int
     another one of another kind fired then: which came first is lost in the stamps, and with it what became of those who
     wait for the second."""
     at_ms = row["ended_at_ms"]
+    if row["end_cause"] == "static_replaced" and abs(error_ms) <= TIMER_MS:
+        return truth.seat_taken_at_its_end(life.member_id)
     if not _was_due(truth, life.member_id, row["end_cause"], at_ms):
         return False
     others = (one for one in truth.lives if one is not life and one.cause in TIMED and one.cause != row["end_cause"])

@@ -69,6 +69,10 @@ class TrueRebalance:
     dropped: list[str] = field(default_factory=list)
 
 
+STAMPS_MS = 2
+"""Two instants computed from stamps that are cut to 1 ms may be off by that much."""
+
+
 class Truth:
     """One group."""
 
@@ -90,6 +94,22 @@ class Truth:
         self._alive: dict[str, Life] = {}
         self._at: list[int] = []
         self._views: list[View | None] = []
+
+    def seat_taken_at_its_end(self, member_id: str) -> bool:
+        """Whether the session of a static member ended in the very instant in which another process came for its seat:
+        which of the two was first is lost in stamps that are cut to 1 ms."""
+        return any(
+            life.member_id == member_id
+            and life.cause == "session_expired"
+            and life.instance_id
+            and any(
+                heir.instance_id == life.instance_id
+                and heir is not life
+                and abs(heir.joined_at_ms - life.ended_at_ms) <= STAMPS_MS
+                for heir in self.lives
+            )
+            for life in self.lives
+        )
 
     # --- taking note
 
