@@ -40,7 +40,7 @@ def log4j2_xml(logs: Path, rotate_kb: int = 0) -> str:
     regex = r'Completed request:\{"isForwarded":(true|false),"requestHeader":\{"requestApiKey":(' + numbers + r"),.*"
     name = quoteattr(str(logs / "kafka-request.log"))
     layout = f'<PatternLayout pattern="{_PATTERN}"/>'
-    request = f'<File name="request" fileName={name}>{layout}</File>'
+    request = f'<File name="request" fileName={name}>\n      {layout}\n    </File>'
     if rotate_kb:
         request = (
             f'<RollingFile name="request" fileName={name} filePattern={quoteattr(str(logs / "kafka-request.log.%i"))}>'
