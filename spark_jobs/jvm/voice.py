@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 PIECE_BYTES = 65_536
 
@@ -48,3 +49,8 @@ class Voice:
         logging.getLogger("py4j").disabled = True
         for name in ("py4j.clientserver", "py4j.java_gateway"):
             logging.getLogger(name).disabled = True
+        logging.getLogger().addFilter(_not_of_py4j)  # it says some of it in nobody's name
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import accumulators
 
 from spark_jobs.session import quieten
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -52,6 +57,26 @@ def test_after_a_stop_it_prints_none(
     quieten(server)
     torn_message(server)
     assert capfd.readouterr().err == ""
+
+
+BRIDGE = """
+import logging, sys
+from py4j import java_gateway
+from spark_jobs.jvm.voice import Voice
+
+if sys.argv[1] == "stopped":
+    Voice().hush()
+# As its `send_command` says it: in the name of the root logger, from its own file.
+exec(compile("logging.error('Exception while sending command.')", java_gateway.__file__, "exec"))
+logging.error("what we say")
+"""
+
+
+@pytest.mark.parametrize(("moment", "said"), [("running", True), ("stopped", False)])
+def test_the_bridge_to_a_jvm_that_goes_is_heard_until_we_stop(moment: str, said: bool) -> None:
+    done = subprocess.run([sys.executable, "-c", BRIDGE, moment], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ("Exception while sending command" in done.stderr) == said
+    assert "what we say" in done.stderr
 
 
 def test_there_may_be_none() -> None:
