@@ -98,7 +98,7 @@ def last_heard_at_ms(material: Material, life: Row) -> int | None:
 def _not_heard_again(material: Material, life: Row) -> Row | None:
     """A warning that was open when the session expired, for an earlier deadline: nothing was heard in between.
 
-    Then the timer was begun anew without the member, as a coordinator does that loads the group.
+    Then the timer was begun anew without the member, as by a coordinator that loads the group, or it fired late.
     """
     for row in foretold.of_life(material, life, "session"):
         if row["outcome"] == "averted" and row["outcome_at_ms"] == life["ended_at_ms"] > row["deadline_at_ms"]:
@@ -112,12 +112,6 @@ def _session_expired(material: Material, life: Row) -> str:
     if heard_ms is None or timeout_ms is None:
         return f"{who} was evicted: its session expired; its session timeout is not known."
     heard, timeout = f"It was last heard at {words.clock(heard_ms, at_ms)}", words.span(timeout_ms)
-    if _not_heard_again(material, life) is not None:
-        return (
-            f"{who} was evicted: its session expired. It was last heard at {words.clock(heard_ms, at_ms)}; its session "
-            f"timer of {words.span(timeout_ms)} was begun anew at {words.clock(at_ms - timeout_ms, at_ms)} without it, "
-            "as by a coordinator that loads the group. (Inferred from the timer.)"
-        )
     late_ms = at_ms - heard_ms - timeout_ms
     loaded_ms = faults.signs_of(life).get("loaded_at_ms")
     if loaded_ms is not None and (late_ms > LATE_MS or abs(heard_ms - loaded_ms) <= TIMER_LATE_MS):
