@@ -8,7 +8,9 @@ least one. Reads only.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ingest.doctor import Finding, Level
@@ -54,10 +56,13 @@ def levels(
     options = translated(settings)
     if isinstance(options, str):
         return options
+    reached = _reached(bootstrap, timeout_s)
+    if not reached:
+        return f"no address of {bootstrap} can be reached"
     limits = {"request_timeout_ms": round(timeout_s * 1_000), "bootstrap_timeout_ms": round(timeout_s * 1_000)}
     asked = [ConfigResource(ConfigResourceType.BROKER_LOGGER, str(broker)) for broker in brokers]
     try:
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), **limits, **options)
+        admin = KafkaAdminClient(bootstrap_servers=reached, **limits, **options)
         try:
             found = admin.describe_configs(asked, config_filter="all").get("broker_logger", {})
         finally:
@@ -65,6 +70,18 @@ def levels(
     except (KafkaError, OSError, ValueError) as error:
         return f"the question failed ({type(error).__name__})"
     return {broker: _level(found.get(str(broker), {})) for broker in brokers}
+
+
+def _reached(bootstrap: str, timeout_s: float) -> list[str]:
+    """Addresses that somebody listens on: of others kafka-python leaves sockets open for as long as it asks again."""
+    found = []
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not port.isdigit():
+            continue
+        with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout_s):
+            found.append(address.strip())
+    return found
 
 
 def translated(settings: Mapping[str, str]) -> dict[str, Any] | str:
