@@ -26,12 +26,22 @@ AHEAD_MS = 5_000.0
 brokers allow by default (6 s, `group.min.session.timeout.ms`), so that no line within it can end one. Clocks that are
 kept by NTP differ by milliseconds. A line beyond it is `future_timestamp`."""
 
+FUTURE = "future_timestamp"
+"""Reason of a line or record beyond the wall clock and its allowance."""
+
 _BOM = b"\xef\xbb\xbf"
 _LONG_HEAD_BYTES = 64 * 1024
 _FETCH, _TELEMETRY = UNROUTED
 _REJECTED = int(Kind.REJECTED)
 _OUTSIDE = (_REJECTED, _TELEMETRY)
 """Kinds that the inner loop hands over, because they are rare."""
+
+
+def of_the_future(text: bytes, source: str, start: int, end: int, stamped_ms: float, wall_ms: float) -> Event:
+    """The refusal of a line or record that is stamped beyond the wall clock, dated with that clock."""
+    ahead_s = (stamped_ms - wall_ms) / 1000
+    expected = f"a stamp at most {AHEAD_MS / 1000:.0f} s beyond the wall clock; this one is {ahead_s:.0f} s"
+    return rejection(FUTURE, expected, text, source, start, end, wall_ms)
 
 
 @dataclass(slots=True)
@@ -98,10 +108,8 @@ class Sink:
     def future(self, line: bytes, source: str, start: int, end: int, logged_at_ms: float) -> None:
         """Refuse a line of the future. It is dated with the wall clock: its own stamp would move whoever reads it."""
         wall_ms = self.not_after_ms - AHEAD_MS
-        ahead_ms = logged_at_ms - wall_ms
-        self.ahead_ms_max = max(self.ahead_ms_max, ahead_ms)
-        expected = f"a stamp at most {AHEAD_MS / 1000:.0f} s beyond the wall clock; this one is {ahead_ms / 1000:.0f} s"
-        self.add(rejection("future_timestamp", expected, line, source, start, end, wall_ms))
+        self.ahead_ms_max = max(self.ahead_ms_max, logged_at_ms - wall_ms)
+        self.add(of_the_future(line, source, start, end, logged_at_ms, wall_ms))
 
     def seen_at(self, at_ms: float) -> None:
         """A line with this stamp has been read."""

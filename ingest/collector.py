@@ -20,8 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from ingest.blocks import AHEAD_MS
-from ingest.dialects import rejection
+from ingest.blocks import AHEAD_MS, FUTURE, of_the_future
 from ingest.metrics import Metrics
 from ingest.offline import tick
 from ingest.ports import Clock, Records, Topic
@@ -61,9 +60,6 @@ TOLD_MS = 60_000
 OFFSETS_SOURCE = "offsets-topic/offsets/all"
 """Source of the ticks that speak for all partitions of the offsets topic; positions are sums of offsets."""
 
-
-FUTURE = "future_timestamp"
-"""Reason of a line or record beyond the wall clock and its allowance."""
 
 _position = attrgetter("start", "shard")
 
@@ -183,11 +179,9 @@ class Collector:
 
     def _record_of_the_future(self, event: Event, wall_ms: float) -> Event:
         """A record that would wait for its instant: refused, as a line would be."""
-        ahead_ms = event.logged_at_ms - wall_ms
-        self._tell_future(event.source, 1, ahead_ms)
-        expected = f"a stamp at most {AHEAD_MS / 1000:.0f} s beyond the wall clock; this one is {ahead_ms / 1000:.0f} s"
+        self._tell_future(event.source, 1, event.logged_at_ms - wall_ms)
         shown = event.group_id.encode("utf-8", "surrogatepass")
-        return rejection(FUTURE, expected, shown, event.source, event.start, event.end, wall_ms)
+        return of_the_future(shown, event.source, event.start, event.end, event.logged_at_ms, wall_ms)
 
     def _broker_beside(self, server: LogStream) -> str:
         """A server.log belongs to the request log in its folder, or to the only one there is."""

@@ -292,7 +292,7 @@ class Intake(Facts):
         if told.is_news():
             self._told.append(told)
 
-    def _untold_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
+    def _stops_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
         """Where the clocks have to stop on their way to `limits`, because a tick told something: at each yield the
         clock of its broker must stand where it stood when that tick came; what it told is noted when it goes on."""
         if not self._told:

@@ -128,7 +128,7 @@ class Observer(Intake):
         """
         sampling = self.settings.sample_within_ms > 0
         for limits in (self._sampling_moves if sampling else self._moves)(self._limits(hold_ms)):
-            for stop in self._untold_before(limits, hold_ms):
+            for stop in self._stops_before(limits, hold_ms):
                 if any(self._now.get(broker, NEVER) < stop for broker in limits):
                     self._move_to({broker: min(limit, stop) for broker, limit in limits.items()})
             self._move_to(limits)
@@ -270,7 +270,7 @@ class Observer(Intake):
         group = self.groups.get(event.group_id)
         if group is None:
             return
-        logged_to = self._logged_to(group.broker, at)
+        logged_to = self._logged_before(group.broker, at)
         if unlogged.is_off(event, at, logged_to):
             self._fire(group.broker, self.timers[group.broker], at, alive.get(group.broker, NEVER))  # not known then
             self.streams[f"{group.broker}/request"].gaps += unlogged.note(self, group.broker, event, at, logged_to)
@@ -278,12 +278,12 @@ class Observer(Intake):
             alive[group.broker] = self.last_sign_at[group.broker] = at
             self._call_back()
 
-    def _logged_to(self, broker: str, at: float) -> float:
+    def _logged_before(self, broker: str, at: float) -> float:
         """Stamp of the last line of a broker's request log before an instant, no earlier than it; NEVER without one."""
-        request = self.streams.get(f"{broker}/request")
-        if request is None:
+        last_at = self.logged_to(broker)
+        if last_at < 0:
             return NEVER
-        return next((begin for begin, end in self.silences.get(broker, ()) if begin < at < end), request.alive_to)
+        return next((begin for begin, end in self.silences.get(broker, ()) if begin < at < end), last_at)
 
     def _limits(self, hold_ms: float) -> dict[str, float]:
         """How far each broker's clock may go. The topic's own records have a clock only where there is no log."""
