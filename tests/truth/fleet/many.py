@@ -21,8 +21,10 @@ from tests.truth.fleet.score import Score
 BEGIN, END = "<!-- begin: the fleet -->", "<!-- end: the fleet -->"
 
 SHOWN = 200
-"""Problems that are printed; all are counted."""
+"""Problems that are printed at the end; all are counted."""
 
+SHOWN_OF_A_RUN = 20
+"""Problems of a run that are printed as soon as it has been played."""
 
 SAY_EVERY = 20
 """Runs between two words on standard error: about a minute."""
@@ -52,11 +54,13 @@ def many(
         futures = [pool.submit(judged, version, one, groups, scenario) for version, one, scenario in work]
         for done, future in enumerate(futures, 1):
             report = future.result()
+            where = f"{report.version} seed {report.seed} {report.scenario.name}"
+            sys.stderr.write("".join(f"{where}: {problem}\n" for problem in report.score.problems[:SHOWN_OF_A_RUN]))
             if done % SAY_EVERY == 0:
                 sys.stderr.write(f"{done * groups:,} of {runs * groups:,} groups\n")
             whole = sums[report.version, report.scenario.name]
             whole.groups += report.groups
-            whole.score.add(report.score, f"{report.version} seed {report.seed} {report.scenario.name}")
+            whole.score.add(report.score, where)
     return [report for report in sums.values() if report.groups]
 
 
@@ -156,8 +160,6 @@ COUNTED = (
     "ends said provisionally of members that are there",
 )
 """What is no mistake by the evidence there was, and would be one with more of it."""
-
-"""Of rows, the surest first."""
 
 
 def _count(report: Report, kind: str, certainty: str) -> int:
