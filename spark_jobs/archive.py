@@ -25,7 +25,7 @@ import pyarrow as pa
 from kardia.tables import EVENTS, Row
 from spark_jobs.archive_marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
 from spark_jobs.archive_once import Once
-from spark_jobs.archive_rows import rows_of
+from spark_jobs.archive_rows import rows_of, without_what_does_not_fit
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.errors import RowsError
 from spark_jobs.lane import Record
@@ -121,11 +121,14 @@ def decoder(
 
 
 def _arrow(rows: list[Row], batch_id: int) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow. One that does not fit is left out, or it would stop this query for ever: the live query tells."""
+    """Rows as Arrow. One that does not fit would stop this query for ever: it is there without what does not fit."""
     try:
         found = to_arrow(EVENTS, rows, batch_id)
     except RowsError:
-        found = to_arrow(EVENTS, fitting(EVENTS, rows, batch_id)[0], batch_id)
+        fit, refused = fitting(EVENTS, rows, batch_id)
+        found = to_arrow(
+            EVENTS, [*fit, *(without_what_does_not_fit(tuple(row), why) for row, why in refused)], batch_id
+        )
     yield from found.to_batches()
 
 

@@ -14,12 +14,15 @@ import msgspec
 from ingest.errors import BatchError
 from ingest.wire import check_format, decode_batch
 from kardia.events import ALL_SHARDS, Event, Kind, event_id, lane_of
-from kardia.tables import Row
+from kardia.tables import EVENTS, Row
 from spark_jobs.archive_once import Once
 from spark_jobs.lane import Record, is_foreign
 
 GAP_LANE = 0
 """Lane whose copy of an event for all shards is archived."""
+
+IDENTITY = 1 + EVENTS.names.index("decided_at_ms")
+"""Columns at the head of a row that say which event it is and when it was; all behind them may be null."""
 
 _NAMES = {int(kind): kind.name.lower() for kind in Kind}
 _SKIPPED = frozenset((int(Kind.REJECTED), int(Kind.TICK)))
@@ -73,8 +76,30 @@ def row_of(cluster: str, event: Event) -> Row:
         event.api_version,
         event.error_code,
         event.generation_id,
-        None if event.detail is None else msgspec.json.encode(event.detail).decode(),
+        _detail(event),
     )
+
+
+def _detail(event: Event) -> str | None:
+    """JSON of the detail; of one that JSON has no words for (keys that are no text), what Python says of it."""
+    if event.detail is None:
+        return None
+    try:
+        return msgspec.json.encode(event.detail).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return _note(str(error), event.detail)
+
+
+def without_what_does_not_fit(row: Row, why: str) -> Row:
+    """A row that its table refuses, with its identity and its instants alone; `detail` shows the whole of it.
+
+    Left out, its id would be missing, and who looks for it would take it for lost.
+    """
+    return (*row[:IDENTITY], *[None] * (len(EVENTS.columns) - IDENTITY - 1), _note(why, row))
+
+
+def _note(why: str, what: object) -> str:
+    return msgspec.json.encode({"does_not_fit": why[:400], "shown": ascii(what)[:1_000]}).decode()
 
 
 def _whole(at_ms: float) -> int:

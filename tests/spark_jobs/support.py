@@ -18,8 +18,8 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from ingest.offline import tick
-from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, encode_batch
-from kardia.events import DEFAULT_LANES, Event, stream_of
+from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
+from kardia.events import DEFAULT_LANES, Event, Kind, stream_of
 from kardia.tables import LIVE_TABLES, TABLES
 from tests.support.stories import lanes_of
 
@@ -65,6 +65,12 @@ def story_messages(story: str = STORY, slices: int = SLICES) -> list[Message]:
 
 def _sent(events: Iterable[Event], source: str) -> int:
     return sum(event.source == source for event in events)
+
+
+def requests_in(value: bytes | None) -> list[Event]:
+    """Lines of the request log in a record, in the order of their positions."""
+    events = [event for event in decode_batch(value or b"") if event.kind < Kind.TICK]
+    return sorted((event for event in events if event.source.split("/")[1] == "request"), key=lambda event: event.end)
 
 
 def produce(bootstrap: str, topic: str, messages: Iterable[Message]) -> None:

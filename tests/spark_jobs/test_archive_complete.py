@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.collector import MAX_IN_FLIGHT
-from ingest.wire import FORMAT, MAX_EVENTS, decode_batch
-from kardia.events import Kind, event_id
+from ingest.wire import FORMAT, MAX_EVENTS, decode_batch, encode_batch
+from kardia.events import Event, Kind, event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES
 from spark_jobs.archive_rows import is_archived
@@ -167,6 +170,30 @@ def test_killed_anywhere_each_id_is_archived_once(
     while archive.read < len(records):
         archive.run(records, 50)
     assert sorted(archive.ids()) == sorted(ids_in(records))
+
+
+STRANGE: list[dict[str, object]] = [
+    {"generation_id": 2**40},
+    {"api_version": 2**63 - 1},
+    {"error_code": -(2**40)},
+    {"detail": {"partitions": {None: 1}}},
+    {"detail": {"partitions": msgspec.msgpack.Ext(1, b"x")}},
+    {"detail": {"bytes": 2**64 - 1, "ratio": float("nan"), "raw": b"\x00"}},
+]
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=str)
+def test_an_event_that_no_row_can_hold_is_archived_with_what_shows_it(tmp_path: Path, strange: dict[str, Any]) -> None:
+    """No reader of lines makes one. It may come from a writer of another hand, and stops nothing and is not missing."""
+    at = 1_795_000_000_000.0
+    good = [Event(int(Kind.COMMIT), 0, "b/request/x", start, start + 1, at, at, at, at, "g") for start in range(3)]
+    records = [(0, encode_batch([good[0], good[1]._replace(**strange), good[2]]))]
+    check_archived(tmp_path, records, LANES, 1)
+    rows = {row["start"]: row for row in DeltaTable(tmp_path / "events").to_pyarrow_table().to_pylist()}
+    assert {start: row["logged_at_ms"] for start, row in rows.items()} == {0: at, 1: at, 2: at}
+    if "bytes" not in strange.get("detail", ()):
+        assert "does_not_fit" in rows[1]["detail"]
+        assert rows[0]["detail"] is rows[2]["detail"] is None
 
 
 def test_copies_of_one_line_are_never_parted_by_a_record(tmp_path: Path) -> None:

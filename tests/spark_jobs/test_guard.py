@@ -36,7 +36,7 @@ from spark_jobs.replay.run import Inputs, Told, replay
 from spark_jobs.replay.worker import Worker
 from spark_jobs.schemas import to_tables
 from tests.ingest.lines import line
-from tests.spark_jobs.support import CLUSTER, STORY, story_messages
+from tests.spark_jobs.support import CLUSTER, STORY, requests_in, story_messages
 from tests.spark_jobs.support import rows as rows_in
 from tests.support.stories import Story, lanes_of, read_live, stamps_of
 
@@ -234,9 +234,9 @@ def test_a_defect_that_is_no_events_concerns_its_group_alone(
 def test_a_lane_goes_on_from_its_saved_bytes() -> None:
     values = [value for partition, value, _ in story_messages() if partition == LANE]
     records = [Record(offset, 0, b"msgpack/1", value) for offset, value in enumerate(values)]
-    at = lanes_of(STORY)[LANE][0].logged_at_ms
-    bad = Event(int(Kind.JOIN), SHARD, "b/offsets/x", 0, 1, at, at, at, at, "poison", detail=JOINED)
-    half = len(records) // 2
+    with_requests = [number for number, value in enumerate(values) if requests_in(value)]
+    half = with_requests[len(with_requests) // 2] + 1
+    bad = RAISING["join"](requests_in(values[half - 1])[-1])
     poisoned = [
         *records[:half],
         Record(half, 0, b"msgpack/1", encode_batch([bad])),
@@ -257,6 +257,7 @@ def test_a_lane_goes_on_from_its_saved_bytes() -> None:
     rows, lane = run(poisoned)
     assert {name: rows[name] for name in TABLES} == {name: plainly[name] for name in TABLES}
     assert lane.next_offset == len(poisoned)
+    assert [row[REJECTED.names.index("reason")] for row in rows["rejected"]] == [REASON]
 
 
 class _Raising(Observer):
