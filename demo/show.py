@@ -7,6 +7,7 @@ next run replaces; nothing outside it is touched but the cache of jars.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 import sys
 import time
@@ -304,12 +305,12 @@ def _ask_on(console: Console, verdict: Verdict, tables: Path) -> None:
     kardia = sys.argv[0] if Path(sys.argv[0]).name == "kardia" else "kardia"
     console.print("The tables stay. Ask them, or run the demo with --stay to look around while it is up:")
     for verb, what in (
-        (f"why {group_id}", "why it rebalanced last"),
-        (f"explain {group_id}", "its whole story"),
-        ("groups", "how all groups stood at the end"),
-        ("serve", "the page"),
+        (("why", group_id), "why it rebalanced last"),
+        (("explain", group_id), "its whole story"),
+        (("groups",), "how all groups stood at the end"),
+        (("serve",), "the page"),
     ):
-        command = Text(f"  {kardia} {verb} --tables {shown}")
+        command = Text(f"  {shlex.join((kardia, *verb, '--tables', str(shown)))}")
         command.append(f"  # {what}", style="dim")
         console.print(command, soft_wrap=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,21 @@ def test_it_says_how_to_ask_on_about_the_group_that_lost_a_member(
     said = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert "  here/kardia why g01 --tables data/tables  # why it rebalanced last" in said
     assert any(line.startswith("  here/kardia serve --tables data/tables") for line in said)
+
+
+def test_what_it_says_is_understood_by_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "Meine Programme" / "kardia"), "demo"])
+    console = Console(file=io.StringIO(), width=40)
+    show._ask_on(console, judge(evidence_of(KILL)), tmp_path / "Kärdia Daten 1" / "tables")
+    commands = [
+        shlex.split(line, comments=True)
+        for line in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        if line.startswith("  ")
+    ]
+    assert [command[1] for command in commands] == ["why", "explain", "groups", "serve"]
+    for command in commands:
+        assert command[0] == str(tmp_path / "Meine Programme" / "kardia")
+        assert command[-2:] == ["--tables", str(tmp_path / "Kärdia Daten 1" / "tables")]
 
 
 def test_predictions_that_came_too_late_come_with_advice() -> None:
