@@ -40,7 +40,10 @@ class Behaviour(NamedTuple):
     replaced_stays_new: bool
     creation_is_recorded: bool
     deletion_always_recorded: bool
-    deletion_drops_open_offsets: bool
+    tombstones_reach_open_offsets: bool
+    open_offsets_keep_committed: bool
+    offset_records_bring_group: bool
+    offset_delete_ends_group: bool
     bounds_before_ownership: bool
     moved_names_member: bool
     unknown_group_is_69: bool
@@ -131,10 +134,30 @@ SWITCHES: dict[str, Switch] = {
             "cleanupGroupMetadata; ClassicGroup.createGroupTombstoneRecords",
         ),
         Switch(
-            "deletion_drops_open_offsets",
+            "tombstones_reach_open_offsets",
             JAVA_ONLY,
-            "DeleteGroups also removes offsets of open transactions; else they bring the group back at the next load",
-            "handleDeleteGroups; OffsetMetadataManager.deleteAllOffsets",
+            "DeleteGroups and OffsetDelete remove offsets of open transactions for good; else only from memory, and a "
+            "load brings them back; after OffsetDelete the transaction still keeps the group",
+            "handleDeleteGroups, removeOffsets; OffsetMetadataManager.deleteAllOffsets, replay",
+        ),
+        Switch(
+            "open_offsets_keep_committed",
+            JAVA_ONLY,
+            "a committed offset does not expire while an open transaction has one for the same partition",
+            "removeExpiredOffsets; OffsetMetadataManager.cleanupExpiredOffsets",
+        ),
+        Switch(
+            "offset_records_bring_group",
+            JAVA_ONLY,
+            "a load brings back a group of which the log has an offset, even one that was deleted or whose transaction "
+            "was aborted",
+            "doLoadGroupsAndOffsets; OffsetMetadataManager.replay",
+        ),
+        Switch(
+            "offset_delete_ends_group",
+            SCALA_ONLY,
+            "an Empty group without offsets dies at once by an OffsetDelete, else at the next look for expired ones",
+            "handleDeleteOffsets; OffsetMetadataManager.deleteOffsets",
         ),
         Switch(
             "bounds_before_ownership",

@@ -7,6 +7,7 @@ The session starts before anything is stored, so it does even when the offset's 
 from __future__ import annotations
 
 from kardia.model.group import Group
+from kardia.model.offsets import hold, store
 from kardia.model.operations import Commit, TxnCommit
 from kardia.model.reactions import REACTIONS
 from kardia.model.records import Offset
@@ -41,8 +42,8 @@ def commit(shard: Shard, request: Commit) -> None:
             error = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
             expires_at_ms = -1 if request.retention_ms < 0 else shard.now_ms + request.retention_ms
-            offset = Offset(shard.now_ms, expires_at_ms)
-            shard.records.commit(request.group_id, (request.topic, request.partition), offset)
+            offset = Offset(request.offset, shard.now_ms, expires_at_ms, shard.records.next_position())
+            store(shard, group, (request.topic, request.partition), offset)
     shard.answer(request.number, error)
 
 
@@ -81,11 +82,11 @@ def txn_commit(shard: Shard, request: TxnCommit) -> None:
     error = _wrong_txn(shard, group, request)
     if error is ErrorCode.NONE:
         partition = (request.topic, request.partition)
+        offset = Offset(request.offset, shard.now_ms, -1, shard.records.next_position())
         if request.producer_id < 0:
-            shard.records.commit(request.group_id, partition, Offset(shard.now_ms))
+            store(shard, group, partition, offset)
         else:
-            shard.records.commit_open(request.group_id, partition, request.producer_id)
-            group.has_open_offsets = True
+            hold(shard, group, request.producer_id, partition, offset)
     shard.answer(request.number, error)
 
 

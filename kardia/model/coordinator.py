@@ -19,7 +19,8 @@ from kardia.model.happenings import Happening
 from kardia.model.heartbeats import heartbeat
 from kardia.model.joins import join
 from kardia.model.leaves import leave
-from kardia.model.lives import delete_groups, expire_timer_fired, load, unload
+from kardia.model.lives import delete_groups, expire_timer_fired, load, offset_delete, unload
+from kardia.model.offsets import end_transaction
 from kardia.model.operations import (
     Answer,
     Commit,
@@ -29,14 +30,16 @@ from kardia.model.operations import (
     Leave,
     Load,
     MemberView,
+    OffsetDelete,
     Operation,
     Sync,
     TxnCommit,
+    TxnEnd,
     Unload,
     View,
 )
 from kardia.model.rebalances import join_timer_fired, session_fired, sync_timer_fired
-from kardia.model.records import GroupRecord
+from kardia.model.records import GroupRecord, Offset, Partition
 from kardia.model.settings import CoordinatorSettings
 from kardia.model.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
 from kardia.model.states import ErrorCode
@@ -50,6 +53,8 @@ HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     Leave: leave,
     Commit: commit,
     TxnCommit: txn_commit,
+    TxnEnd: end_transaction,
+    OffsetDelete: offset_delete,
     DeleteGroups: delete_groups,
     Load: load,
     Unload: unload,
@@ -169,8 +174,12 @@ class Coordinator:
 
     def committed_at_ms(self, group_id: str) -> dict[tuple[str, int], int]:
         """Topic and partition of every committed offset with the instant of its commit."""
-        kept = self._shard.records.offsets.get(group_id, {})
-        return {partition: offset.committed_at_ms for partition, offset in kept.items()}
+        return {partition: offset.committed_at_ms for partition, offset in self.committed(group_id).items()}
+
+    def committed(self, group_id: str) -> dict[Partition, Offset]:
+        """Committed offsets as the coordinator holds them; none of a group that it does not know."""
+        group = self._shard.groups.get(group_id)
+        return {} if group is None else dict(group.offsets)
 
     def take_happenings(self) -> list[Happening]:
         """What happened since this was last called, oldest first. Kept until taken."""

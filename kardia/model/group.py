@@ -13,6 +13,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from dataclasses import dataclass, field
 
+from kardia.model.records import Offset, Open, Partition
 from kardia.model.states import ErrorCode, GroupState
 
 CONSUMER = "consumer"
@@ -83,8 +84,11 @@ class Group:
     """Extends the initial delay. Survives the completion of a join phase."""
     from_empty: bool = False
     """The rebalance in progress began from Empty: the initial delay decides."""
-    has_open_offsets: bool = False
-    """Offsets were committed in a transaction that has not ended; they keep an Empty group alive."""
+    offsets: dict[Partition, Offset] = field(default_factory=dict)
+    """Committed offsets."""
+    open_offsets: Open = field(default_factory=dict)
+    """Transactions that have not ended keep an Empty group alive. In the Scala coordinator also one whose offsets were
+    all deleted since."""
     subscribed: frozenset[str] | None = None
     """Topics of the generation's subscriptions; None when they cannot be known."""
 

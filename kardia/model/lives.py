@@ -6,41 +6,51 @@ Follows `handleDeleteGroups`, `cleanupGroupMetadata`, `onGroupUnloaded` and `onG
 
 from __future__ import annotations
 
-from kardia.model.group import CONSUMER, Group, Member
-from kardia.model.operations import DeleteGroups, Load, Unload
+from kardia.model.group import Group, Member
+from kardia.model.offsets import delete_all, delete_offsets, expire
+from kardia.model.operations import Answer, DeleteGroups, Load, OffsetDelete, Unload
 from kardia.model.reactions import REACTIONS
 from kardia.model.rebalances import prepare
-from kardia.model.records import GroupRecord, Offset, Partition
+from kardia.model.records import GroupRecord
 from kardia.model.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
 from kardia.model.states import ErrorCode, GroupState
 
 
 def delete_groups(shard: Shard, request: DeleteGroups) -> None:
-    """Handle a DeleteGroups: an Empty group goes with its offsets, pending ids or not."""
-    group = shard.groups.get(request.group_id)
+    """Handle a DeleteGroups: each Empty group goes with its offsets, pending ids or not. Each has its own answer."""
+    errors = [(group_id, int(_delete_group(shard, group_id))) for group_id in request.group_ids]
+    shard.answers.append(Answer(request.number, shard.now_ms, errors[0][1], parts=tuple(sorted(errors))))
+
+
+def _delete_group(shard: Shard, group_id: str) -> ErrorCode:
+    group = shard.groups.get(group_id)
     if not shard.loaded:
-        error = ErrorCode.NOT_COORDINATOR
-    elif group is None:
-        error = ErrorCode.GROUP_ID_NOT_FOUND
-    else:
-        reaction = REACTIONS["DeleteGroups"][group.state]
-        error = reaction.error
-        if reaction.does == "delete":
-            shard.records.offsets.pop(group.group_id, None)
-            if shard.behaviour.deletion_drops_open_offsets:
-                shard.records.open_offsets.pop(group.group_id, None)
-            shard.happen(group.group_id, "deleted")
-            _bury(shard, group)
-    shard.answer(request.number, error)
+        return ErrorCode.NOT_COORDINATOR
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    reaction = REACTIONS["DeleteGroups"][group.state]
+    if reaction.does == "delete":
+        delete_all(shard, group)
+        shard.happen(group_id, "deleted")
+        bury(shard, group)
+    return reaction.error
 
 
-def _bury(shard: Shard, group: Group) -> None:
+def offset_delete(shard: Shard, request: OffsetDelete) -> None:
+    """Handle an OffsetDelete. The Scala coordinator looks at once whether the group is over."""
+    group = shard.groups.get(request.group_id)
+    if delete_offsets(shard, request) and group is not None and shard.behaviour.offset_delete_ends_group:
+        die_if_over(shard, group)
+
+
+def bury(shard: Shard, group: Group) -> None:
     """Dead, and out of memory; the next JoinGroup starts again with generation 0."""
     shard.move(group, GroupState.DEAD, "removed")
     _drop_timers(shard, group)
     del shard.groups[group.group_id]
     if group.generation_id > 0 or shard.behaviour.deletion_always_recorded:
         shard.records.groups.pop(group.group_id, None)
+        shard.records.named.discard(group.group_id)
 
 
 def _drop_timers(shard: Shard, group: Group) -> None:
@@ -54,42 +64,17 @@ def expire_timer_fired(shard: Shard) -> None:
     """Offsets past their retention go, then Empty groups without any. No retention protects a group itself."""
     shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
     for group in list(shard.groups.values()):
-        expired = _expired(shard, group)
+        expired = expire(shard, group)
         if expired:
-            shard.records.drop_offsets(group.group_id, expired)
-            shard.happen(group.group_id, "offsets_expired", detail=str(len(expired)))
-        kept = group.has_open_offsets or group.group_id in shard.records.offsets
-        if group.state is GroupState.EMPTY and not kept:
-            shard.happen(group.group_id, "died")
-            _bury(shard, group)
+            shard.happen(group.group_id, "offsets_expired", detail=str(expired))
+        die_if_over(shard, group)
 
 
-def _expired(shard: Shard, group: Group) -> set[Partition]:
-    """Offsets to remove now. An offset that was committed with a retention of its own goes when that is over; else what
-    counts is the end of membership, where there was one, or each commit."""
-    behaviour = shard.behaviour
-    offsets = shard.records.offsets.get(group.group_id, {})
-    since_ms = -1
-    if behaviour.empty_since_counts and group.protocol_type is not None:
-        if group.state is GroupState.EMPTY:
-            since_ms = group.state_since_at_ms
-        elif (group.state is not GroupState.STABLE and behaviour.only_stable_offsets_expire) or (
-            not behaviour.unsubscribed_offsets_expire or group.protocol_type != CONSUMER or group.subscribed is None
-        ):
-            return set()
-        else:
-            offsets = {(topic, one): kept for (topic, one), kept in offsets.items() if topic not in group.subscribed}
-    return {partition for partition, offset in offsets.items() if _is_over(shard, offset, since_ms)}
-
-
-def _is_over(shard: Shard, offset: Offset, since_ms: int) -> bool:
-    """Whether an offset's retention has ended. `since_ms`: when it began, -1 for the commit."""
-    if offset.expires_at_ms >= 0:
-        return offset.expires_at_ms <= shard.now_ms
-    kept_ms = shard.now_ms - (offset.committed_at_ms if since_ms < 0 else since_ms)
-    if not shard.behaviour.empty_since_counts:
-        return kept_ms > shard.settings.offsets_retention_ms
-    return kept_ms >= shard.settings.offsets_retention_ms
+def die_if_over(shard: Shard, group: Group) -> None:
+    """An Empty group dies when it has no offset, nor a transaction that could still give it one."""
+    if group.state is GroupState.EMPTY and not group.offsets and not group.open_offsets:
+        shard.happen(group.group_id, "died")
+        bury(shard, group)
 
 
 def unload(shard: Shard, _: Unload) -> None:
@@ -122,7 +107,7 @@ def load(shard: Shard, request: Load) -> None:
     if request.group_max_size is not None:
         shard.settings = shard.settings._replace(group_max_size=request.group_max_size)
     rebalances_first = shard.behaviour.overfull_rebalances_before_arming
-    for group_id in sorted(shard.records.group_ids()):
+    for group_id in sorted(_recorded(shard)):
         group = _restored(shard, group_id, shard.records.groups.get(group_id))
         shard.groups[group_id] = group
         shard.happen(group_id, "loaded")
@@ -136,10 +121,18 @@ def load(shard: Shard, request: Load) -> None:
         shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
 
 
+def _recorded(shard: Shard) -> set[str]:
+    """Groups that a load brings back."""
+    records = shard.records
+    named = records.named if shard.behaviour.offset_records_bring_group else {*records.offsets, *records.open_offsets}
+    return {*records.groups, *named}
+
+
 def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
-    has_open_offsets = group_id in shard.records.open_offsets
+    offsets = dict(shard.records.offsets.get(group_id, {}))
+    open_offsets = {one: dict(held) for one, held in shard.records.open_offsets.get(group_id, {}).items()}
     if record is None:  # Offsets only.
-        return Group(group_id, shard.now_ms, has_open_offsets=has_open_offsets)
+        return Group(group_id, shard.now_ms, offsets=offsets, open_offsets=open_offsets)
     since_ms = record.state_since_at_ms if shard.behaviour.state_instant_is_loaded else -1
     group = Group(
         group_id,
@@ -149,7 +142,8 @@ def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
         record.protocol_type,
         record.protocol_name,
         record.leader,
-        has_open_offsets=has_open_offsets,
+        offsets=offsets,
+        open_offsets=open_offsets,
     )
     absent_is_session = shard.behaviour.absent_rebalance_timeout_is_session
     for kept in record.members:

@@ -104,11 +104,28 @@ class TxnCommit(NamedTuple):
     offset: int
 
 
-class DeleteGroups(NamedTuple):
-    """DeleteGroups of one group."""
+class TxnEnd(NamedTuple):
+    """The marker that ends a producer's transaction reaches the shard's partition: a commit or an abort. No request of
+    a client: it comes from the coordinator of transactions, and the log has it whoever leads the shard by then."""
+
+    number: int
+    producer_id: int
+    commits: bool
+
+
+class OffsetDelete(NamedTuple):
+    """OffsetDelete of some partitions, each a topic and a number."""
 
     number: int
     group_id: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+class DeleteGroups(NamedTuple):
+    """DeleteGroups of groups of one shard, each named once."""
+
+    number: int
+    group_ids: tuple[str, ...]
 
 
 class Load(NamedTuple):
@@ -125,7 +142,14 @@ class Unload(NamedTuple):
     number: int
 
 
-Operation = Join | Sync | Heartbeat | Leave | Commit | TxnCommit | DeleteGroups | Load | Unload
+Operation = Join | Sync | Heartbeat | Leave | Commit | TxnCommit | TxnEnd | OffsetDelete | DeleteGroups | Load | Unload
+
+
+def groups_of(operation: Operation) -> tuple[str, ...]:
+    """Groups that an operation names; none where it may concern all of the shard."""
+    if isinstance(operation, DeleteGroups):
+        return operation.group_ids
+    return () if isinstance(operation, TxnEnd | Load | Unload) else (operation.group_id,)
 
 
 class Answer(NamedTuple):
@@ -144,6 +168,9 @@ class Answer(NamedTuple):
     assignment: bytes = b""
     left: tuple[tuple[str, str | None, int], ...] = ()
     """LeaveGroup: member id, instance id, error, in the order asked."""
+    parts: tuple[tuple[str, int], ...] = ()
+    """DeleteGroups: group and error, whose first is the error of the whole; OffsetDelete: TOPIC-PARTITION and error.
+    Sorted."""
 
 
 class MemberView(NamedTuple):

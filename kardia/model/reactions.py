@@ -20,6 +20,8 @@ DOES: dict[str, str] = {
     "lead": "as CompletingRebalance, but a leader always starts a rebalance",
     "serve": "is answered with the assignment",
     "store": "is stored",
+    "drop": "the offsets are removed",
+    "drop unsubscribed": "removed but for topics that a member subscribes to (86); no consumer group: 68",
     "delete": "the group is deleted",
 }
 """What a handler does, in words."""
@@ -74,6 +76,12 @@ REACTIONS: dict[str, dict[GroupState, Reaction]] = {
         _PREPARING: Reaction("store"),
         _COMPLETING: Reaction("store"),
         _STABLE: Reaction("store"),
+    },
+    "OffsetDelete": {
+        _EMPTY: Reaction("drop"),
+        _PREPARING: Reaction("drop unsubscribed"),
+        _COMPLETING: Reaction("drop unsubscribed"),
+        _STABLE: Reaction("drop unsubscribed"),
     },
     "DeleteGroups": {
         _EMPTY: Reaction("delete"),

@@ -83,7 +83,7 @@ class Clients:
             leaving = (ops.Leaving("", self.by_name[name].instance_id, act.reason or None) for name in act.whom)
             yield ops.Leave(self._next(), LEAVE_VERSION, GROUP, tuple(leaving))
         elif act.verb == "deletes the group":
-            yield ops.DeleteGroups(self._next(), GROUP)
+            yield ops.DeleteGroups(self._next(), (GROUP,))
         elif act.who == COORDINATOR:
             if act.verb in ("moves", "unloads", "dies"):
                 yield ops.Unload(self._next())

@@ -11,6 +11,8 @@ the timers that are due then; `just_before` lets requests at an instant come bef
 
 from __future__ import annotations
 
+import struct
+
 from kardia.model.behaviour import behaviour_of
 from kardia.model.choices import Choose
 from kardia.model.coordinator import Coordinator
@@ -25,9 +27,11 @@ from kardia.model.operations import (
     Leaving,
     Load,
     MemberView,
+    OffsetDelete,
     Operation,
     Sync,
     TxnCommit,
+    TxnEnd,
     Unload,
     View,
 )
@@ -192,15 +196,32 @@ class Context:
             Commit(self._number(), version, group, generation, member_id, instance, topic, 0, 7, too_large)
         ).error
 
-    def txn_commit(self, member_id: str = "", generation: int = -1, instance: str | None = None) -> int:
+    def txn_commit(
+        self,
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        producer: int = 1,
+        topic: str = "orders",
+        group: str = GROUP,
+    ) -> int:
         """TxnOffsetCommit of partition 0; returns its error code."""
         return self.send(
-            TxnCommit(self._number(), 3, GROUP, 1, 0, generation, member_id, instance, "orders", 0, 7)
+            TxnCommit(self._number(), 3, group, producer, 0, generation, member_id, instance, topic, 0, 8)
         ).error
+
+    def end_transaction(self, commits: bool = True, producer: int = 1) -> int:
+        """The marker of a transaction; returns its error code."""
+        return self.send(TxnEnd(self._number(), producer, commits)).error
+
+    def delete_offsets(self, *topics: str, group: str = GROUP) -> tuple[int, list[int]]:
+        """OffsetDelete of partition 0 of each topic; returns its error code and those of the topics, sorted by name."""
+        answer = self.send(OffsetDelete(self._number(), group, tuple((topic, 0) for topic in topics))).answer
+        return answer.error_code, [error for _, error in answer.parts]
 
     def delete(self, group: str = GROUP) -> int:
         """DeleteGroups; returns the error code."""
-        return self.send(DeleteGroups(self._number(), group)).error
+        return self.send(DeleteGroups(self._number(), (group,))).error
 
     def move(self) -> Context:
         """The coordinator moves: unloaded and loaded in one instant."""
@@ -283,3 +304,9 @@ class Context:
         for answer in answers:
             assert answer.number not in self.answers, f"request {answer.number} is answered twice"
             self.answers[answer.number] = answer
+
+
+def subscription(*topics: str) -> bytes:
+    """A consumer protocol subscription of version 0."""
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)

@@ -8,16 +8,10 @@ import pytest
 
 from kardia.model.group import StuckError, subscribed_topics
 from kardia.model.operations import Commit
-from tests.model.context import BOTH, GROUP, Context, S
+from tests.model.context import BOTH, GROUP, Context, S, subscription
 
 RETENTION = 1_000_000
 CHECK = 600_000
-
-
-def subscription(*topics: str) -> bytes:
-    """A consumer protocol subscription of version 0."""
-    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
-    return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
 
 @pytest.mark.parametrize("version", BOTH)
@@ -137,6 +131,8 @@ class TestMoves:
         assert group.sync("A", 1).error == 16
         assert group.commit("A", 1) == 16
         assert group.txn_commit() == 16
+        assert group.end_transaction() == 16
+        assert group.delete_offsets("orders") == (16, [])
         assert group.delete() == 16
         assert group.rejoin("A").error == 16
         group.load()

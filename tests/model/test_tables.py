@@ -47,6 +47,7 @@ ASKED: dict[str, Callable[[Context, int], int | Request]] = {
     "TxnOffsetCommit": lambda group, generation: (
         group.txn_commit("B", generation) if generation else group.txn_commit()
     ),
+    "OffsetDelete": lambda group, _: group.delete_offsets("bills")[0],
     "DeleteGroups": lambda group, _: group.delete(),
 }
 
@@ -153,7 +154,13 @@ def test_every_happening_of_the_list_can_happen() -> None:
         never_syncs = Context(version)
         never_syncs.join("A", version=3, session=60_000, rebalance=20_000)
         never_syncs.at(D + 20_000)
-        for one in (group, full, nobody, late, never_syncs):
+        transactional = Context(version)
+        transactional.txn_commit()
+        transactional.end_transaction(commits=True)
+        transactional.txn_commit()
+        transactional.end_transaction(commits=False)
+        transactional.delete_offsets("orders")
+        for one in (group, full, nobody, late, never_syncs, transactional):
             one.happened("")
             told |= {happening.kind for happening in one.happenings}
     assert told == set(HAPPENINGS)

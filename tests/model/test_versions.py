@@ -341,6 +341,50 @@ class TestScalaAndJava:
         group.move()
         assert group.gone == new
 
+    @both("3.9.2", "4.0.0")
+    def test_deleting_an_offset_reaches_open_transactions(self, version: str, new: bool) -> None:
+        """In Scala's memory only, and there the transaction still keeps the group."""
+        group = Context(version, offsets_retention_ms=600_000)
+        group.commit()
+        group.txn_commit()
+        assert group.delete_offsets("orders") == (0, [0])
+        group.at(600_000)
+        assert group.gone == new
+        group.end_transaction()
+        assert group.coordinator.committed_at_ms(GROUP) == {}
+        assert group.move().coordinator.committed_at_ms(GROUP) == ({} if new else {("orders", 0): 0})
+
+    @both("3.9.2", "4.0.0")
+    def test_an_open_transaction_keeps_what_was_committed_for_its_partition(self, version: str, new: bool) -> None:
+        group = Context(version, offsets_retention_ms=600_000)
+        group.commit()
+        group.commit(topic="bills")
+        group.txn_commit()
+        group.at(600_000)
+        assert group.coordinator.committed_at_ms(GROUP) == ({("orders", 0): 0} if new else {})
+        group.end_transaction(commits=False)
+        group.at(1_200_000)
+        assert group.gone
+
+    @both("3.9.2", "4.0.0")
+    def test_an_offset_in_the_log_brings_its_group_back(self, version: str, new: bool) -> None:
+        group = Context(version)
+        group.txn_commit()
+        group.end_transaction(commits=False)
+        assert group.state == "Empty"
+        assert group.move().gone != new
+        group.delete()
+        assert group.move().gone
+
+    @both("4.0.0", "3.9.2")
+    def test_deleting_the_last_offset_of_an_empty_group(self, version: str, new: bool) -> None:
+        group = Context(version)
+        group.commit()
+        group.delete_offsets("orders")
+        assert group.gone == new
+        group.at(600_000)
+        assert group.gone
+
 
 @pytest.mark.parametrize("version", EVERY)
 def test_every_release_runs_a_group_from_start_to_end(version: str) -> None:

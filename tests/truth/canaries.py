@@ -1,6 +1,6 @@
 """Models with one mistake each: what the comparison must notice, or it proves nothing.
 
-`PLANTED` are mistakes a person would make; `flipped` turns one row of the model's release table around.
+`EVERY` are mistakes a person would make; `flipped` turns one row of the model's release table around.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from kardia.model import coordinator, joins
+from kardia.model import coordinator, joins, lives, offsets
 from kardia.model.behaviour import Behaviour, behaviour_of
 from kardia.model.group import Group, Member
-from kardia.model.operations import Commit, Join
+from kardia.model.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
 from kardia.model.shard import Shard
 from kardia.model.timers import Timers
 
@@ -106,6 +106,53 @@ def _heartbeats_while_preparing_are_in_vain() -> Patch:
     return patch.object(Shard, "arm_session", wrong)
 
 
+def _aborts_commit() -> Patch:
+    def wrong(shard: Shard, request: TxnEnd) -> None:
+        offsets.end_transaction(shard, request._replace(commits=True))
+
+    return patch.dict(coordinator.HANDLERS, {TxnEnd: wrong})
+
+
+def _transactions_overwrite_later_commits() -> Patch:
+    return patch.object(offsets, "materialize", dict.update)
+
+
+def _transactions_keep_no_group() -> Patch:
+    def wrong(shard: Shard, group: Group) -> None:
+        if group.state == "Empty" and not group.offsets:
+            lives.bury(shard, group)
+
+    return patch.object(lives, "die_if_over", wrong)
+
+
+def _subscribed_offsets_are_deleted() -> Patch:
+    right = coordinator.HANDLERS[OffsetDelete]
+
+    def wrong(shard: Shard, request: OffsetDelete) -> None:
+        group = shard.groups.get(request.group_id)
+        if group is None:
+            right(shard, request)
+        else:
+            known, group.subscribed = group.subscribed, frozenset()
+            right(shard, request)
+            group.subscribed = known
+
+    return patch.dict(coordinator.HANDLERS, {OffsetDelete: wrong})
+
+
+def _several_groups_share_an_error() -> Patch:
+    right = coordinator.HANDLERS[DeleteGroups]
+
+    def wrong(shard: Shard, request: DeleteGroups) -> None:
+        right(shard, request)
+        answer = shard.answers.pop()
+        first = next((error for _, error in answer.parts if error), 0)
+        parts = tuple((group_id, first) for group_id, _ in answer.parts)
+        shard.answers.append(answer._replace(error_code=first, parts=parts))
+
+    return patch.dict(coordinator.HANDLERS, {DeleteGroups: wrong})
+
+
 PLANTED: dict[str, Callable[[], Patch]] = {
     "a JoinGroup renews the session": _join_renews_the_session,
     "sessions last 1 ms longer": _sessions_last_one_ms_longer,
@@ -117,6 +164,18 @@ PLANTED: dict[str, Callable[[], Patch]] = {
     "the sync timer is never stopped": _syncs_leave_the_sync_timer_alone,
     "a heartbeat while the group prepares renews nothing": _heartbeats_while_preparing_are_in_vain,
 }
+"""Mistakes about members, which the traces of `tests/golden` notice as well."""
+
+OF_OFFSETS: dict[str, Callable[[], Patch]] = {
+    "an aborted transaction takes effect": _aborts_commit,
+    "a transaction overwrites what was committed after it": _transactions_overwrite_later_commits,
+    "an open transaction keeps no group": _transactions_keep_no_group,
+    "offsets of subscribed topics are deleted": _subscribed_offsets_are_deleted,
+    "groups that are deleted together share an error": _several_groups_share_an_error,
+}
+"""Mistakes about transactions, offsets and several groups at once, for which the language of traces has no words."""
+
+EVERY = PLANTED | OF_OFFSETS
 
 
 def flipped(version: str, switch: str) -> Behaviour:
@@ -129,5 +188,5 @@ def flipped(version: str, switch: str) -> Behaviour:
 @contextmanager
 def planted(name: str) -> Iterator[None]:
     """The model has this mistake inside the block."""
-    with PLANTED[name]():
+    with EVERY[name]():
         yield

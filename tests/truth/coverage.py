@@ -31,7 +31,9 @@ WHO: dict[str, tuple[str, ...]] = {
     "Leave": (*_KNOWN, "pending", "stranger", "batch", "nobody"),
     "Commit": (*_KNOWN, "pending", "stranger", "nobody"),
     "TxnCommit": (*_KNOWN, "pending", "stranger", "nobody"),
-    "DeleteGroups": ("administrator",),
+    "TxnEnd": ("commit", "abort"),
+    "OffsetDelete": ("administrator",),
+    "DeleteGroups": ("administrator", "batch"),
 }
 """Who can ask. "nobody": neither member id, instance id nor generation, as a consumer without a group, or a LeaveGroup
 that names no member."""
@@ -43,9 +45,13 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
     "Leave": ("0", "25", "82"),
     "Commit": ("0", "12", "22", "25", "27", "69", "82"),
     "TxnCommit": ("0", "22", "25", "82"),
+    "TxnEnd": ("0",),
+    "OffsetDelete": ("0", "68", "69", "86"),
     "DeleteGroups": ("0", "68", "69"),
 }
-"""Answers at once, and "waits". Codes 16 and 24 depend on nothing else and are counted apart."""
+"""Answers at once, and "waits". Codes 16 and 24 depend on nothing else and are counted apart. OffsetDelete and
+DeleteGroups are counted once for each error among their parts, the end of a transaction once for each group of which
+something was open in it, and as of no group where nothing was."""
 
 LATE: dict[str, tuple[str, ...]] = {"Join": ("0", "16", "25", "82"), "Sync": ("0", "16", "27", "82")}
 """Answers to a JoinGroup or SyncGroup that waited."""
@@ -132,6 +138,10 @@ class Coverage:
             return
         own = next((answer for answer in step.answers if answer.number == operation.number), None)
         kind = type(operation).__name__
+        if isinstance(operation, ops.TxnEnd | ops.OffsetDelete | ops.DeleteGroups):
+            assert own is not None
+            self.counts.update(_of_parts(operation, own, step))
+            return
         if own is None:
             self._asked[operation.number] = f"{kind} {operation.group_id}"
         outcome = WAITS if own is None else str(own.error_code)
@@ -165,19 +175,37 @@ class Coverage:
         return kind, group_id
 
 
+_OfAMember = ops.Join | ops.Sync | ops.Heartbeat | ops.Leave | ops.Commit | ops.TxnCommit
+
+
+def _of_parts(operation: ops.TxnEnd | ops.OffsetDelete | ops.DeleteGroups, own: ops.Answer, step: Step) -> set[Cell]:
+    """Cells of what has several answers in one, or is none of a group."""
+    kind, code = type(operation).__name__, str(own.error_code)
+    if isinstance(operation, ops.TxnEnd):
+        ended = {one.group_id for one in step.happenings if one.kind.startswith("transaction_")}
+        who = "commit" if operation.commits else "abort"
+        return {Cell(_state(step.before.get(one)), kind, who, code) for one in ended} or {Cell(ABSENT, kind, who, code)}
+    if not step.was_loaded and code != "24":
+        return {Cell(AWAY, kind, "anybody", error) for error in {code, *(str(one) for _, one in own.parts)}}
+    if isinstance(operation, ops.DeleteGroups):
+        who = "administrator" if len(operation.group_ids) == 1 else "batch"
+        return {Cell(_state(step.before.get(one)), kind, who, str(error)) for one, error in own.parts}
+    if code == "24":
+        return {Cell(NAMELESS, kind, "anybody", code)}
+    state = _state(step.before.get(operation.group_id))
+    return {Cell(state, kind, "administrator", error) for error in {str(one) for _, one in own.parts} or {code}}
+
+
 def _state(view: View | None) -> str:
     return ABSENT if view is None else view.state
 
 
-def _who(operation: ops.Operation, view: View | None) -> str:
-    if isinstance(operation, ops.DeleteGroups):
-        return "administrator"
+def _who(operation: _OfAMember, view: View | None) -> str:
     if isinstance(operation, ops.Leave):
         if len(operation.members) != 1:
             return "batch" if operation.members else "nobody"
         member_id, instance_id = operation.members[0].member_id, operation.members[0].group_instance_id
     else:
-        assert not isinstance(operation, ops.Load | ops.Unload)
         member_id, instance_id = operation.member_id, operation.group_instance_id
     members = view.members if view is not None else ()
     if not member_id and instance_id is not None:

@@ -19,9 +19,11 @@ from kardia.model.operations import (
     Leave,
     Leaving,
     Load,
+    OffsetDelete,
     Operation,
     Sync,
     TxnCommit,
+    TxnEnd,
     Unload,
     View,
 )
@@ -97,6 +99,7 @@ METADATA: dict[str, bytes] = {
 }
 """Subscriptions of every kind that clients send, and such as cannot be read to their end."""
 
+_PRODUCERS = (7, 8)
 _TOPICS = ("orders", "orders", "refunds", "other")
 
 
@@ -107,6 +110,7 @@ class Artist:
         """`rng` decides everything."""
         self._rng = rng
         self._number = 0
+        self._loaded = True
         self.groups = ["g", "h"] if rng.random() < 0.15 else ["g"]
         self._instances = [f"i{number}" for number in range(1, rng.choice((2, 3, 4)))]
         self._statics = rng.choice((0.0, 0.3, 0.6))
@@ -127,6 +131,7 @@ class Artist:
     def move(self, now_ms: int, look: Callable[[str], View | None], loaded: bool) -> Move:
         """The next move. `look` shows a group as it is before time passes."""
         rng = self._rng
+        self._loaded = loaded
         if loaded and rng.random() < 0.02:
             return Move(now_ms, False, Unload(self._next()))
         shown = look(self.groups[0])
@@ -221,7 +226,10 @@ class Artist:
             (11 if calm else 13, self._leave),
             (18 if calm else 13, self._commit),
             (15 if calm else 11, self._txn_commit),
-            (3, lambda group, _: DeleteGroups(self._next(), group)),
+            # To a broker that does not lead the partition the log says no; the coordinator hears nothing.
+            (8 if self._loaded else 0, lambda *_: self._txn_end()),
+            (5, lambda group, _: self._offset_delete(group)),
+            (3, lambda group, _: self._delete_groups(group)),
         )
         chosen = rng.choices([draw for _, draw in draws], [weight for weight, _ in draws])[0]
         self._crossed = rng.random() < (0.3 if calm else 0.2)
@@ -381,7 +389,7 @@ class Artist:
     def _txn_commit(self, group_id: str, view: View | None) -> TxnCommit:
         rng = self._rng
         number = self._next()
-        producer_id, topic, partition = rng.choice((7, 8)), rng.choice(_TOPICS), rng.randrange(2)
+        producer_id, topic, partition = rng.choice(_PRODUCERS), rng.choice(_TOPICS), rng.randrange(2)
         if rng.random() < 0.25:
             return TxnCommit(number, rng.randrange(4), group_id, producer_id, 0, -1, "", None, topic, partition, number)
         member_id = self._id(view)
@@ -400,6 +408,21 @@ class Artist:
             partition,
             number,
         )
+
+    def _txn_end(self) -> TxnEnd:
+        return TxnEnd(self._next(), self._rng.choice(_PRODUCERS), self._rng.random() < 0.6)
+
+    def _offset_delete(self, group_id: str) -> OffsetDelete:
+        rng = self._rng
+        every = [(topic, partition) for topic in sorted({*_TOPICS}) for partition in range(2)]
+        chosen = rng.sample(every, rng.choice((0, 1, 1, 2, 3, 6)))
+        return OffsetDelete(self._next(), group_id, tuple(chosen))
+
+    def _delete_groups(self, group_id: str) -> DeleteGroups:
+        """Of one group, or of several, some of which there never was."""
+        rng = self._rng
+        others = [one for one in ("g", "h", "nobody's") if one != group_id and rng.random() < 0.5]
+        return DeleteGroups(self._next(), (group_id, *(others if rng.random() < 0.6 else ())))
 
 
 def _only_time_is_missing(view: View, now_ms: int) -> bool:

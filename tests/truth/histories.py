@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from kardia.model.behaviour import Behaviour
-from kardia.model.operations import Load, Operation, Unload
+from kardia.model.operations import Load, Operation, TxnEnd, Unload
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
 from tests.truth.lockstep import Disagreement, Lockstep, Move, Step
@@ -102,9 +102,17 @@ class Player:
 
 
 def _possible(moves: Sequence[Move], kept: Sequence[int]) -> bool:
-    """Whether loads and unloads still alternate; the first is an unload."""
-    kinds = [type(op) for one in kept if isinstance(op := moves[one].operation, Load | Unload)]
-    return all(kind is (Load if place % 2 else Unload) for place, kind in enumerate(kinds))
+    """Whether loads and unloads still alternate, the first is an unload, and transactions end in a loaded shard."""
+    loaded = True
+    for one in kept:
+        operation = moves[one].operation
+        if isinstance(operation, Load | Unload):
+            if isinstance(operation, Load) is loaded:
+                return False
+            loaded = not loaded
+        elif isinstance(operation, TxnEnd) and not loaded:
+            return False
+    return True
 
 
 def replay_command(found: Found, version: str) -> str:

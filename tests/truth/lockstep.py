@@ -1,7 +1,8 @@
 """Runs one history on Kafka's classes and on the model at once and compares everything after every step.
 
 A step is one operation or one instant at which a timer fires. Compared are the answers, and of every group the whole
-view: state, generation, leader, members, waiting requests, pending ids, and every deadline. Kafka's classes go first;
+view: state, generation, leader, members, waiting requests, pending ids, and every deadline; and, where a step may have
+touched them, the committed offsets with their instants. Kafka's classes go first;
 where they follow the order of a hash map, the model is told what they did (`Followed`).
 """
 
@@ -14,9 +15,23 @@ from typing import NamedTuple
 from kardia.model.behaviour import Behaviour, behaviour_of
 from kardia.model.coordinator import Coordinator
 from kardia.model.happenings import Happening
-from kardia.model.operations import Answer, Load, Operation, Unload, View
+from kardia.model.operations import (
+    Answer,
+    Commit,
+    DeleteGroups,
+    Load,
+    OffsetDelete,
+    Operation,
+    TxnCommit,
+    TxnEnd,
+    Unload,
+    View,
+    groups_of,
+)
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle import Oracle
+
+TOUCHES_OFFSETS = (Commit, TxnCommit, TxnEnd, OffsetDelete, DeleteGroups, Load, Unload)
 
 
 class Move(NamedTuple):
@@ -157,8 +172,7 @@ class Lockstep:
         """Apply an operation, firing no timer."""
         model = self._model
         self._doing = f"{type(operation).__name__} {operation.number}"
-        group_id = getattr(operation, "group_id", None)
-        if group_id is not None:
+        for group_id in groups_of(operation):
             self.views.setdefault(group_id, None)
             self._followed.asked[operation.number] = group_id
         answers = self._oracle.perform(operation, at_ms)
@@ -170,9 +184,8 @@ class Lockstep:
         self, operation: Operation | None, answers: list[Answer], ask: Callable[[], list[Answer]], at_ms: int
     ) -> None:
         oracle, model, followed = self._oracle, self._model, self._followed
-        # A request changes no other group; a timer, a load or an unload may change any.
-        one_group = operation is not None and not isinstance(operation, Load | Unload)
-        looked_at = (operation.group_id,) if one_group else tuple(self.views)  # type: ignore[union-attr]
+        # A request changes no other group than it names; a timer, a load or the end of a transaction may change any.
+        looked_at = (() if operation is None else groups_of(operation)) or tuple(self.views)
         views = self.views | {group_id: oracle.view(group_id) for group_id in looked_at}
         followed.views, followed.answers, followed.armed = views, answers, oracle.take_armed()
         try:
@@ -187,10 +200,18 @@ class Lockstep:
             view, held = views[group_id], model.view(group_id)
             if view != held:
                 self._fail(at_ms, f"group {group_id!r}: {_difference('view', view, held)}")
+            if operation is None or isinstance(operation, TOUCHES_OFFSETS):
+                self._compare_offsets(group_id, at_ms)
         before, self.views = self.views, views
         happenings = model.take_happenings()
         if self._on_step is not None:
             self._on_step(Step(operation, answers, before, views, happenings, self.loaded))
+
+    def _compare_offsets(self, group_id: str, at_ms: int) -> None:
+        committed = self._oracle.committed(group_id)
+        held = {one: (kept.offset, kept.committed_at_ms) for one, kept in self._model.committed(group_id).items()}
+        if committed != held:
+            self._fail(at_ms, f"group {group_id!r}: committed offsets: Kafka {committed}, model {held}")
 
     def _fail(self, at_ms: int, what: str) -> None:
         raise Disagreement(at_ms, self._doing, what)

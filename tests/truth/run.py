@@ -158,7 +158,7 @@ def main() -> int:
         return int(found is not None)
     if given.canaries is not None:
         version = given.version or EVERY_VERSION[-1]
-        names = given.canaries or [*canaries.PLANTED, *SWITCHES]
+        names = given.canaries or [*canaries.EVERY, *SWITCHES]
         caught = {name: catch(version, given.seed, given.operations, name) for name in names}
         write(json.dumps(caught, indent=None if given.json else 1) + "\n")
         return 0

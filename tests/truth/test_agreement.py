@@ -29,6 +29,8 @@ UNNOTICED = {
     "overfull_rebalances_before_arming": "the order shows only where a session and the rebalance of a group that was "
     "loaded over its size end in one instant; `test_rare` notices it",
     "join_phase_ends_once": "its hostile JoinGroups are not drawn; `test_stuck` notices it",
+    "offset_records_bring_group": "a group that has nothing but offsets that are gone is seldom loaded before it dies; "
+    "`test_rare` notices it",
     "absent_rebalance_timeout_is_session": "few members ask for -1 and live to see the coordinator move; "
     "`test_rare` notices it",
 }
@@ -63,7 +65,7 @@ def _holds(versions: Sequence[str], operations: int, seed: int) -> None:
 @pytest.mark.timeout(900)
 def test_mistakes_in_the_model_are_noticed() -> None:
     differences = [name for name, row in SWITCHES.items() if row.spans in (SCALA_ONLY, JAVA_ONLY)]
-    names = [*canaries.PLANTED, *(name for name in differences if name not in UNNOTICED)]
+    names = [*canaries.EVERY, *(name for name in differences if name not in UNNOTICED)]
 
     caught = run.finish(run.start("4.1.2", "--operations", "20000", "--canaries", *names))
 

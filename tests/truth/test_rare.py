@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from kardia.model.operations import Join, Load, Sync, Unload
+from kardia.model.operations import Join, Load, Operation, Sync, TxnCommit, TxnEnd, Unload
 from tests.truth.canaries import flipped
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
 from tests.truth.lockstep import Disagreement, Lockstep, Move
@@ -51,7 +51,15 @@ def of_an_overfull_group() -> list[Move]:
     return [*loaded(first, second, group_max_size=1), back, Move(LOADED_MS + 2 * SESSION_MS, True, None)]
 
 
+def of_an_aborted_transaction() -> list[Move]:
+    """All that the log has of a group are offsets that never took effect."""
+    commit = TxnCommit(1, 3, "g", 7, 0, -1, "", None, "orders", 0, 1)
+    acts: tuple[Operation, ...] = (commit, TxnEnd(2, 7, False), Unload(3), Load(4))
+    return [Move(STARTED_AT_MS + 10 * place, True, act) for place, act in enumerate(acts)]
+
+
 HISTORIES = {
+    "offset_records_bring_group": of_an_aborted_transaction(),
     "absent_rebalance_timeout_is_session": loaded(join(1, 60_000), join(2, -1)),
     "overfull_rebalances_before_arming": of_an_overfull_group(),
 }

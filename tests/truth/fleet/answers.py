@@ -55,7 +55,7 @@ def request_of(operation: Operation | None) -> tuple[str, dict[str, Any]]:
         case Leave():
             return "LEAVE_GROUP", _leave_request(operation)
         case DeleteGroups():
-            return "DELETE_GROUPS", {"groupsNames": [operation.group_id]}
+            return "DELETE_GROUPS", {"groupsNames": list(operation.group_ids)}
     raise AssertionError(f"{operation}: a kind of operation that no client sends")
 
 
@@ -93,7 +93,9 @@ def response_of(operation: Operation | None, answer: Answer) -> dict[str, Any]:
                 "members": members,
             }
         case DeleteGroups():
-            return {"throttleTimeMs": 0, "results": [{"groupId": operation.group_id, "errorCode": answer.error_code}]}
+            # A broker that does not lead the shard has no error of a group apart.
+            parts = answer.parts or tuple((one, answer.error_code) for one in operation.group_ids)
+            return {"throttleTimeMs": 0, "results": [{"groupId": one, "errorCode": error} for one, error in parts]}
         case Sync():
             response |= {"assignment": _base64(answer.assignment)}
         case Leave() if operation.version >= 3:

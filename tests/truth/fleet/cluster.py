@@ -16,7 +16,7 @@ from functools import partial
 from kardia.events import shard_of
 from kardia.model.behaviour import behaviour_of
 from kardia.model.coordinator import Coordinator
-from kardia.model.operations import Answer, Commit, Heartbeat, Join, Load, Operation, Sync, Unload
+from kardia.model.operations import Answer, Commit, Heartbeat, Join, Load, Operation, Sync, Unload, groups_of
 from kardia.model.records import GroupRecord
 from kardia.model.sessions import Coordinator as Implementation
 from kardia.model.settings import CoordinatorSettings
@@ -98,7 +98,7 @@ class Cluster:
 
     def refusal(self, broker: Broker, operation: Operation) -> Answer | None:
         """What a broker answers that does not lead the group's shard, or is loading it; None where it may perform."""
-        shard = self.shards[shard_of(operation.group_id)]  # type: ignore[union-attr]
+        shard = self.shards[shard_of(groups_of(operation)[0])]
         at_ms = int(self.world.now_ms)
         if shard.leader is not broker:
             return self._refused(operation, ErrorCode.NOT_COORDINATOR, at_ms)
@@ -116,7 +116,7 @@ class Cluster:
 
     def perform(self, asked: Asked, operation: Operation) -> None:
         """The coordinator takes a request."""
-        group_id: str = operation.group_id  # type: ignore[union-attr]
+        group_id = groups_of(operation)[0]
         self._asked[operation.number] = asked
         self.truths[group_id].asked[operation.number] = operation
         self._step(group_id, operation)

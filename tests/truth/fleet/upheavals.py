@@ -97,7 +97,7 @@ def _plan_deletion(cluster: Cluster, group_id: str, story: GroupStory, at_ms: fl
         broker = cluster.coordinator_of(group_id)
         if broker is not None:
             connection = broker.connect("adminclient-1", ("apache-kafka-java", "4.1.2"), "10.9.9.9", _nothing)
-            operation = DeleteGroups(cluster.number(), group_id)
+            operation = DeleteGroups(cluster.number(), (group_id,))
             broker.send(Asked(connection, 2, operation, lambda _: None))
 
     cluster.world.at(at_ms, retire)

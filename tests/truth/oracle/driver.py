@@ -11,7 +11,7 @@ from typing import Any
 
 import jpype
 
-from kardia.model.operations import Answer, Join, Load, Operation, Unload, View
+from kardia.model.operations import Answer, Join, Load, Operation, TxnEnd, Unload, View
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.oracle import jvm
 from tests.truth.oracle.clock import Clock
@@ -36,6 +36,7 @@ class Oracle:
             release = ScalaRelease if version.startswith("3.") else JavaRelease
             _built[settings] = release(self._clock, settings)
         self._release = _built[settings]
+        self._errors = jvm.jclass("org.apache.kafka.common.protocol.Errors")
         self._started_at_ms = settings.started_at_ms
         self._waiting: list[tuple[Operation, Any]] = []
         self.reset()
@@ -67,7 +68,11 @@ class Oracle:
         if isinstance(operation, Join) and operation.new_id:
             self._ids.will_be(operation.new_id)
         try:
-            self._waiting.append((operation, self._requests.begin(self._release.service, operation)))
+            if isinstance(operation, TxnEnd):
+                begun = self._release.end_transaction(operation.producer_id, operation.commits)
+            else:
+                begun = self._requests.begin(self._release.service, operation)
+            self._waiting.append((operation, begun))
         except jpype.JException:
             # The broker answers what the coordinator throws with UNKNOWN_SERVER_ERROR.
             return [*self._answered(), Answer(operation.number, at_ms, -1)]
@@ -89,6 +94,10 @@ class Oracle:
         """What is held about a group, or None if there is none or its shard is not loaded."""
         return self._release.view(group_id)
 
+    def committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, int]]:
+        """Committed offsets of a group with the instants of their commits, by topic and partition."""
+        return self._release.committed(group_id)
+
     def take_armed(self) -> list[str]:
         """GROUP-MEMBER of the session timers armed since the last call, in the order of arming."""
         armed = self._release.armed_sessions
@@ -103,4 +112,12 @@ class Oracle:
         done = [(operation, future) for operation, future in self._waiting if future.isDone()]
         if done:
             self._waiting = [waiting for waiting in self._waiting if not waiting[1].isDone()]
-        return [read(operation, future.get(), self._clock.now_ms) for operation, future in done]
+        return [self._read(operation, future) for operation, future in done]
+
+    def _read(self, operation: Operation, future: Any) -> Answer:
+        try:
+            return read(operation, future.get(), self._clock.now_ms)
+        except jpype.JException as error:
+            # So does the broker make an answer of a future that failed.
+            cause = error.getCause() or error
+            return Answer(operation.number, self._clock.now_ms, int(self._errors.forException(cause).code()))

@@ -31,6 +31,12 @@ class JavaLog:
         self._records = either(
             "org.apache.kafka.common.record.internal.MemoryRecords", "org.apache.kafka.common.record.MemoryRecords"
         )
+        self._control = either(
+            "org.apache.kafka.common.record.internal.ControlRecordType",
+            "org.apache.kafka.common.record.ControlRecordType",
+        )
+        results = jclass("org.apache.kafka.common.requests.TransactionResult")
+        self._result = {"COMMIT": results.COMMIT, "ABORT": results.ABORT}
         self.writer = jpype.JProxy(
             _RUNTIME + "PartitionWriter",
             dict={
@@ -66,6 +72,10 @@ class JavaLog:
         for start, kept in self._batches:
             kept.rewind()
             for batch in self._records.readableRecords(kept).batches():
+                if batch.isControlBatch():
+                    result = self._result[str(self._control.parse(batch.iterator().next().key()))]
+                    playback.replayEndTransactionMarker(batch.producerId(), batch.producerEpoch(), result)
+                    continue
                 for record in batch:
                     known = self._serde.deserialize(record.key(), record.value())
                     offset = start + int(record.offset())

@@ -35,6 +35,7 @@ class JavaRelease:
         """By group.max.size; a shard that is loaded has the newest."""
         self._epoch = 0
         self._groups: Any = None
+        self._offsets: Any = None
         self._armed: dict[str, tuple[int, Any]] = {}
         self._keys: dict[int, str] = {}
         self._instances: dict[str, str | None] = {}
@@ -124,6 +125,9 @@ class JavaRelease:
         }
         arguments = [by_type.get(str(kind.getSimpleName())) for kind in constructor.getParameterTypes()]
         self.service = constructor.newInstance(jpype.JArray(jpype.JObject)(arguments))
+        self._complete = next(
+            one for one in self.service.getClass().getMethods() if str(one.getName()) == "completeTransaction"
+        )
         self.service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
 
     def _config(self, settings: CoordinatorSettings) -> tuple[Any, Any]:
@@ -165,6 +169,8 @@ class JavaRelease:
         context = self._field(self._runtime, "coordinators").get(self._partition)
         shard = self._field(self._field(context, "coordinator"), "coordinator")
         self._groups = self._field(self._field(shard, "groupMetadataManager"), "groups")
+        offsets = self._field(self._field(shard, "offsetMetadataManager"), "offsets")
+        self._offsets = self._field(offsets, "offsetsByGroup")
 
     def unload(self) -> None:
         """Be coordinator no longer."""
@@ -211,6 +217,35 @@ class JavaRelease:
             self._deadline(f"join-{group_id}"),
             self._deadline(f"sync-{group_id}"),
         )
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, int]]:
+        """Committed offsets of a group with the instants of their commits."""
+        by_topic = None if self._groups is None else self._offsets.get(group_id)
+        if by_topic is None:
+            return {}
+        return {
+            (str(topic.getKey()), int(one.getKey())): (
+                int(one.getValue().committedOffset),
+                int(one.getValue().commitTimestampMs),
+            )
+            for topic in by_topic.entrySet()
+            for one in topic.getValue().entrySet()
+        }
+
+    def end_transaction(self, producer_id: int, commits: bool) -> Any:
+        """The marker of a transaction reaches the partition; returns the future of its being written."""
+        results = jclass("org.apache.kafka.common.requests.TransactionResult")
+        given: dict[str, Any] = {
+            "TopicPartition": self._partition,
+            "long": jpype.JLong(producer_id),
+            "int": jpype.JInt(0),
+            "TransactionResult": results.COMMIT if commits else results.ABORT,
+            "Duration": jclass("java.time.Duration").ofSeconds(5),
+        }
+        # The epoch of the producer and, from 4.2 on, the version of transactions.
+        shorts = iter((jpype.JShort(0), jpype.JShort(2)))
+        kinds = [str(kind.getSimpleName()) for kind in self._complete.getParameterTypes()]
+        return self.service.completeTransaction(*(next(shorts) if one == "short" else given[one] for one in kinds))
 
     def _deadline(self, key: str) -> int:
         armed = self._armed.get(key)

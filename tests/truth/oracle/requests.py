@@ -50,6 +50,10 @@ class Requests:
         self._txn = jclass(_DATA + "TxnOffsetCommitRequestData")
         self._txn_topic = jclass(_DATA + "TxnOffsetCommitRequestData$TxnOffsetCommitRequestTopic")
         self._txn_partition = jclass(_DATA + "TxnOffsetCommitRequestData$TxnOffsetCommitRequestPartition")
+        self._offset_delete = jclass(_DATA + "OffsetDeleteRequestData")
+        self._offset_topic = jclass(_DATA + "OffsetDeleteRequestData$OffsetDeleteRequestTopic")
+        self._offset_topics = jclass(_DATA + "OffsetDeleteRequestData$OffsetDeleteRequestTopicCollection")
+        self._offset_partition = jclass(_DATA + "OffsetDeleteRequestData$OffsetDeleteRequestPartition")
         self._list = jclass("java.util.ArrayList")
         self._begin: dict[type, Callable[[Any, Any], Any]] = {
             ops.Join: self._begin_join,
@@ -58,6 +62,7 @@ class Requests:
             ops.Leave: self._begin_leave,
             ops.Commit: self._begin_commit,
             ops.TxnCommit: self._begin_txn,
+            ops.OffsetDelete: self._begin_offset_delete,
             ops.DeleteGroups: self._begin_delete,
         }
         # 4.4 calls the field what it has become: a generation or a member epoch.
@@ -191,7 +196,21 @@ class Requests:
 
     def _begin_delete(self, service: Any, delete: ops.DeleteGroups) -> Any:
         context = self._context_of("DELETE_GROUPS", 2)
-        return service.deleteGroups(context, self._one(delete.group_id), self._no_caching)
+        names = self._list()
+        for group_id in delete.group_ids:
+            names.add(group_id)
+        return service.deleteGroups(context, names, self._no_caching)
+
+    def _begin_offset_delete(self, service: Any, delete: ops.OffsetDelete) -> Any:
+        topics = self._offset_topics()
+        for name in dict.fromkeys(topic for topic, _ in delete.partitions):
+            partitions = self._list()
+            for topic, number in delete.partitions:
+                if topic == name:
+                    partitions.add(self._offset_partition().setPartitionIndex(number))
+            topics.add(self._offset_topic().setName(name).setPartitions(partitions))
+        data = self._offset_delete().setGroupId(delete.group_id).setTopics(topics)
+        return service.deleteOffsets(self._context_of("OFFSET_DELETE", 0), data, self._no_caching)
 
     def _one(self, item: Any) -> Any:
         items = self._list()
@@ -241,6 +260,16 @@ def read(operation: ops.Operation, response: Any, at_ms: int) -> Answer:
     if isinstance(operation, ops.Commit | ops.TxnCommit):
         partition = response.topics().get(0).partitions().get(0)
         return Answer(number, at_ms, int(partition.errorCode()))
+    if isinstance(operation, ops.OffsetDelete):
+        parts = sorted(
+            (f"{topic.name()}-{partition.partitionIndex()}", int(partition.errorCode()))
+            for topic in response.topics()
+            for partition in topic.partitions()
+        )
+        return Answer(number, at_ms, int(response.errorCode()), parts=tuple(parts))
     if isinstance(operation, ops.DeleteGroups):
-        return Answer(number, at_ms, int(response.iterator().next().errorCode()))
+        errors = {str(one.groupId()): int(one.errorCode()) for one in response}
+        return Answer(number, at_ms, errors[operation.group_ids[0]], parts=tuple(sorted(errors.items())))
+    if isinstance(operation, ops.TxnEnd):
+        return Answer(number, at_ms, 0)  # its future holds nothing, or what went wrong
     raise TypeError(f"{operation} has no response")

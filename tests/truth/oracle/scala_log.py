@@ -31,6 +31,8 @@ class ScalaLog:
         self._stored = jclass("org.apache.kafka.common.requests.ProduceResponse$PartitionResponse")
         self._none = jclass("org.apache.kafka.common.protocol.Errors").NONE
         self._map = jclass("scala.collection.immutable.Map$Map1")
+        self._control = jclass("org.apache.kafka.common.record.ControlRecordType")
+        self._marker = jclass("org.apache.kafka.common.record.EndTransactionMarker")
         guard = jclass("org.apache.kafka.storage.internals.log.VerificationGuard").SENTINEL
         start = jclass("java.util.concurrent.atomic.AtomicLong")(0)
         log = (
@@ -102,6 +104,12 @@ class ScalaLog:
         """Forget all records."""
         self._end = 0
         self._batches.clear()
+
+    def end_transaction(self, producer_id: int, commits: bool) -> None:
+        """The marker of a transaction is written."""
+        kind = self._control.COMMIT if commits else self._control.ABORT
+        marker = self._marker(kind, jpype.JInt(0))
+        self._keep(self._records.withEndTransactionMarker(jpype.JLong(producer_id), jpype.JShort(0), marker))
 
     def _append(self, entries: Any, callback: Any) -> None:
         entry = self._java(entries).entrySet().iterator().next()

@@ -174,6 +174,28 @@ class ScalaRelease:
             self._deadline("sync", owner),
         )
 
+    def committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, int]]:
+        """Committed offsets of a group with the instants of their commits."""
+        found = self._manager.getGroup(group_id)
+        if not self._loaded or found.isEmpty():
+            return {}
+        return {
+            (str(one.getKey().topic()), int(one.getKey().partition())): (
+                int(_part(one.getValue(), "offset", "committedOffset")),
+                int(_part(one.getValue(), "commitTimestamp", "commitTimestampMs")),
+            )
+            for one in self._java(found.get().allOffsets()).entrySet()
+        }
+
+    def end_transaction(self, producer_id: int, commits: bool) -> Any:
+        """The marker of a transaction is written, and the coordinator told; returns a future that is done."""
+        self._log.end_transaction(producer_id, commits)
+        results = jclass("org.apache.kafka.common.requests.TransactionResult")
+        partitions = jclass("java.util.ArrayList")()
+        partitions.add(jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0))
+        self.service.onTransactionCompleted(producer_id, partitions, results.COMMIT if commits else results.ABORT)
+        return jclass("java.util.concurrent.CompletableFuture").completedFuture(None)
+
     def _deadline(self, kind: str, owner: int, member_id: str = "") -> int:
         deadline_at_ms, task = self._armed.get((kind, owner, member_id), (-1, None))
         return -1 if task is None or task.isCompleted() else deadline_at_ms
@@ -186,3 +208,9 @@ class ScalaRelease:
         self._armed[kind, int(group.hashCode()), member_id] = (deadline_at_ms, task)
         if kind == "heartbeat":
             self.armed_sessions.append(f"{group.groupId()}-{member_id}")
+
+
+def _part(owner: Any, *names: str) -> Any:
+    """What the first of these names gives that the release has: a method in some, a field in others."""
+    found = getattr(owner, next(name for name in names if hasattr(owner, name)))
+    return found() if callable(found) else found
