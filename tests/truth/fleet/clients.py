@@ -103,6 +103,9 @@ class Client:
         """A new process."""
         if self.state != "down" or self.life < 0:
             return
+        if self.cluster.asleep:
+            self.world.at(self.cluster.wakes_at_ms, self.start)
+            return
         self._group = self._data = None
         self.state = "starting"
         self._find_coordinator()
@@ -126,6 +129,10 @@ class Client:
     def freeze(self, for_ms: float) -> None:
         """SIGSTOP, and SIGCONT later."""
         self.frozen_to_ms = self.world.now_ms + for_ms
+
+    def sleep(self, for_ms: float) -> None:
+        """Its machine stands still; who was stopped beside is stopped still."""
+        self.frozen_to_ms = max(self.frozen_to_ms, self.world.now_ms + for_ms)
 
     def stall(self, for_ms: float) -> None:
         """The application does not poll; the library's threads go on."""

@@ -48,6 +48,23 @@ class Shard:
     """Place of a broker -> when it gave the shard up."""
 
 
+def while_loading(operation: Operation, at_ms: int, *, java: bool) -> Answer:
+    """What a broker answers whose shard still loads; held against Kafka's classes in `tests/truth/test_loading.py`."""
+    error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    if isinstance(operation, Heartbeat):
+        error = ErrorCode.NONE  # and without any effect
+    elif isinstance(operation, Sync) and not java:
+        error = ErrorCode.REBALANCE_IN_PROGRESS
+    return refused(operation, error, at_ms, java=java)
+
+
+def refused(operation: Operation, error: ErrorCode, at_ms: int, *, java: bool) -> Answer:
+    """An answer of nothing but an error."""
+    echoed = operation.member_id if isinstance(operation, Join) and not java else ""
+    parts = tuple((group_id, int(error)) for group_id in sorted(getattr(operation, "group_ids", ())))
+    return Answer(operation.number, at_ms, int(error), member_id=echoed, parts=parts)
+
+
 class Cluster:
     """The brokers and everything their coordinators hold."""
 
@@ -77,6 +94,8 @@ class Cluster:
         self._due: dict[tuple[str, Kinds], float] = {}
         """Group and timer thread -> deadline of the timer that its broker's thread will fire next."""
         self._number = 0
+        self.sleeps: list[tuple[float, float]] = []
+        """From when to when the machine stood still."""
         self.shards: dict[int, Shard] = {}
         self._groups: dict[int, list[str]] = {}
         for group_id in groups:
@@ -104,15 +123,10 @@ class Cluster:
             return self._refused(operation, ErrorCode.NOT_COORDINATOR, at_ms)
         if not shard.loading:
             return None
-        if isinstance(operation, Heartbeat):
-            return Answer(operation.number, at_ms, int(ErrorCode.NONE))
-        if isinstance(operation, Sync) and not self.java:
-            return Answer(operation.number, at_ms, int(ErrorCode.REBALANCE_IN_PROGRESS))
-        return self._refused(operation, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, at_ms)
+        return while_loading(operation, at_ms, java=self.java)
 
     def _refused(self, operation: Operation, error: ErrorCode, at_ms: int) -> Answer:
-        echoed = operation.member_id if isinstance(operation, Join) and not self.java else ""
-        return Answer(operation.number, at_ms, int(error), member_id=echoed)
+        return refused(operation, error, at_ms, java=self.java)
 
     def perform(self, asked: Asked, operation: Operation) -> None:
         """The coordinator takes a request."""
@@ -241,6 +255,22 @@ class Cluster:
             to = others[place % len(others)] if others else broker
             after_ms = failover_ms if others else down_ms + 50.0
             self.world.after(after_ms, partial(self._elect, shard_id, to, load_ms))
+
+    def sleep(self, for_ms: float) -> None:
+        """The machine under all brokers stands still."""
+        self.sleeps.append((self.world.now_ms, self.world.now_ms + for_ms))
+        for broker in self.brokers:
+            broker.stop(for_ms)
+
+    @property
+    def wakes_at_ms(self) -> float:
+        """When the machine last woke, or will wake."""
+        return self.sleeps[-1][1] if self.sleeps else 0.0
+
+    @property
+    def asleep(self) -> bool:
+        """Whether the machine stands still now."""
+        return self.world.now_ms < self.wakes_at_ms
 
     def close(self) -> None:
         """Let every coordinator come to now: the truth ends here."""

@@ -71,6 +71,9 @@ class GroupStory:
     def _next(self) -> None:
         """One fault, and the next one planned."""
         chance = self.world.random
+        if self.cluster.asleep:
+            self.world.at(self.cluster.wakes_at_ms, self._next)
+            return
         if self.world.now_ms > self.to_ms:
             return
         faults = [

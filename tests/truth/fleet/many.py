@@ -35,10 +35,10 @@ def many(
 ) -> list[Report]:
     """One report per release and scenario, of so many runs that they hold at least `total` groups together.
 
-    A scenario has its share of every twenty runs, and goes over the releases in turn.
+    A scenario has its share of every turn, and goes over the releases from one of its runs to the next.
     """
     runs = -(-total // groups)
-    turns = [one for one in scenarios for _ in range(max(one.share, 1))]
+    turns = turn(scenarios)
     played: Counter[str] = Counter()
     work = []
     for number in range(runs):
@@ -62,6 +62,12 @@ def many(
             whole.groups += report.groups
             whole.score.add(report.score, where)
     return [report for report in sums.values() if report.groups]
+
+
+def turn(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Each scenario once, then once more those with a share of two, and so on: a short series has something of all."""
+    most = max(one.share for one in scenarios)
+    return [one for place in range(max(most, 1)) for one in scenarios if place < max(one.share, 1)]
 
 
 def _joined(reports: Sequence[Report], name: str, scenario: Scenario) -> Report:

@@ -3,7 +3,7 @@ scenario."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kardia.model.settings import CoordinatorSettings
 from tests.truth.fleet import upheavals
@@ -31,6 +31,8 @@ class Run:
     truths: dict[str, Truth]
     stories: dict[str, GroupStory]
     ended_at_ms: float
+    sleeps: list[tuple[float, float]] = field(default_factory=list)
+    """From when to when the machine stood still."""
 
 
 def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Run:
@@ -54,4 +56,4 @@ def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Ru
     cluster.close()
     logs = [[line for line in broker.log.lines() if line.written_at_ms <= end_ms] for broker in cluster.brokers]
     records = sorted(cluster.topic.records, key=lambda one: (one.read_at_ms, one.partition, one.offset))
-    return Run(version, seed, scenario, logs, records, cluster.truths, stories, end_ms)
+    return Run(version, seed, scenario, logs, records, cluster.truths, stories, end_ms, cluster.sleeps)

@@ -15,7 +15,7 @@ class Scenario:
     name: str
     meaning: str
     share: int
-    """Of how many in twenty runs of a long series it is the scenario."""
+    """How many runs of a turn are of this scenario; a turn has as many as all shares together (`many.turn`)."""
     brokers: int = 1
     records: bool = False
     """The observer reads `__consumer_offsets` as well."""
@@ -23,6 +23,8 @@ class Scenario:
     restarts: bool = False
     outages: bool = False
     stops: bool = False
+    asleep: bool = False
+    """The broker, its clients and the collector all stand still and wake together."""
     quiet: bool = False
     """Nobody but the groups of the run asks the brokers anything: where they are few, a log is silent for seconds."""
     reloads: bool = False
@@ -46,7 +48,8 @@ class Scenario:
     @property
     def plain(self) -> bool:
         """Whether the evidence is complete and the brokers are well: then everything can be known."""
-        upset = self.moves or self.restarts or self.outages or self.stops or self.quiet or self.reloads
+        stands_still = self.stops or self.asleep
+        upset = self.moves or self.restarts or self.outages or stands_still or self.quiet or self.reloads
         return not (self.blind or upset)
 
     @property
@@ -68,40 +71,46 @@ class Scenario:
 SCENARIOS = {
     one.name: one
     for one in (
-        Scenario("requests", "the request log of one broker, and nothing else", 7),
-        Scenario("records", "the request log and `__consumer_offsets`; groups are deleted in the end", 4, records=True),
+        Scenario("requests", "the request log of one broker, and nothing else", 14),
+        Scenario("records", "the request log and `__consumer_offsets`; groups are deleted in the end", 8, records=True),
         Scenario(
             "disorder",
             "lines reach the file up to 70 ms late, and each batch is sent twice (what is later than the 75 ms of "
             "`hold_ms` is counted as late, and not judged here)",
-            1,
+            2,
             disorder=True,
         ),
         Scenario(
             "odd clients",
             "client ids used twice, JoinGroup from version 0 on (2 on 4.x), several protocols, `group.max.size`, "
             "removal by an administrator, reconnects and outages of clients, heartbeats before SyncGroup",
-            2,
+            4,
             odd=True,
         ),
-        Scenario("large", "groups of 50 members", 1, sizes=(50,), fewer=35),
-        Scenario("huge", "a group of 500 members and one of 50", 0, sizes=(500, 50), fewer=35),
-        Scenario("long", "runs of half an hour", 1, fewer=20, lasts_ms=1_800_000.0),
-        Scenario("moves", "shards move between three brokers, each with its own log", 2, brokers=3, moves=True),
-        Scenario("restarts", "one broker dies and comes back", 1, restarts=True),
+        Scenario("large", "groups of 50 members", 2, sizes=(50,), fewer=35),
+        Scenario("huge", "a group of 500 members, for 50 s", 1, sizes=(500,), fewer=100, lasts_ms=50_000.0),
+        Scenario("long", "runs of half an hour", 2, fewer=20, lasts_ms=1_800_000.0),
+        Scenario("moves", "shards move between three brokers, each with its own log", 4, brokers=3, moves=True),
+        Scenario("restarts", "one broker dies and comes back", 2, restarts=True),
         Scenario(
             "outages",
             "one broker dies several times, for 1.2 s to 40 s, some of its consumers with it, and others come late",
-            1,
+            2,
             outages=True,
         ),
-        Scenario("stops", "one broker stands still (SIGSTOP) again and again, for 0.4 s to 20 s", 1, stops=True),
-        Scenario("quiet", "a group or two alone on a broker, whose log is silent for seconds", 1, quiet=True, fewer=30),
-        Scenario("failover", "one of three brokers dies, the others take over", 1, brokers=3, restarts=True),
-        Scenario("middle", "the log begins in the middle of the groups' lives", 1, middle=True),
-        Scenario("middle with records", "the same, and all of `__consumer_offsets`", 1, middle=True, records=True),
-        Scenario("gaps", "pieces of the log are lost, and the collector says so", 1, loses="told"),
-        Scenario("lost lines", "single lines are lost, and only the count shows it", 1, loses="untold"),
+        Scenario("stops", "one broker stands still (SIGSTOP) again and again, for 0.4 s to 20 s", 2, stops=True),
+        Scenario(
+            "asleep",
+            "the machine stands still again and again, for 2 s to 40 s: broker, clients and collector wake together",
+            2,
+            asleep=True,
+        ),
+        Scenario("quiet", "a group or two alone on a broker, whose log is silent for seconds", 2, quiet=True, fewer=30),
+        Scenario("failover", "one of three brokers dies, the others take over", 2, brokers=3, restarts=True),
+        Scenario("middle", "the log begins in the middle of the groups' lives", 2, middle=True),
+        Scenario("middle with records", "the same, and all of `__consumer_offsets`", 2, middle=True, records=True),
+        Scenario("gaps", "pieces of the log are lost, and the collector says so", 2, loses="told"),
+        Scenario("lost lines", "single lines are lost, and only the count shows it", 2, loses="untold"),
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
     )
 }

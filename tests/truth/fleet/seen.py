@@ -114,6 +114,8 @@ def observe(
     now = max(START_MS, damage.begins_at_ms)
     while now < run.ended_at_ms:
         now += step_ms
+        if any(begin <= now < end for begin, end in run.sleeps):
+            continue  # nobody reads, and nobody ticks
         step = [event for log in logs for event in log.step(now, damage)]
         begin = place
         while place < len(topic) and topic[place].read_at_ms <= now:

@@ -30,6 +30,8 @@ def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, s
         _plan_outages(cluster, stories, chance, end_ms)
     if scenario.stops:
         _plan_stops(cluster, chance, end_ms)
+    if scenario.asleep:
+        _plan_sleeps(cluster, stories, chance, end_ms)
     if scenario.records:
         for name, story in stories.items():
             if chance.random() < 0.2:
@@ -68,12 +70,32 @@ def _plan_stops(cluster: Cluster, chance: random.Random, end_ms: float) -> None:
         at_ms += for_ms + chance.uniform(8_000, 20_000)
 
 
+def _plan_sleeps(cluster: Cluster, stories: dict[str, GroupStory], chance: random.Random, end_ms: float) -> None:
+    """The whole machine stands still, brokers, clients and collector, and wakes at once. Clocks go on meanwhile, as
+    under SIGSTOP: whoever's session is over by then is expired late."""
+
+    def sleep(for_ms: float) -> None:
+        cluster.sleep(for_ms)
+        for story in stories.values():
+            for client in story.clients:
+                client.sleep(for_ms)
+
+    at_ms = START_MS + chance.uniform(15_000, 25_000)
+    while at_ms < end_ms - 15_000:
+        for_ms = chance.choice((2_000.0, 6_000.0, 14_000.0, 40_000.0))
+        cluster.world.at(at_ms, partial(sleep, for_ms))
+        at_ms += for_ms + chance.uniform(8_000, 20_000)
+
+
 def ask_beside(cluster: Cluster, broker: Broker) -> None:
     """A client without a group fetches from a broker, so that the log of one that is well is never silent."""
     chance = random.Random(f"beside {broker.address}")
     connection: list[Connection] = []
 
     def ask() -> None:
+        if cluster.asleep:
+            cluster.world.at(cluster.wakes_at_ms, ask)
+            return
         if broker.up:
             if not connection or not connection[0].alive:
                 software = ("apache-kafka-java", "4.1.2")

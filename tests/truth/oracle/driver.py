@@ -6,6 +6,7 @@ Time moves only by the caller's word. "Timer first, then request" in one ms is `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -78,6 +79,18 @@ class Oracle:
             return [*self._answered(), Answer(operation.number, at_ms, -1)]
         self._release.settle()
         return self._answered()
+
+    def load_while(self, operations: Sequence[Operation], at_ms: int) -> list[Answer]:
+        """Load the shard at an instant; what is answered to requests that come while it loads."""
+        self._clock.set(at_ms)
+        answers: list[Answer] = []
+
+        def ask() -> None:
+            for operation in operations:
+                answers.extend(self.perform(operation, at_ms))
+
+        self._release.load(meanwhile=ask)
+        return answers
 
     def advance(self, to_ms: int) -> list[Answer]:
         """Fire every timer due at or before an instant, and stand there."""

@@ -23,6 +23,7 @@ class JavaLog:
         self._end = 0
         self._batches: list[tuple[int, Any]] = []
         self._listeners: list[Any] = []
+        self._held: Any = None
         self._future = jclass("java.util.concurrent.CompletableFuture")
         self._guard = jclass("org.apache.kafka.storage.internals.log.VerificationGuard")
         self._serde = jclass("org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde")()
@@ -48,6 +49,11 @@ class JavaLog:
             },
         )
         self.loader = jpype.JProxy(_RUNTIME + "CoordinatorLoader", dict={"load": self._load, "close": lambda: None})
+
+    def hold_load(self) -> Any:
+        """Let the next load end when the future that is returned is completed, with None."""
+        self._held = self._future()
+        return self._held
 
     def wipe(self) -> None:
         """Forget all records."""
@@ -83,5 +89,10 @@ class JavaLog:
         if self._batches:
             playback.updateLastWrittenOffset(jpype.JLong(self._end))
             playback.updateLastCommittedOffset(jpype.JLong(self._end))
-        summary = jclass(_RUNTIME + "CoordinatorLoader$LoadSummary")
-        return self._future.completedFuture(summary(0, 0, 0, 0, 0))
+        summary = jclass(_RUNTIME + "CoordinatorLoader$LoadSummary")(0, 0, 0, 0, 0)
+        held, self._held = self._held, None
+        return (held or self._future.completedFuture(None)).thenApply(_always(summary))
+
+
+def _always(value: Any) -> Any:
+    return jpype.JProxy("java.util.function.Function", dict={"apply": lambda _: value})

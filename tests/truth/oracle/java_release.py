@@ -6,6 +6,7 @@ loader replays what was appended. Built once per configuration and reused; `wipe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jpype
@@ -157,15 +158,21 @@ class JavaRelease:
         self._log.wipe()
         self.load(self._settings.group_max_size)
 
-    def load(self, group_max_size: int | None = None) -> None:
-        """Become coordinator, with another group.max.size if one is given: replay the log."""
+    def load(self, group_max_size: int | None = None, meanwhile: Callable[[], None] | None = None) -> None:
+        """Become coordinator, with another group.max.size if one is given: replay the log. `meanwhile` is called when
+        the log has been read and the shard still loads."""
         if group_max_size is not None:
             if group_max_size not in self._configs:
                 self._configs[group_max_size] = self._config(self._settings._replace(group_max_size=group_max_size))[1]
             self._shard_config = self._configs[group_max_size]
         self._epoch += 1
+        held: Any = None if meanwhile is None else self._log.hold_load()
         self.service.onElection(0, self._epoch)
         self.settle()
+        if meanwhile is not None:
+            meanwhile()
+            held.complete(None)
+            self.settle()
         context = self._field(self._runtime, "coordinators").get(self._partition)
         shard = self._field(self._field(context, "coordinator"), "coordinator")
         self._groups = self._field(self._field(shard, "groupMetadataManager"), "groups")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jpype
@@ -18,6 +19,8 @@ class ScalaLog:
 
     def __init__(self) -> None:
         """An empty log."""
+        self.meanwhile: Callable[[], None] | None = None
+        """Called once, in the next load."""
         self._end = 0
         self._batches: dict[int, Any] = {}
         self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
@@ -83,7 +86,7 @@ class ScalaLog:
             )
             .passes(
                 "getLogEndOffset",
-                jpype.JProxy(_SUPPLIER, dict={"get": lambda: self._some(self._long.valueOf(self._end))}),
+                jpype.JProxy(_SUPPLIER, dict={"get": self._end_offset}),
                 _SUPPLIER,
                 "get",
             )
@@ -110,6 +113,13 @@ class ScalaLog:
         kind = self._control.COMMIT if commits else self._control.ABORT
         marker = self._marker(kind, jpype.JInt(0))
         self._keep(self._records.withEndTransactionMarker(jpype.JLong(producer_id), jpype.JShort(0), marker))
+
+    def _end_offset(self) -> Any:
+        """Asked for at the begin of a load."""
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return self._some(self._long.valueOf(self._end))
 
     def _append(self, entries: Any, callback: Any) -> None:
         entry = self._java(entries).entrySet().iterator().next()

@@ -7,6 +7,7 @@ The periodic look for expired offsets runs every check interval from the start o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jpype
@@ -125,8 +126,10 @@ class ScalaRelease:
             settings.initial_rebalance_delay_ms,
         )
 
-    def load(self, group_max_size: int | None = None) -> None:
-        """Become coordinator, with another group.max.size if one is given: replay the log."""
+    def load(self, group_max_size: int | None = None, meanwhile: Callable[[], None] | None = None) -> None:
+        """Become coordinator, with another group.max.size if one is given: replay the log. `meanwhile` is called while
+        the partition loads."""
+        self._log.meanwhile = meanwhile
         if group_max_size is not None:
             config = field(_GROUP + "GroupCoordinator", "groupConfig")
             config.set(self._coordinator, self._group_config(group_max_size))
