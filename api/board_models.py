@@ -10,6 +10,11 @@ from api.shapes import Answer, Shown
 
 _LEFT = "null while the feed is stale or has not reached a deadline that the clock has passed; below 0 it is over"
 
+_IN_WORDS = (
+    "the same in words: `9.2 s`, `≥ 9.2 s` where it may have been renewed since, `over since 0.4 s`, `ended` or "
+    "`not known`"
+)
+
 
 class _OnBoard(Answer):
     href: str = Field(description="where more is said of it")
@@ -23,6 +28,7 @@ class NextOnBoard(_OnBoard):
     client_id: str | None
     kind: str = Field(description="session, poll or rebalance: which timeout it is")
     left_ms: int | None = Field(description=_LEFT)
+    left: str = Field(description=_IN_WORDS)
     status: Shown
     predicted: str = Field(
         json_schema_extra={"enum": ["yes", "no", "unknown"]},
@@ -66,10 +72,7 @@ class MemberOnBoard(_OnBoard):
     status: Shown
     session_left_ms: int | None = Field(description=_LEFT)
     poll_left_ms: int | None = Field(description=_LEFT)
-    session_left: str = Field(
-        description="the same in words: `9.2 s`, `≥ 9.2 s` where it may have been renewed since, `over since 0.4 s`, "
-        "`ended` or `not known`"
-    )
+    session_left: str = Field(description=_IN_WORDS)
     poll_left: str
     poll_evidence: str | None
     certainty: str

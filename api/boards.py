@@ -95,14 +95,17 @@ def _in_words(left_ms: int | None, status: str, *, is_least: bool) -> str:
 def _next(view: ClusterView, one: dict[str, Any], freshness: Freshness) -> dict[str, Any]:
     group_view = view.groups[one["group_id"]]
     row = group_view.health[one["member_id"]]
+    status = present.shown_now(group_view, one["member_id"], freshness)
+    left_ms = present.left_ms(one["deadline_at_ms"], row, freshness, is_least=one["is_least"])
     return {
         "href": one["href"],
         "group_id": one["group_id"],
         "member_id": one["member_id"],
         "client_id": one["client_id"],
         "kind": one["kind"],
-        "left_ms": present.left_ms(one["deadline_at_ms"], row, freshness, is_least=one["is_least"]),
-        "status": present.shown_now(group_view, one["member_id"], freshness),
+        "left_ms": left_ms,
+        "left": _in_words(left_ms, status, is_least=one["is_least"]),
+        "status": status,
         "predicted": "unknown" if freshness.stale else "yes" if one["predicted"] else "no",
         "certainty": "unknown" if freshness.stale else one["certainty"],
     }

@@ -43,7 +43,8 @@ class Column(NamedTuple):
     link: str = ""
     width: int = 0
     colours: dict[str, str] | None = None
-    thresholds: Any = None
+    words: tuple[Any, ...] = ()
+    """What stands for what in a text that begins in one of several ways."""
     wraps: bool = False
     """Whether a long text goes on in the next line, instead of being cut."""
 
@@ -110,9 +111,8 @@ def rows(
         if one.colours is not None:
             found["mappings"] = [mapped(one.colours), missing(UNKNOWN)]
             found["custom.cellOptions"] = {"type": "color-text"}
-        if one.thresholds is not None:
-            found["thresholds"] = one.thresholds.build()
-            found["mappings"] = [missing(UNKNOWN)]
+        if one.words:
+            found["mappings"] = [*one.words, missing(UNKNOWN)]
             found["custom.cellOptions"] = {"type": "color-text"}
         if one.wraps:
             found["custom.cellOptions"] = {"type": "auto", "wrapText": True}

@@ -11,7 +11,6 @@ from dashboards.palette import (
     CAUSE,
     CERTAINTY,
     HEADROOM,
-    OVER,
     PLAIN,
     PREDICTED,
     SOON,
@@ -19,6 +18,7 @@ from dashboards.palette import (
     STATUS,
     TRIGGER,
     alarm,
+    countdown,
     steps,
 )
 from dashboards.panels import Says, bars, lines, number, stacked
@@ -37,10 +37,6 @@ from dashboards.sources import (
 
 STORM = 4
 """Rebalances within five minutes that make a storm, as the alert has it."""
-
-
-LEFT = steps((None, OVER), (0, ALARM), (3_000, PLAIN))
-"""What is left of a deadline, in ms: less than one heartbeat of the default settings is little."""
 
 
 def build() -> Dashboard:
@@ -157,7 +153,7 @@ def _lists(made: Dashboard) -> Dashboard:
                 path,
                 "next",
                 Column("status", "status", width=80, colours=STATUS),
-                Column("left", "left_ms", "ms", width=80, thresholds=LEFT),
+                Column("left", "left", width=80, words=countdown()),
                 Column("timeout", "kind", width=75),
                 Column("group", "group_id", link=ROW_TO_GROUP, width=125),
                 Column("client", "client_id", link=ROW_TO_MEMBER_OF_ROW, width=135),

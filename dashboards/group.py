@@ -13,11 +13,11 @@ from dashboards.palette import (
     HEADROOM,
     NONE,
     OVER,
-    PLAIN,
     SOON,
     STATE,
     STATUS,
     alarm,
+    countdown,
     steps,
 )
 from dashboards.panels import Says, bounded, number
@@ -28,7 +28,6 @@ NOW = f"/boards{OF}"
 LANES_MAX = "24"
 """Lanes of a picture: those in trouble, where there are more."""
 
-LEFT = steps((None, OVER), (0, ALARM), (3_000, PLAIN))
 SILENCE = steps((None, NONE), (0.5, SOON), (1, ALARM))
 
 
@@ -201,8 +200,8 @@ def _lanes(made: Dashboard) -> Dashboard:
                 "members",
                 Column("status", "status", width=80, colours=STATUS),
                 Column("client", "client_id", link=ROW_TO_MEMBER, width=120),
-                Column("session ends in", "session_left_ms", "ms", width=115, thresholds=LEFT),
-                Column("poll ends in", "poll_left_ms", "ms", width=95, thresholds=LEFT),
+                Column("session ends in", "session_left", width=115, words=countdown()),
+                Column("poll ends in", "poll_left", width=95, words=countdown()),
                 Column("reason", "reason", width=180),
                 Column("static id", "group_instance_id", width=90),
                 Column("poll seen by", "poll_evidence", width=95),

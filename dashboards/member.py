@@ -7,12 +7,9 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 from dashboards.answers import CLOCK, Column, courses, lanes, points, rows, value
 from dashboards.board import board
 from dashboards.group import NOW, OF, SILENCE, evictions, rebalances
-from dashboards.palette import ALARM, CERTAINTY, END, GONE, HEADROOM, OUTCOME, OVER, STATUS, alarm, told
+from dashboards.palette import CERTAINTY, END, HEADROOM, OUTCOME, STATUS, alarm, countdown
 from dashboards.panels import Says, bounded
 from dashboards.sources import MEMBER_UID, RANGE, cluster_variable, group_variable, member_variable
-
-COUNTDOWN = (told("^over since", OVER), told(r"^(≥ )?[0-2]\.", ALARM), told("^ended", GONE))
-"""Countdowns in words: a deadline that is over, one that comes within three seconds, and of whom there is none."""
 
 ONE = {"member": "${member:raw}"}
 
@@ -61,7 +58,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 "member",
                 Column("left", "session_left"),
                 alarm(None),
-                *COUNTDOWN,
+                *countdown(),
             )
         )
         .with_panel(
@@ -76,7 +73,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 "member",
                 Column("left", "poll_left"),
                 alarm(None),
-                *COUNTDOWN,
+                *countdown(),
             )
         )
         .with_panel(
