@@ -20,7 +20,10 @@ from typing import NamedTuple
 import httpx
 import pytest
 import trustme
+from pydantic import ValidationError
 
+from api.certificates import Certificate, CertificateError
+from api.settings import ApiSettings
 from tests.api.conftest import WAIT_S
 from tests.api.written import NOW_MS, Tables, member, progress, transition
 
@@ -179,8 +182,11 @@ def test_a_renewed_certificate_is_shown_without_a_restart(tables: Tables, pair: 
 
 
 def test_a_certificate_that_cannot_be_used_is_refused(tables: Tables, pair: Pair, tmp_path: Path) -> None:
-    where = ("--tables", str(tables.root))
-    assert "expected both for HTTPS" in refused(*where, "--tls-certificate", str(pair.certificate))
+    with pytest.raises(ValidationError, match="expected both for HTTPS"):
+        ApiSettings(tables=tables.root, tls_certificate=pair.certificate)
+    said = "expected a certificate and its own key"
     for certificate, key in ((pair.key, pair.key), (pair.certificate,) * 2, (tmp_path / "none", pair.key)):
-        said = refused(*where, "--tls-certificate", str(certificate), "--tls-key", str(key))
-        assert "expected a certificate and its own key" in said
+        with pytest.raises(CertificateError, match=said):
+            Certificate(certificate, key)
+    words = ("--tls-certificate", str(pair.key), "--tls-key", str(pair.key))
+    assert said in refused("--tables", str(tables.root), *words)
