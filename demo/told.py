@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 from api.notify.settings import NotifySettings
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message
 from demo.tables import Record
+from kardia.instants import parse_instant
 
 ALERT_OF = {"session": "KafkaGroupSessionTimeoutImminent", "poll": "KafkaGroupPollTimeoutImminent"}
 """Kind of a prediction -> the alert that tells of it."""
@@ -121,7 +121,7 @@ def received(messages: Sequence[Message]) -> list[Received]:
 
 def _received(alert: Mapping[str, Any], at_ms: int, pushed: Iterable[Message]) -> Received:
     labels, texts = alert["labels"], alert["annotations"]
-    began_ms = round(datetime.fromisoformat(alert["startsAt"]).timestamp() * 1000)
+    began_ms = parse_instant(alert["startsAt"])
     same = [
         message
         for message in pushed

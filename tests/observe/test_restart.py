@@ -16,8 +16,9 @@ import pytest
 from kardia.events import Event
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import LIVE_TABLES, Row
+from tests.corpora.test_outages import OF_THREE, OUTAGES
 from tests.support.scene import Scene
-from tests.support.stories import STORIES, lanes_of, named, read_live
+from tests.support.stories import STORIES, lanes_of, named, read_live, stamps_of
 from tests.truth.fleet.run import play
 from tests.truth.fleet.scenarios import SCENARIOS, Scenario
 from tests.truth.fleet.seen import observe
@@ -61,6 +62,15 @@ def clients_of(observer: Observer) -> dict[tuple[int, str, str], set[tuple[str, 
 def test_a_recorded_story_is_told_the_same_with_restarts(name: str) -> None:
     for lane, events in enumerate(lanes_of(name)):
         steps = list(read_live(events, 1_000))
+        assert said(steps, Random(lane)) == said(steps, None)
+
+
+@pytest.mark.parametrize("server_log", [False, True])
+@pytest.mark.parametrize("name", [*OUTAGES, *OF_THREE])
+def test_a_recorded_outage_is_told_the_same_with_restarts(name: str, server_log: bool) -> None:
+    """What a silence of the log is taken for rests on much that is remembered between two steps."""
+    for lane, events in enumerate(lanes_of(name, server_log=server_log, offsets=False)):
+        steps = list(read_live(events, 1_000, stamps_of(name)))
         assert said(steps, Random(lane)) == said(steps, None)
 
 
