@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ingest.offline import FileRange, ParsedRange, read_offsets_file
+from ingest.offsets_records import SOURCE
 from ingest.router import Directory
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
 from spark_jobs.errors import InputFileError
@@ -89,10 +90,10 @@ def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> 
                 "JSON lines as `kardia capture` writes them",
                 "give logs as --request-log and --server-log; --offsets is for captures of __consumer_offsets",
             )
-        source = next((event.source for lane in events for event in lane), "")
-        if not source:
-            continue
         skipped = sum(unknown.values())
+        if not count and not skipped:
+            continue
+        source = next((event.source for lane in events for event in lane), f"{SOURCE}/file")
         ignored = {"unknown_record": skipped} if skipped else {}
         refused = {"bad_record": rejected}
         parsed = ParsedRange(source, 0, count, events, [], [], count + skipped, ignored, refused, 0.0, last_at_ms)

@@ -70,6 +70,13 @@ def test_a_capture_of_numbers_and_depths_that_cannot_be_is_rejected_line_by_line
     assert (summary.rejected, summary.ignored) == (6, 1)
 
 
+def test_a_capture_of_unknown_kinds_alone_is_counted_and_changes_nothing_else(tmp_path: Path) -> None:
+    unknown = "".join(RECORD % (1, offset, 3, '"00ff"') for offset in range(7))
+    summary, plainly = replayed(tmp_path, offsets=unknown.encode()), replayed(tmp_path, tables="plain")
+    assert summary.ignored == plainly.ignored + 7
+    assert (summary.lines, summary.events, summary.groups) == (plainly.lines + 7, plainly.events, plainly.groups)
+
+
 def test_a_year_that_cannot_be_is_a_rejected_line(tmp_path: Path) -> None:
     strange = b"".join(year + line(1)[5:] + b"\n" for year in (b"[0001", b"[1969", b"[9999"))
     assert replayed(tmp_path, log=LOG + strange).rejected == 3
