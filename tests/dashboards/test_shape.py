@@ -305,3 +305,29 @@ def test_dashboards_lead_to_one_another() -> None:
             seen |= waiting
             waiting = set().union(*(reached[one] for one in waiting)) - seen
         assert seen == set(BOARDS), uid
+
+
+def test_what_a_night_on_call_looks_for_is_there() -> None:
+    """Firing alerts and their marks, evictions by group, several clusters, bars that lead on, values beside names, rows
+    that are closed, the broker of an eviction, and what Kardia itself costs."""
+    found = dict(panels())
+    for title in ("fleet: Firing alerts", "fleet: Evictions by group", "truth: CPU of kardia serve"):
+        assert f"kardia-{title}" in found
+    assert {"kardia-truth: Memory of kardia serve", "kardia-truth: Batch time of the job"} <= set(found)
+    columns = {one["text"] for one in found["kardia-group: Evictions"]["targets"][0]["columns"]}
+    assert {"coordinator", "who broke it"} <= columns
+    for uid, board in BOARDS.items():
+        assert "Alerts" in {mark["name"] for mark in board["annotations"]["list"]}, uid
+    several = {one["name"]: (one["multi"], one["includeAll"]) for one in _variables("kardia-fleet") if "multi" in one}
+    assert several["cluster"] == several["group"] == (True, True)
+    assert any(one["type"] == "row" and one["collapsed"] for one in BOARDS["kardia-group"]["panels"])
+    for where, panel in found.items():
+        if panel["type"] == "bargauge":
+            assert panel["fieldConfig"]["defaults"]["links"], where
+        if panel["type"] == "timeseries" and panel["options"]["legend"]["showLegend"]:
+            assert "last" in panel["options"]["legend"]["calcs"], where
+
+
+def _variables(uid: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = BOARDS[uid]["templating"]["list"]
+    return found
