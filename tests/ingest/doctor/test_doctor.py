@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from demo.broker import NEWEST, Broker, BrokerSettings
 from ingest.dialects.request_json import RequestJson
-from ingest.doctor import Finding, Level, cluster, loggers, logs, remedies
+from ingest.doctor import Finding, Level, broker_logging, cluster, loggers, logs, remedies
 from kardia.command.main import app
 
 ROOT = Path(__file__).parents[3]
@@ -120,6 +120,16 @@ def test_the_documentation_shows_the_same_lines() -> None:
     assert f"```properties\n{remedies.log4j1_properties()}```" in text
     [logger] = yaml.safe_load(remedies.log4j2_yaml())["Loggers"]["Logger"]
     assert logger["name"] == "kafka.request.logger"
+
+
+def test_the_whole_file_of_the_documentation_is_good_and_keeps_server_log(tmp_path: Path) -> None:
+    [whole] = [block for block in DOCS.read_text(encoding="utf-8").split("```yaml\n")[1:] if "Configuration:" in block]
+    path = tmp_path / "log4j2.yaml"
+    path.write_text(whole.partition("```")[0])
+    assert levels(broker_logging.examine(path)) == {Level.GOOD}
+    found = yaml.safe_load(path.read_text())["Configuration"]
+    assert [one["name"] for one in found["Appenders"]["RollingFile"]] == ["KafkaAppender", "GroupRequests"]
+    assert {"ref": "KafkaAppender"} in found["Loggers"]["Root"]["AppenderRef"]
 
 
 def test_a_cluster_that_is_not_there_is_one_finding() -> None:
