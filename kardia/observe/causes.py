@@ -7,13 +7,14 @@ before it joined did not begin it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
-from kardia.observe.late import LATE_MS, begun_by, earlier, near
-from kardia.observe.phases import STAMP_MS, longest_when_begun_ms
+from kardia.observe.late import LATE_MS, begun_by, earlier, fired_from, near
+from kardia.observe.phases import STAMP_MS, due_of, longest_when_begun_ms
 
 _BY_LEAVE = frozenset({"member_left", "poll_timeout", "removed_by_admin"})
 
@@ -51,11 +52,11 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
         return Dropped(member, joined_at, None, "unknown", "unknown")
     deadline = armed + member.session_ms
-    begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
-    began = min((at for at in begins if at >= 0), default=NEVER)
-    longest = longest_when_begun_ms(group, current, began)
+    began, first = _began(group, current, member)
+    longest = longest_when_begun_ms(group, current, began, first)
     over_at = current.sync_over_at
     unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
+    unsynced = unsynced and member.joined_at <= over_at  # else it took its place again in the Stable group
     if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):
         by = began if began >= over_at else joined_at
         rivalled = near(over_at, deadline) or any(_came_first(group, current, join, over_at) for join in current.joins)
@@ -66,7 +67,9 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     phase_over_at = began + longest if began >= 0 and longest > 0 and not member.instance_id else NEVER
     by_session = deadline <= joined_at + STAMP_MS
     by_phase = 0 <= phase_over_at <= joined_at + STAMP_MS
-    sure: Certainty = "provisional" if unsure or _taken_over(current, member, deadline) else "exact"
+    unsure = unsure or _taken_over(current, member, deadline)
+    unsure = unsure or _may_have_begun_before(group, current, member, deadline - longest)
+    sure: Certainty = "provisional" if unsure else "exact"
     if by_session and by_phase and near(deadline, phase_over_at):
         if deadline + STAMP_MS < phase_over_at:
             return Dropped(member, min(deadline, joined_at), joined_at, "session_expired", "provisional")
@@ -81,11 +84,45 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
         return Dropped(member, joined_at, None, "session_expired", "provisional")
     if by_session and (not by_phase or deadline < phase_over_at):
         at, certainty = observer.ran_out(group, member, armed, joined_at)
+        at = min(max(at, fired_from(group, deadline)), joined_at)
         return Dropped(member, at, joined_at, "session_expired", weaker(sure, certainty))
     if by_phase:
         in_time = joined_at - phase_over_at <= LATE_MS + _width(current)
         return Dropped(member, joined_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
     return _by_what_is_near(observer, group, current, member, Timers(deadline, phase_over_at, longest))
+
+
+def _began(group: Group, current: Rebalance, member: Member) -> tuple[float, str]:
+    """(when a rebalance began, as far as its requests and the sessions of others show; whose session began it). Whoever
+    is missing beside `member`, and whose session was over before anything else was seen, began it."""
+    begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
+    began, first = min((at for at in begins if at >= 0), default=NEVER), ""
+    for other, armed in _missing_beside(group, current, member):
+        over_at = fired_from(group, armed + other.session_ms)
+        known = armed > max(group.unsure_to, group.gap_at) and not other.is_unsure(armed)
+        if known and group.steady_at <= over_at <= current.joined_at and (began < 0 or over_at < began):
+            began, first = over_at, other.member_id
+    return began, first
+
+
+def _may_have_begun_before(group: Group, current: Rebalance, member: Member, at: float) -> bool:
+    """Whether a rebalance may have begun by an instant, about, by something of which it is not known when it was: the
+    session of somebody else that is missing, or a JoinGroup by a connection that broke."""
+    if any(0 <= join.since <= at + LATE_MS for join in current.joins):
+        return True
+    return any(
+        (armed <= max(group.unsure_to, group.gap_at) or other.is_unsure(armed))
+        and armed + other.session_ms <= at + LATE_MS
+        for other, armed in _missing_beside(group, current, member)
+    )
+
+
+def _missing_beside(group: Group, current: Rebalance, member: Member) -> Iterator[tuple[Member, float]]:
+    """(who is missing when the join phase ends beside a member, from when its session ran)."""
+    listed = {entry[0] for entry in current.listed or ()}
+    for other in group.members.values():
+        if other is not member and other.member_id not in listed and other.armed_before_join >= 0 <= other.session_ms:
+            yield other, other.armed_before_join
 
 
 class Timers(NamedTuple):
@@ -158,7 +195,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     if line is not None:
         chosen = _by_line(group, candidates, line, 4 * tolerance)
     else:
-        chosen, rivalled = _by_order(candidates, current, tolerance)
+        chosen, rivalled = _by_order(group, candidates, current, tolerance)
         current.contested = rivalled or _is_contested(group, current, chosen, dropped)
         if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
@@ -170,14 +207,15 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
 
 def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
-    if group.stable_at < 0 or (group.previous and group.stable_at <= group.previous[0]):
+    stable_at = max(group.stable_at, group.steady_at)
+    if stable_at < 0 or (group.previous and stable_at <= group.previous[0]):
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
     return [
         Cause(over.ended_at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
         for over in group.ended.values()
         if over.cause in ("session_expired", "sync_timeout")
-        and max(group.steady_at, group.stable_at) <= over.ended_at <= current.joined_at
+        and stable_at <= over.ended_at <= current.joined_at
         and (one := over.member).member_id != named
     ]
 
@@ -238,13 +276,18 @@ def _known_of(group: Group, member_id: str) -> tuple[str, str]:
     return (str(handed_out[1]), "") if handed_out is not None else ("", "")
 
 
-def _by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:
+def _by_order(group: Group, candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:
     """The earliest candidate, unless a member was told of the rebalance before that; and whether another one may have
     come before it."""
     told_at = current.told_at
     if not candidates:
         return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown"), False
     chosen = min(candidates, key=lambda item: item.at)
+    if chosen.trigger == "session_expired":  # sessions end in the order of their deadlines, however late
+        known = [
+            one for one in candidates if one.trigger == chosen.trigger and (one is chosen or stands(one.certainty))
+        ]
+        chosen = min(known, key=lambda one: due_of(group, one))
     if 0 <= told_at < chosen.at - tolerance_ms:
         return Cause(told_at, "unknown", certainty="unknown"), False
     told_before = 0 <= told_at < chosen.at - STAMP_MS
@@ -252,15 +295,19 @@ def _by_order(candidates: list[Cause], current: Rebalance, tolerance_ms: float) 
     if chosen.by is not None:
         chosen.by = earlier(chosen.by, begun_by(current, chosen.at))
         to_at = max(to_at, earlier(chosen.by, chosen.at + LATE_MS))
-    rivalled = any(_is_rival(one, chosen, to_at) for one in candidates)
+    rivalled = any(_is_rival(group, one, chosen, to_at) for one in candidates)
     if told_before or rivalled:
         chosen.certainty = weaker(chosen.certainty, "provisional")  # which of them came first is not seen
     return chosen, rivalled
 
 
-def _is_rival(one: Cause, chosen: Cause, to_at: float) -> bool:
-    """Whether something else may have come before what came first by its deadline: sessions end in their order."""
-    return one.trigger != chosen.trigger and one.at <= to_at
+def _is_rival(group: Group, one: Cause, chosen: Cause, to_at: float) -> bool:
+    """Whether something else may have come before what came first by its deadline. Sessions end in their order, as far
+    as stamps that are cut to 1 ms show it."""
+    if one.trigger != chosen.trigger:
+        return one.at <= to_at
+    both = one.trigger == "session_expired" and one.member_id != chosen.member_id
+    return both and abs(due_of(group, one) - due_of(group, chosen)) <= STAMP_MS
 
 
 def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
@@ -275,4 +322,5 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
     certainty: Certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
-    return Cause(join.handled_at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty)
+    at, by = (join.handled_at, None) if join.since < 0 else (join.since, join.handled_at)
+    return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

@@ -12,8 +12,9 @@ from kardia.observe import causes, lives, loads, pending
 from kardia.observe.costs import forget_assignment
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Rebalance
+from kardia.observe.late import LATE_MS
 from kardia.observe.ledger import emit, follows_from
-from kardia.observe.phases import STAMP_MS, how_ended, is_tied
+from kardia.observe.phases import STAMP_MS, all_ends
 from kardia.observe.rebalance import CAUSE_TO_TRIGGER, begin, end_member
 
 
@@ -75,6 +76,10 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     if first is None or first.cause not in CAUSE_TO_TRIGGER:
         return
     member = first.member
+    sure = weaker(first.certainty, "inferred")
+    before = current.cause.trigger if current.cause is not None else "session_expired"
+    if before != "session_expired" and current.started_at <= first.ended_at + LATE_MS:
+        sure = weaker(sure, "provisional")  # its timer may have been late
     current.cause = Cause(
         first.ended_at,
         CAUSE_TO_TRIGGER[first.cause],
@@ -82,7 +87,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         member.client_id,
         member.instance_id,
         first.reason,
-        weaker(first.certainty, "inferred"),
+        sure,
         first.by,
     )
     current.started_at = first.ended_at
@@ -114,7 +119,7 @@ def ran_out(observer: Facts, group: Group, generation: int, member_id: str, sinc
     if group.state not in (GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE):
         return False
     known = all(member.deadline >= 0 for member in group.members.values())
-    last = max((how_ended(group, member)[0] for member in group.members.values()), default=NEVER)
+    last = max((at for at, *_ in all_ends(group)), default=NEVER)
     return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
 
 
@@ -122,14 +127,12 @@ def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
     """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance, by the
     time at which somebody joined."""
     group.pending.clear()
-    ends = sorted(how_ended(group, member) for member in group.members.values())
     last_at = group.deserted_at
-    for over_at, member_id, why in ends:
+    for over_at, member_id, why, tied in all_ends(group):
         member, at = group.members[member_id], min(over_at, since)
         if why == "session_expired":
             at = max(at, observer.ran_out(group, member, member.armed_at, max(over_at, since))[0])
         last_at = max(last_at, at)
-        tied = is_tied(group, member)
         unsure = member.armed_at <= group.unsure_to or member.renewed_unseen or tied
         unsure = unsure or observer.is_broken(group.broker, member.armed_at, at)
         how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"

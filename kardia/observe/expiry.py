@@ -8,6 +8,8 @@ until the join phase ends and shows who was there.
 
 from __future__ import annotations
 
+from math import inf
+
 from kardia.certainty import weaker
 from kardia.events import Event
 from kardia.model.states import GroupState
@@ -92,7 +94,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     alone = len(group.members) == 1 and group.whole and not group.pending
     alone = alone and not phases.may_wait_in_full(group, deadline)
     if group.state == GroupState.COMPLETING:
-        unsynced_at = phases.sync_deadline(group) if member.synced_generation != group.generation else NEVER
+        unsynced_at = phases.sync_deadline(group) if phases.is_unsynced(group, member) else NEVER
         is_gone = (alone or member.member_id == group.leader) and not 0 <= unsynced_at <= deadline
     elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
         is_gone = alone or not group.whole or deadlines.surely_silent(group, member)
@@ -100,6 +102,8 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline):
         at, _, why = phases.how_ended(group, member)
+        if why == "session_expired":
+            at = max(at, observer.ran_out(group, member, member.armed_at, inf)[0])
         how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
         tied = phases.is_tied(group, member)
         if tied:
@@ -118,14 +122,14 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         watches.watch_deserted(observer, group, deadline)
 
 
-def look_again(observer: Facts, broker: str, since: float, now: float) -> None:
+def look_again(observer: Facts, broker: str, since: float, not_before: float) -> None:
     """A broker that might have been down was not: whose deadline has passed since then is judged as any other."""
     for group in observer.groups.values():
         if group.broker == broker:
             for member in group.members.values():
                 if member.overdue and member.deadline >= since and not observer.silent_at(broker, member.deadline):
                     member.overdue = False
-                    observer.watch(group, member, not_before=now)
+                    observer.watch(group, member, not_before=not_before)
 
 
 def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:

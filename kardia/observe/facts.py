@@ -10,7 +10,7 @@ from heapq import heappush
 from typing import Any
 
 from kardia import slowness
-from kardia.certainty import Certainty
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.model.sessions import Coordinator, coordinator_of
 from kardia.model.states import GroupState
@@ -54,6 +54,9 @@ class Facts:
         self.unjudged: dict[str, list[list[float]]] = {}
         """Silences after which nothing has shown yet whether the broker was restarted in them: [last line before, first
         line after, first request since by another connection than before, or NEVER]. See `restarts`."""
+        self.outlived: dict[str, list[list[float]]] = {}
+        """Silences in which the same process of the broker went on, or stood still: a timer that was due in one has
+        fired by its end, or a moment later."""
         self.pauses: dict[str, list[list[float]]] = {}
         """Shorter silences, in which a broker may have been started again all the same."""
         self.doubted: dict[str, list[float]] = {}
@@ -90,7 +93,8 @@ class Facts:
     def silent_at(self, broker: str, at: float) -> bool:
         """Whether nothing at all was logged by the broker around an instant: it may have been down, or have come back
         since, which nothing has shown yet."""
-        if any(begin < at < end for begin, end in self.silences.get(broker, ())):
+        outlived = self.outlived.get(broker, ())
+        if any(begin < at < end and [begin, end] not in outlived for begin, end in self.silences.get(broker, ())):
             return True
         return any(begin < at < end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
 
@@ -100,7 +104,8 @@ class Facts:
 
     def is_quiet_at(self, broker: str, at: float) -> bool:
         """Whether no line of the broker was seen around an instant or since: what its timers did then is not shown."""
-        return self.silent_at(broker, at) or 0 <= self.logged_to(broker) < at
+        silent = any(begin < at < end for begin, end in self.silences.get(broker, ()))
+        return silent or self.silent_at(broker, at) or 0 <= self.logged_to(broker) < at
 
     def was_silent(self, broker: str, begin: float, end: float) -> bool:
         """Whether the broker logged nothing at all for some time between two instants."""
@@ -334,8 +339,10 @@ class Facts:
             )
         )
 
-    def emit_prediction(self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float) -> None:
-        """A prediction is made, or comes to its outcome."""
+    def emit_prediction(
+        self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float, at_most: Certainty = "exact"
+    ) -> None:
+        """A prediction is made, or comes to its outcome, which is as sure as what decided it, `at_most`."""
         predicted_at = getattr(member, f"{kind}_prediction_at")
         deadline = getattr(member, f"{kind}_prediction_deadline")
         known_at = self.known_at(group)
@@ -344,7 +351,7 @@ class Facts:
         sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
         since_load = member.renewed_unseen or 0 <= member.armed_at <= group.unsure_to
         sure = sure and not since_load and not self.silent_at(group.broker, predicted_at)
-        certainty: Certainty = "inferred" if sure else "provisional"
+        certainty = weaker("inferred" if sure else "provisional", at_most)
         self.rows["predictions"].append(
             rows.prediction_row(
                 self.settings.cluster_id,
@@ -360,9 +367,11 @@ class Facts:
             )
         )
 
-    def close_prediction(self, group: Group, member: Member, kind: str, outcome: str, at: float) -> None:
-        """Score a prediction and forget it."""
-        self.emit_prediction(group, member, kind, outcome, at)
+    def close_prediction(
+        self, group: Group, member: Member, kind: str, outcome: str, at: float, at_most: Certainty = "exact"
+    ) -> None:
+        """Score a prediction and forget it. `at_most`: how sure it is what decided it."""
+        self.emit_prediction(group, member, kind, outcome, at, at_most)
         setattr(member, f"{kind}_prediction_at", NEVER)
         setattr(member, f"{kind}_prediction_deadline", NEVER)
         if kind == "session":

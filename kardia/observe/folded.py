@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from kardia.events import Event
 from kardia.model.libraries import LIBRARIES
-from kardia.observe import polls
+from kardia.observe import habits, polls
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.requests import renew
@@ -86,12 +86,14 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
     """`requests.renew` for each instant; the same arithmetic without the calls."""
     if not heard:
         return
-    last, habit, usual = member.armed_at, member.habit_ms, 0.7 * member.session_ms
+    last, habit, usual = member.armed_at, member.habit_ms, habits.USUAL * member.session_ms
     for at in heard:
         gap = at - last
         if gap > 0:
-            if gap < usual:
-                habit = max(habit * 0.97, gap)
+            if habit < gap < usual:
+                habit = habits.after(observer, group.broker, member, habit, last, at)
+            elif gap < usual:
+                habit = max(habit * habits.FORGETS, gap)
             last = at
     member.armed_at, member.habit_ms = last, habit
     member.heard_at = NEVER

@@ -28,9 +28,14 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
     if member is None:
         return
     waited = 0 <= since < min(member.deadline, at) - STAMP_MS
-    _, _, why = how_ended(group, member)
+    due, _, why = how_ended(group, member)
     if waited:
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+    elif why == "rebalance_timeout" and due <= at + STAMP_MS:
+        cause = None if group.rebalance is None else group.rebalance.cause
+        began: Certainty = "provisional" if cause is None else cause.certainty
+        sure = "provisional" if is_tied(group, member) else weaker("inferred", began)
+        end_member(observer, group, member, min(due, at), "rebalance_timeout", "", sure, at)
     elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and why != "sync_timeout":
         ended_at, certainty = observer.ran_out(group, member, member.armed_at, at)
         ended_at = min(max(ended_at, fired_from(group, member.deadline)), at)
@@ -44,7 +49,7 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
     elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
         began_at = min(fired_from(group, sync_deadline(group)), at)
         for one in unsynced(group):
-            sure: Certainty = "provisional" if is_tied(group, one) else "inferred"
+            sure = "provisional" if is_tied(group, one) else "inferred"
             end_member(observer, group, one, began_at, "sync_timeout", "", sure, at)
     else:
         # Its LeaveGroup may stand right behind: both were handled in one instant.

@@ -193,6 +193,9 @@ class Join:
     replaces: str = ""
     replaces_surely: bool = True
     """Whether who is replaced was a member then; its session may have run out where that is not known."""
+    since: float = NEVER
+    """The earliest that a JoinGroup of this member may have taken effect, if its client came by another connection
+    meanwhile: one that waits is never answered, and so not logged, once another one of the same member has come."""
 
 
 @dataclass(slots=True)
@@ -283,7 +286,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, list[Any]] = field(default_factory=dict)
-    """Ids handed out and not used yet: [deadline, client id, client host, handed out at]."""
+    """Ids handed out and not used yet: [deadline, client id, client host, handed out at, by which connection]."""
     pending_over: list[list[Any]] = field(default_factory=list)
     """Ids that were never used and are pending no more: [member id, client id, handed out at, ended at]."""
     gap_at: float = NEVER

@@ -330,7 +330,7 @@ class Intake(Facts):
     def forget_before(self, broker: str, at: float) -> None:
         """Forget silences and slow windows of a broker that no session can reach back to any more."""
         slow = self.slow.get(broker)
-        for silences in (self.silences, self.unjudged, self.pauses):
+        for silences in (self.silences, self.unjudged, self.outlived, self.pauses):
             if silences.get(broker):
                 silences[broker] = [silence for silence in silences[broker] if silence[1] >= at]
         if slow:

@@ -29,7 +29,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     if error == ErrorCode.MEMBER_ID_REQUIRED:
         handed_out = str(detail.get("assigned_member_id", ""))
         deadline = at + int(detail.get("session_timeout_ms", 0))
-        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at]
+        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at, event.connection]
         group.handed_out_at = max(group.handed_out_at, at)
         group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline + GRACE_MS, "pending", handed_out)
@@ -62,6 +62,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         open_rebalance is not None
         and open_rebalance.generation_after == generation
         and event.handled_at_ms <= open_rebalance.joined_at + observer.settings.tolerance_ms
+        and not _came_when_stable(group, open_rebalance, event)
     )
     if in_burst and open_rebalance is not None:
         take_join(observer, group, open_rebalance, event, member_id)
@@ -82,6 +83,12 @@ def _taken(event: Event, old: Member) -> tuple[float, float | None]:
     if event.handled_at_ms - event.arrived_at_ms <= TAKEN_AT_ONCE_MS:
         return event.handled_at_ms, None
     return max(event.arrived_at_ms, old.joined_at), event.handled_at_ms
+
+
+def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
+    """Whether a JoinGroup was handled when the assignment of the generation had come already: then it is none of those
+    that its join phase answered, however soon after."""
+    return 0 <= current.joined_at <= group.stable_at < event.handled_at_ms - STAMP_MS
 
 
 def _replaced_while_stable(group: Group, event: Event) -> bool:
@@ -110,7 +117,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             replaces, surely = replaced_by(observer, group, event)
             member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
             group.members[member_id] = member
-    pending.used(group, member_id)
+    asked_since = pending.used(group, member_id, event)
     left = group.left_pending.pop(member_id, None)
     if left is not None:
         open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
@@ -148,6 +155,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             is_new,
             replaces,
             surely,
+            asked_since,
         )
     )
     open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader

@@ -11,7 +11,7 @@ from kardia.certainty import Certainty, stands
 from kardia.model.sessions import POLL_INTERVAL_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Rebalance
-from kardia.observe.phases import STAMP_MS
+from kardia.observe.phases import STAMP_MS, due_of
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
@@ -105,17 +105,20 @@ def _how_sure(group: Group, current: Rebalance) -> Certainty:
         return "provisional"  # who is in it is not known before the leader is answered
     if cause.named:
         return cause.certainty
-    if any(_is_rival(cause, over) for over in group.ended.values()):
+    if any(_is_rival(group, cause, over) for over in group.ended.values()):
         return "provisional"
     near = (join for join in current.joins if abs(join.handled_at - cause.at) <= STAMP_MS)
     rivals = any(join.member_id != cause.member_id and join.handled_at != cause.at for join in near)
     return "provisional" if rivals and cause.trigger in _BY_JOIN else cause.certainty
 
 
-def _is_rival(cause: Cause, over: Ended) -> bool:
-    """Whether somebody else ended in that instant, and may have begun it. Of one LeaveGroup the first entry did."""
+def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
+    """Whether somebody else ended in that instant, and may have begun it. Of one LeaveGroup the first entry did, of
+    sessions the one that was due first."""
     if over.member.member_id == cause.member_id or abs(over.ended_at - cause.at) > STAMP_MS:
         return False
+    if over.cause == cause.trigger == "session_expired":
+        return abs(over.member.deadline - due_of(group, cause)) <= STAMP_MS
     return over.cause == "session_expired" or (over.cause in _BY_LEAVE and over.ended_at != cause.at)
 
 

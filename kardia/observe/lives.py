@@ -61,7 +61,13 @@ def _score(facts: Facts, group: Group, over: Ended) -> None:
             continue
         deadline = getattr(over.member, f"{kind}_prediction_deadline")
         over.foretold.append([kind, getattr(over.member, f"{kind}_prediction_at"), deadline])
-        facts.close_prediction(group, over.member, kind, _outcome(over, kind, deadline), over.ended_at)
+        outcome = _outcome(over, kind, deadline)
+        facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
+
+
+def _at_most(over: Ended) -> Certainty:
+    """How sure an outcome is at most: as sure as the end, of which it may be unknown why, and sure that it was one."""
+    return "exact" if over.certainty == "unknown" else over.certainty
 
 
 def _outcome(over: Ended, kind: str, deadline: float) -> str:
@@ -77,7 +83,8 @@ def _rescore(facts: Facts, group: Group, over: Ended) -> None:
     for kind, predicted_at, deadline in over.foretold:
         setattr(over.member, f"{kind}_prediction_at", predicted_at)
         setattr(over.member, f"{kind}_prediction_deadline", deadline)
-        facts.close_prediction(group, over.member, kind, _outcome(over, kind, deadline), over.ended_at)
+        outcome = _outcome(over, kind, deadline)
+        facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
 
 
 def _unscore(facts: Facts, group: Group, over: Ended, at: float) -> None:
@@ -113,7 +120,7 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
         over.certainty = "exact"
         if over.by is not None:  # else the instant in which the timer fired is known
             over.by = by
-        if current is not None and cause is not None and began and not current.contested:
+        if current is not None and cause is not None and began and not current.contested and current.settled:
             if over.by is not None:
                 over.by = late.earlier(by, late.begun_by(current, over.ended_at))
             cause.certainty, cause.by = "exact", over.by

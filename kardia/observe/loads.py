@@ -127,7 +127,9 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     because sessions ran anew from a load at `at` or before. Who is gone, by an answer, went at an instant that is not
     known."""
     back = [
-        over for over in group.ended.values() if over.ended_at > since and over.cause in _BY_SILENCE and not over.told
+        over
+        for over in group.ended.values()
+        if over.ended_at > since and over.cause in _BY_SILENCE and not over.told and not _is_stored_without(group, over)
     ]
     heard = heard_at(group) >= at or group.stored[2:] == [[]]  # or it is stored as one without members
     for over in back:
@@ -148,6 +150,11 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     for over in back:
         if over.certainty != "exact":
             lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+
+
+def _is_stored_without(group: Group, over: Ended) -> bool:
+    """Whether a generation without that member has been stored since it ended: no load brings it back."""
+    return bool(group.stored) and over.ended_at <= group.stable_at and over.member.member_id not in group.stored[2]
 
 
 def by_silence(facts: Facts, group: Group, at: float) -> Certainty:

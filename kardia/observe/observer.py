@@ -14,7 +14,7 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Self
 
-from kardia.certainty import stands
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.model.sessions import Coordinator
 from kardia.model.states import GroupState
@@ -395,15 +395,21 @@ class Observer(Intake):
                 )
                 if ((danger or changed) and clock > member.health_at) or clock - member.health_at >= every:
                     status, certainty, reasons = rows.status_of(group, member, clock, self.alive_to(group.broker))
-                    silent = clock > self.alive_to(group.broker) + SIGN_MS
-                    if stands(certainty) and (silent or self.is_doubted(group.broker, member.armed_at, clock)):
-                        certainty = "provisional"
+                    certainty = weaker(certainty, self._as_of(group.broker, member.armed_at, clock))
                     member.health_at = clock
                     known_at = rows.instant(max(clock, group.known_at))
                     polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
                     health.append(
                         rows.health_row(cluster, group, member, clock, known_at, certainty, status, reasons, polls)
                     )
+
+    def _as_of(self, broker: str, since: float, clock: float) -> Certainty:
+        """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
+        request that renews a session may be answered, and so logged, only when its record is written."""
+        alive_to = self.alive_to(broker)
+        if clock > alive_to + SIGN_MS or self.is_doubted(broker, since, clock):
+            return "provisional"
+        return "exact" if clock <= alive_to else "inferred"
 
     def _tell_progress(self) -> None:
         late, divergences, not_modelled, forgotten = self.late, self.divergences, self.not_modelled, self.forgotten
@@ -462,6 +468,7 @@ class Observer(Intake):
             "deleted_since": self.deleted_since,
             "silences": self.silences,
             "unjudged": self.unjudged,
+            "outlived": self.outlived,
             "pauses": self.pauses,
             "doubted": self.doubted,
             "restarted_at": self.restarted_at,
@@ -499,6 +506,7 @@ class Observer(Intake):
             observer.new_source(name, int(end), int(tick_end))
         observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
         observer.unjudged = {broker: [list(pair) for pair in pairs] for broker, pairs in state["unjudged"].items()}
+        observer.outlived = {broker: [list(pair) for pair in pairs] for broker, pairs in state["outlived"].items()}
         observer.restarted_at = {broker: float(at) for broker, at in state["restarted_at"].items()}
         observer.pauses = {broker: [list(pair) for pair in pairs] for broker, pairs in state["pauses"].items()}
         observer.doubted = {broker: list(pair) for broker, pair in state.get("doubted", {}).items()}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kardia.events import Event
 from kardia.observe.group import NEVER, Group, Rebalance
 from kardia.observe.phases import join_deadline
 
@@ -29,16 +30,18 @@ def is_over(group: Group, member_id: str, at: float) -> bool:
     entry = group.pending.pop(member_id, None)
     if entry is None:
         return False
-    _, client_id, _, handed_out_at = entry
+    _, client_id, _, handed_out_at, _ = entry
     group.pending_over.append([member_id, client_id, handed_out_at, at])
     del group.pending_over[:-MAX_OVER]
     return True
 
 
-def used(group: Group, member_id: str) -> None:
-    """A JoinGroup with an id was answered: it blocked nothing, also if the member had left meanwhile."""
-    group.pending.pop(member_id, None)
-    group.pending_over = [entry for entry in group.pending_over if entry[0] != member_id]
+def used(group: Group, member_id: str, event: Event) -> float:
+    """A JoinGroup with an id was answered: it blocked nothing, also if the member had left meanwhile. Returns since
+    when another one with that id may have waited: since the id was handed out, if by another connection; else NEVER."""
+    entry = group.pending.pop(member_id, None)
+    group.pending_over = [over for over in group.pending_over if over[0] != member_id]
+    return NEVER if entry is None or entry[4] == event.connection else float(entry[3])
 
 
 def blocked(group: Group, current: Rebalance) -> list[list[Any]]:
@@ -81,7 +84,7 @@ def told(group: Group) -> list[dict[str, Any]] | None:
             "since_at_ms": int(since + 0.5),
             "until_at_ms": int((min(until, ends_at) if ends_at != NEVER else until) + 0.5),
         }
-        for member_id, (until, client_id, _, since) in abandoned(group).items()
+        for member_id, (until, client_id, _, since, _) in abandoned(group).items()
     ]
     entries.sort(key=lambda entry: (-entry["until_at_ms"], entry["member_id"]))
     return entries[:MAX_TOLD] or None

@@ -7,7 +7,7 @@ Arithmetic only; when to look again is in `watches`, what is concluded then in `
 from __future__ import annotations
 
 from kardia.model.states import GroupState
-from kardia.observe.group import NEVER, Group, Member, Rebalance
+from kardia.observe.group import NEVER, Cause, Group, Member, Rebalance
 from kardia.observe.late import LATE_MS, fired_from, near
 
 STAMP_MS = 2.0
@@ -17,7 +17,15 @@ STAMP_MS = 2.0
 def unsynced(group: Group) -> list[Member]:
     """Members of this generation whose SyncGroup was never answered, by id. A waiting one is not seen either."""
     members = sorted(group.members.values(), key=lambda item: item.member_id)
-    return [member for member in members if member.synced_generation != group.generation]
+    return [member for member in members if is_unsynced(group, member)]
+
+
+def is_unsynced(group: Group, member: Member) -> bool:
+    """Whether the SyncGroup of a member of this generation was never answered. Nobody waits for that of a static member
+    that took its place again in the Stable group."""
+    current = group.rebalance
+    came_later = current is not None and 0 <= current.joined_at < member.joined_at
+    return member.synced_generation != group.generation and not came_later
 
 
 def sync_deadline(group: Group) -> float:
@@ -38,9 +46,10 @@ def longest_ms(group: Group) -> int:
     return max((member.rebalance_ms for member in group.members.values()), default=-1)
 
 
-def longest_when_begun_ms(group: Group, current: Rebalance, began: float) -> int:
-    """The same when a join phase began: then it is fixed, whoever comes or goes before its end."""
-    later = {
+def longest_when_begun_ms(group: Group, current: Rebalance, began: float, first: str = "") -> int:
+    """The same when a join phase began: then it is fixed, whoever comes or goes before its end. `first`: whose end
+    began it, if that is held as a member still."""
+    later = {first} | {
         join.member_id
         for join in (*current.joins, *current.refused)
         if join.is_new and not join.replaces and join.handled_at > began + STAMP_MS
@@ -54,7 +63,7 @@ def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
     """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that, at
     the earliest that this timer fired."""
     if group.state in (GroupState.COMPLETING, GroupState.STABLE):
-        unsynced_since = member.synced_generation != group.generation and member.seen_joining
+        unsynced_since = is_unsynced(group, member) and member.seen_joining
         phase_at, why = sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
         if phase_at < group.steady_at - LATE_MS:
             phase_at = NEVER  # others were answered as in a Stable group long after it
@@ -63,6 +72,39 @@ def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
     if 0 <= phase_at <= member.deadline:
         return fired_from(group, phase_at), member.member_id, why
     return fired_from(group, member.deadline), member.member_id, "session_expired"
+
+
+def due_of(group: Group, cause: Cause) -> float:
+    """Deadline of the session that a rebalance is said to have been begun by; its instant where that is not held."""
+    member = group.members.get(cause.member_id)
+    if member is not None and member.armed_before_join >= 0 and member.session_ms >= 0:
+        return member.armed_before_join + member.session_ms
+    over = group.ended.get(cause.member_id)
+    if over is not None and over.member.deadline >= 0:
+        return min(over.member.deadline, cause.at)
+    return cause.at
+
+
+def all_ends(group: Group) -> list[tuple[float, str, str, bool]]:
+    """(at, member id, cause, whether another timer was due so near that it may have been that one) of all members, the
+    first first, if nobody of them was heard any more. With the first end a Stable or Completing group begins a join
+    phase, and with that the time of those who are left to rejoin: the highest rebalance timeout among them."""
+    ends = sorted((*how_ended(group, member), is_tied(group, member)) for member in group.members.values())
+    if group.state == GroupState.PREPARING or not ends:
+        return ends
+    began = ends[0][0]
+    left = [group.members[member_id] for at, member_id, _, _ in ends if at > began]
+    longest = max((member.rebalance_ms for member in left), default=-1)
+    if longest <= 0:
+        return ends
+    over_at, found = began + longest, []
+    for at, member_id, why, tied in ends:
+        waited_for = at > began and not group.members[member_id].instance_id
+        if waited_for and over_at < at:
+            found.append((over_at, member_id, "rebalance_timeout", near(over_at, at)))
+        else:
+            found.append((at, member_id, why, tied or (waited_for and near(over_at, at))))
+    return sorted(found)
 
 
 def is_tied(group: Group, member: Member) -> bool:

@@ -188,10 +188,13 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
     over = group.ended.get(cause.member_id) if cause is not None else None
     by_silence = over is not None and over.certainty != "exact" and over.cause != "unknown"  # that was an answer
     group.rebalance = None
-    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", "inferred")
+    # One that was started again answers so while it still loads, whoever asks.
+    doubted = observer.is_doubted(group.broker, max(current.started_at, current.told_at), at)
+    sure: Certainty = "provisional" if doubted else "inferred"
+    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", sure)
     group.steady_at = at
     if over is not None and by_silence:
-        lives.reinstate(observer, group, over, at)
+        lives.reinstate(observer, group, over, at, certainty=sure)
 
 
 def settle(observer: Facts, group: Group, current: Rebalance) -> None:
@@ -375,8 +378,10 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
     new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at, item.member_id)):
         cause = "static_replaced" if join.replaces else "member_joined"
-        observer.emit_transition(group, join.handled_at, join.member_id, "Absent", "Member", cause, "exact")
-        observer.emit_member(group, group.members[join.member_id], join.handled_at, "exact")
+        at, by = (join.handled_at, None) if join.since < 0 else (join.since, join.handled_at)
+        observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, "exact", by)
+        sure: Certainty = "exact" if by is None else "inferred"
+        observer.emit_member(group, group.members[join.member_id], join.handled_at, sure)
     observer.move(group, current.joined_at, GroupState.COMPLETING, "join phase completed", "exact")
 
 

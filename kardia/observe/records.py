@@ -121,7 +121,7 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     at, tolerance = group.empty_at, observer.settings.tolerance_ms
     group.whole = True
     group.pending.clear()
-    ends = sorted((*phases.how_ended(group, one), phases.is_tied(group, one)) for one in group.members.values())
+    ends = phases.all_ends(group)
     # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
     # may have been started again, and the sessions have begun anew.
     last_at = max((ended_at for ended_at, *_ in ends), default=at)

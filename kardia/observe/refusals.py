@@ -29,7 +29,7 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     error = event.error_code
     if error == ErrorCode.GROUP_MAX_SIZE_REACHED:
         if event.member_id:
-            pending.used(group, event.member_id)
+            pending.used(group, event.member_id, event)
             group.rejected_at = max(group.rejected_at, at)
         member = group.members.get(event.member_id)
         if member is not None:
@@ -87,7 +87,7 @@ def _note_life(
 ) -> None:
     """Somebody new was a member from its JoinGroup to its refusal."""
     member_id, detail = event.member_id, event.detail or {}
-    pending.used(group, member_id)
+    pending.used(group, member_id, event)
     member = Member(member_id, event.handled_at_ms, instance_id=event.group_instance_id, seen_joining=True)
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))

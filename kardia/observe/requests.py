@@ -15,6 +15,7 @@ from kardia.observe import (
     deadlines,
     faults,
     gone,
+    habits,
     leaves,
     lives,
     loads,
@@ -111,9 +112,7 @@ def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
     last, member.heard_at = member.armed_at, NEVER
     if at > last:
         if last >= 0:
-            gap = at - last
-            if gap < 0.7 * member.session_ms:
-                member.habit_ms = max(member.habit_ms * 0.97, gap)
+            member.habit_ms = habits.after(observer, group.broker, member, member.habit_ms, last, at)
         member.armed_at = at
         if at > group.gap_at:
             member.unknown_since = NEVER
@@ -130,7 +129,8 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
     over = group.ended.get(event.member_id)
     if over is not None:
         observer.divergences += 1
-        return lives.reinstate(observer, group, over, at)
+        doubted = observer.is_doubted(group.broker, over.ended_at, at)  # who loads answers 0 to whoever asks
+        return lives.reinstate(observer, group, over, at, certainty="provisional" if doubted else "inferred")
     member = Member(event.member_id, at, instance_id=event.group_instance_id, armed_at=at)
     identify(observer, group, member, event, "")
     member.generation_first = event.generation_id

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from kardia.events import Event, Kind
 from kardia.model.states import GroupState
-from kardia.observe import expiry, moves
+from kardia.observe import expiry, habits, moves
+from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, Facts
 from kardia.observe.group import NEVER, Group, Member
 from kardia.observe.phases import STAMP_MS
-
-ON_TIME = 1.5
-"""A member heard so many times its habit later was on time: the log was silent because nobody had to say anything."""
 
 OF_SEVERAL = 2
 """A number lower by that or more shows a restart where several network threads count their connections each by itself
@@ -107,10 +105,14 @@ def _same_process(facts: Facts, silence: Silence, member: Member, at: float) -> 
     late, it did not."""
     broker = facts.broker
     facts.unjudged[broker].remove(silence)
-    on_time = member.last_heard_at >= 0 and at - member.last_heard_at <= ON_TIME * member.habit_ms
+    on_time = member.last_heard_at >= 0 and at - member.last_heard_at <= habits.ON_TIME * member.habit_ms
     if on_time and not _most_were_due(facts, broker, silence):
         facts.silences[broker] = [pair for pair in facts.silences.get(broker, ()) if pair[0] != silence[0]]
-    expiry.look_again(facts, broker, silence[0], at)
+        expiry.look_again(facts, broker, silence[0], at)
+        return
+    facts.outlived.setdefault(broker, []).append(silence[:2])
+    # What had waited for it to go on is answered first.
+    expiry.look_again(facts, broker, silence[0], max(at, silence[1] + GRACE_MS))
 
 
 def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
@@ -118,7 +120,7 @@ def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
     in that moment."""
     begin, end = silence[0], silence[1]
     next_by = [
-        member.last_heard_at + ON_TIME * member.habit_ms
+        member.last_heard_at + habits.ON_TIME * member.habit_ms
         for group in facts.groups.values()
         if group.broker == broker and group.state == GroupState.STABLE
         for member in group.members.values()

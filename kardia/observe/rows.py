@@ -292,6 +292,18 @@ def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
     return 0 < longest <= now - current.joined_at
 
 
+def _may_be_dropped(group: Group, member: Member, now: float) -> bool:
+    """Whether the session of somebody else is over, unseen, for so long that the time to rejoin may be over as well."""
+    if member.rebalance_ms >= now - group.steady_at:
+        return False  # the common case, without a look at the others
+    over = [other for other in group.members.values() if group.steady_at < other.deadline <= now]
+    if not over:
+        return False
+    first = min(over, key=lambda other: other.deadline)
+    longest = max((other.rebalance_ms for other in group.members.values() if other is not first), default=-1)
+    return first is not member and 0 < longest <= now - first.deadline
+
+
 def _certainty(group: Group, member: Member, now: float) -> Certainty:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
     if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.unsure_to:
@@ -300,7 +312,7 @@ def _certainty(group: Group, member: Member, now: float) -> Certainty:
         return "provisional"  # it has passed, and its broker has shown no sign of life since
     if 0 <= member.armed_at <= group.gap_at:
         return "provisional"  # a later renewal may be among the lines that are lost
-    if member.renewed_unseen:
+    if member.renewed_unseen or _may_be_dropped(group, member, now):
         return "provisional"
     if member.instance_id:
         return "inferred" if now - member.armed_at <= 1.25 * member.habit_ms else "provisional"

@@ -126,20 +126,18 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     if observer.silent_at(group.broker, at):
         return
     observer.evidence = group.deserted_by
-    ends = sorted(phases.how_ended(group, member) for member in group.members.values())
-    if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why in ends):
-        at = max(end_at for end_at, _, _ in ends)
+    ends = phases.all_ends(group)
+    if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why, _ in ends):
+        at = max(end_at for end_at, *_ in ends)
     # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
-    unsure = any(
-        member.renewed_unseen or member.armed_at <= group.unsure_to or phases.is_tied(group, member)
-        for member in group.members.values()
+    unsure = any(tied for *_, tied in ends) or any(
+        member.renewed_unseen or member.armed_at <= group.unsure_to for member in group.members.values()
     )
     how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
-    for end_at, member_id, why in ends:
+    for end_at, member_id, why, tied in ends:
         member, over_at = group.members[member_id], end_at
         if why == "session_expired":
             over_at = max(end_at, observer.ran_out(group, member, member.armed_at, max(at, end_at))[0])
-        tied = phases.is_tied(group, member)
         end_member(observer, group, member, over_at, why, "", how_sure, NEVER)
         if tied:
             lives.rival(group, member_id)

@@ -239,3 +239,41 @@ def test_a_broker_stood_still_if_most_should_have_been_heard(beats_ms: int) -> N
     scene.tick(16_000, first_line=15_800, last_line=15_900)
     observer = scene.known().observer
     assert observer.was_silent("10.0.0.1:9092", START + 10_000, START + 15_000) == (beats_ms == 1_000)
+
+
+def test_who_fell_silent_while_its_broker_stood_still_is_gone_when_the_broker_goes_on() -> None:
+    """a, alone in its group, dies while its broker stands still. A client of another group comes by the connection that
+    it had: the broker was not started again, and what had waited is answered. Nobody else would tell of a."""
+    scene = Scene()
+    scene.connects(5)
+    scene.joined(3_000, 1, {"a": 0.0}, first=("a",))
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 12_001, "a", every=2_000)
+    for group in ("h", "i", "j"):
+        for at in (6_000, 8_000, 10_000, 12_000):
+            scene.heartbeat(at, f"of-{group}", group=group, generation=1, connection=f"{scene.connection[:-1]}{group}")
+    scene.events.sort(key=lambda event: event.logged_at_ms)
+    for place, event in enumerate(scene.events):
+        scene.events[place] = event._replace(start=place * 100, end=place * 100 + 100)
+    scene.tick(12_100, last_line=12_000)
+    for at in range(13_100, 30_000, 1_000):
+        scene.tick(at, last_line=12_000)
+    for at in range(30_000, 40_000, 2_000):
+        for group in ("h", "i", "j"):
+            scene.heartbeat(at, f"of-{group}", group=group, generation=1, connection=f"{scene.connection[:-1]}{group}")
+    scene.tick(40_000, first_line=30_000, last_line=38_000)
+    known = scene.known()
+    assert known.ended() == {"a": (30_000, "session_expired", "provisional")}
+
+
+def test_what_a_broker_that_stood_still_kept_from_being_heard_is_no_habit() -> None:
+    """A member that heartbeats every 2 s is heard 9 s late. It is in no hurry after that by no more than before."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), session_ms=30_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(5_000, 15_001, "a", "b", every=2_000)
+    scene.tick(15_100, last_line=15_000)
+    scene.heartbeats(24_000, 30_001, "a", "b", every=2_000)
+    scene.tick(30_100, first_line=24_000, last_line=30_000)
+    members = scene.known().observer.groups["g"].members
+    assert {member.habit_ms for member in members.values()} == {2_000}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kardia.model.states import GroupState
+from tests.truth.fleet import ties
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS
@@ -80,11 +81,21 @@ def _outcome(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -
         and abs(life.due_ms - row["deadline_at_ms"]) <= NEAR_MS
         for life in truth.lives
     )
-    if row["certainty"] == "provisional" and truth.seat_taken_at_its_end(member_id):
+    if row["certainty"] == "provisional" and _of_one_instant(truth, member_id):
         result.count("outcomes of one instant, said provisionally")
     elif (row["outcome"], came_true) in (("averted", True), ("came_true", False)):
         text = f"{member_id}: deadline {row['deadline_at_ms'] - START_MS:,.0f} {row['outcome']}, {row['certainty']}"
         result.problem("untrue outcome", truth.group_id, row["predicted_at_ms"], text)
+
+
+def _of_one_instant(truth: Truth, member_id: str) -> bool:
+    """Whether nothing shows if its session was what ended a member."""
+    return ties.seat_taken_as_it_ended(truth, member_id) or any(
+        ties.two_timers(truth, member_id, "session_expired", other, life.ended_at_ms)
+        for life in truth.lives
+        if life.member_id == member_id
+        for other in ("rebalance_timeout", "sync_timeout")
+    )
 
 
 def _precise(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kardia.model.operations import MemberView
 from kardia.model.states import GroupState
+from tests.truth.fleet import ties
 from tests.truth.fleet.bounds import MOST_LATE_MS, off_ms
 from tests.truth.fleet.truth import Life, Truth
 from tests.truth.fleet.world import START_MS
@@ -57,7 +58,7 @@ def compare_last(result: Score, truth: Truth, stood: dict[str, list[dict[str, An
                 wrong = judge(truth, row)
                 if wrong and table == "rebalances":
                     continue  # the ledger's score judges each that stands, and knows what happened in one instant
-                if wrong and row["end_cause"] == "static_replaced" and truth.seat_taken_at_its_end(row["member_id"]):
+                if wrong and _of_one_instant(truth, row):
                     result.count("ends of one instant, said provisionally")
                 elif wrong and _left(truth, row):
                     result.count("leaves whose reason is said provisionally")
@@ -72,6 +73,16 @@ def compare_last(result: Score, truth: Truth, stood: dict[str, list[dict[str, An
         if row["outcome"] == "open" and row["deadline_at_ms"] <= until_ms - LEFT_OPEN_MS and not waits:
             text = f"{row['member_id']} {row['kind']}, deadline {row['deadline_at_ms'] - START_MS:,.0f}"
             result.problem("prediction left open", truth.group_id, row["predicted_at_ms"], text)
+
+
+def _of_one_instant(truth: Truth, row: dict[str, Any]) -> bool:
+    """Whether it is said to have ended by one of two things of which nothing shows the first."""
+    member_id, cause = row["member_id"], row["end_cause"]
+    if cause in ("static_replaced", "session_expired") and ties.seat_taken_as_it_ended(truth, member_id):
+        return True
+    return any(
+        ties.two_timers(truth, member_id, cause, life.cause, life.ended_at_ms) for life in _lives(truth, member_id)
+    )
 
 
 def _left(truth: Truth, row: dict[str, Any]) -> bool:
@@ -132,7 +143,7 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
             return "" if _has_successor(truth, row["member_id"], at_ms) else "said to be fenced; nobody had its place"
         if row["to_state"] == "Absent":
             return _ended(truth, row["member_id"], at_ms, row["at_bound_ms"], cause)
-        if _near(truth, row["member_id"], at_ms):
+        if any(_near(truth, row["member_id"], at_ms + late_ms) for late_ms in (0, row["at_bound_ms"] or 0)):
             return ""
         return f"said to be a member by {cause}; it was not"
     to, bound_ms = row["to_state"], row["at_bound_ms"]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kardia.model.states import GroupState
-from tests.truth.fleet.bounds import off_ms
+from tests.truth.fleet import ties
+from tests.truth.fleet.bounds import MOST_LATE_MS, off_ms
 from tests.truth.fleet.truth import TrueRebalance, Truth
 from tests.truth.fleet.world import START_MS
 
@@ -155,8 +156,12 @@ def _of_one_instant(truth: Truth, one: TrueRebalance, row: dict[str, Any]) -> bo
     """Whether what is said to have begun it was so, in the instant in which something else had begun it."""
     near = [life for life in truth.lives if abs(life.ended_at_ms - one.started_at_ms) <= INSTANT_MS]
     named = row["trigger_member_id"] or ""
-    if row["trigger"] == "static_replaced" and truth.seat_taken_at_its_end(one.member_id):
+    if row["trigger"] == "static_replaced" and ties.seat_taken_as_it_ended(truth, one.member_id):
         return True
+    if row["trigger"] in ("session_expired", "sync_timeout") and ties.was_due(
+        truth, named, row["trigger"], one.started_at_ms, MOST_LATE_MS
+    ):
+        return True  # its timer was late: that it had not fired before something else began it is not shown
     if any(BEGINS.get(life.cause) == row["trigger"] and life.member_id == named for life in near):
         return True
     joined_at_ms = one.joins.get(named, -1)

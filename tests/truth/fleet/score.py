@@ -12,18 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.stories import named, standing
-from tests.truth.fleet import foretold, honesty, ledgers, said_states
+from tests.truth.fleet import foretold, honesty, ledgers, said_states, ties
 from tests.truth.fleet.bounds import off_ms
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.honesty import JUDGED
 from tests.truth.fleet.late import USUAL_MS
 from tests.truth.fleet.run import Run
 from tests.truth.fleet.seen import Seen
+from tests.truth.fleet.ties import TIMER_MS
 from tests.truth.fleet.truth import Life, TrueRebalance, Truth
 from tests.truth.fleet.world import START_MS
-
-TIMER_MS = 2
-"""An instant that a timer of the broker decided: stamps are cut to 1 ms, so two of them may add up."""
 
 HANDLED_MS = 12
 """An instant at which a request took effect: the coordinator's own queue is not in the line."""
@@ -177,28 +175,13 @@ def _of_one_instant(truth: Truth, life: Life, row: dict[str, Any], error_ms: int
     another one of another kind fired then: which came first is lost in the stamps, and with it what became of those who
     wait for the second."""
     at_ms = row["ended_at_ms"]
-    if row["end_cause"] == "static_replaced" and abs(error_ms) <= TIMER_MS:
-        return truth.seat_taken_at_its_end(life.member_id)
-    if not _was_due(truth, life.member_id, row["end_cause"], at_ms):
+    if "static_replaced" in (row["end_cause"], life.cause):
+        return ties.seat_taken_as_it_ended(truth, life.member_id)
+    if not ties.was_due(truth, life.member_id, row["end_cause"], at_ms):
         return False
     others = (one for one in truth.lives if one is not life and one.cause in TIMED and one.cause != row["end_cause"])
     tied = any(abs(off_ms(at_ms, row["at_bound_ms"], one.ended_at_ms)) <= TIMER_MS for one in others)
     return abs(error_ms) <= TIMER_MS + 1 or tied
-
-
-def _was_due(truth: Truth, member_id: str, cause: str, at_ms: int) -> bool:
-    """Whether right before an instant the coordinator had a timer of that kind set for it."""
-    before_ms = at_ms - TIMER_MS - 2
-    view, member = truth.view_at(before_ms), truth.member_at(member_id, before_ms)
-    if view is None or member is None:
-        return False
-    due_at_ms = {
-        "session_expired": member.session_deadline_at_ms,
-        "sync_timeout": view.sync_deadline_at_ms,
-        "rebalance_timeout": view.join_deadline_at_ms,
-        "join_timeout": member.session_deadline_at_ms,
-    }
-    return abs(due_at_ms.get(cause, -1) - at_ms) <= TIMER_MS + 1
 
 
 def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None, evidence: Evidence) -> None:

@@ -1,0 +1,230 @@
+"""Of several things that may have begun a rebalance, or ended a member, the first: by deadlines where timers are late,
+within bounds where a request is never logged, provisionally where nothing shows the order. Each led to a wrong answer
+in a run of the simulated fleet; instants in ms from the start of a scene."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.events import Kind
+from tests.observe.test_scenes import stable
+from tests.support.scene import START, Known, Scene
+from tests.support.stories import named, standing
+
+UNKNOWN_MEMBER = 25
+
+
+def life(known: Known, member: str) -> dict[str, Any]:
+    """The row of `members` that stands."""
+    return next(row for row in standing("members", known.rows["members"]) if row["member_id"] == member)
+
+
+def test_two_sessions_that_end_late_end_in_the_order_of_their_deadlines() -> None:
+    """b is due at 16,000, c at 16,020; a is still answered 0 at 16,050. Both go when the timer thread is back."""
+    scene = stable("a", "b", "c")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(6_020, "c")
+    scene.heartbeats(6_050, 16_051, "a", every=2_000)
+    scene.heartbeat(18_050, "a", error=27)
+    scene.joined(18_060, 2, {"a": 18_060})
+    scene.synced(18_070, "a")
+    scene.tick(20_000)
+    known = scene.known()
+    row = known.rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("session_expired", "b", "exact")
+    assert life(known, "b")["ended_at_ms"] - START == 16_050
+    assert life(known, "c")["ended_at_ms"] - START == 16_050
+
+
+def test_of_two_sessions_within_the_width_of_a_stamp_neither_is_surely_the_first() -> None:
+    scene = stable("a", "b", "c")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(6_001, "c")
+    scene.heartbeats(6_050, 15_000, "a", every=2_000)
+    scene.heartbeat(16_050, "a", error=27)
+    scene.joined(16_060, 2, {"a": 16_060})
+    scene.synced(16_070, "a")
+    scene.tick(20_000)
+    known = scene.known()
+    row = known.rebalances()[-1]
+    assert (row["trigger"], row["certainty"]) == ("session_expired", "provisional")
+    assert {life(known, member)["certainty"] for member in ("b", "c")} == {"exact"}
+
+
+def test_a_join_by_another_connection_than_its_id_may_have_been_asked_before() -> None:
+    """n was handed its id at 20,000 and its connection broke. A JoinGroup that it sent by that one waits, has begun the
+    rebalance, and is never answered, because another one took its place at 23,000."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 20_000, "a", "b")
+    scene.member_id_required(20_000, "n")
+    known_by, scene.connection = scene.connection, f"{scene.connection[:-1]}7"
+    scene.events[-1] = scene.events[-1]._replace(client_id="n")
+    new = scene.connection
+    scene.connection = known_by
+    scene.heartbeat(24_000, "a", error=27)
+    scene.heartbeat(24_000, "b", error=27)
+    scene.joined(24_100, 2, {"a": 24_050, "b": 24_060, "n": 23_000})
+    scene.events[-1] = scene.events[-1]._replace(connection=new)
+    scene.synced(24_110, "a", "b", "n")
+    scene.tick(26_000)
+    known = scene.known()
+    row = known.rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"]) == ("member_joined", "n")
+    assert (row["started_at_ms"] - START, row["at_bound_ms"]) == (20_000, 3_000)
+    assert life(known, "n")["certainty"] == "inferred"
+    begun = [
+        (one["at_ms"] - START, one["at_bound_ms"])
+        for one in named("transitions", known.rows["transitions"])
+        if one["member_id"] == "n"
+    ]
+    assert begun == [(20_000, 3_000)]
+
+
+def test_the_time_to_rejoin_runs_from_the_session_that_began_the_phase() -> None:
+    """b goes at 16,000, unseen, and begins a phase of 9 s. d is not back when it is over, and its session would be over
+    14 ms later: it was dropped, or, where the timers of both are late, evicted."""
+    scene = Scene()
+    sessions = {"b": 10_000, "d": 19_000}
+    scene.joined(3_000, 1, {"b": 0.0, "d": 1.0}, first=("b", "d"), session_ms=sessions, rebalance_ms=9_000)
+    scene.synced(3_010, "b", "d")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(6_014, "d")
+    scene.member_id_required(18_000, "n")
+    scene.joined(25_060, 2, {"n": 18_010}, rebalance_ms=9_000)
+    scene.synced(25_070, "n")
+    scene.tick(28_000)
+    known = scene.known()
+    assert known.ended()["b"] == (16_000, "session_expired", "exact")
+    assert known.ended()["d"] == (25_060, "rebalance_timeout", "provisional")
+    assert known.rebalances()[-1]["trigger_member_id"] == "b"
+
+
+def test_who_is_left_of_a_deserted_group_is_dropped_when_the_time_to_rejoin_is_over() -> None:
+    """Both fall silent. b goes at 16,000; a, whose session would last until 36,000, has 9 s from then."""
+    scene = Scene()
+    sessions = {"a": 30_000, "b": 10_000}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=sessions, rebalance_ms=9_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeat(6_000, "b")
+    for at in range(6_500, 60_000, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(60_000)
+    known = scene.known()
+    ended = {member: end[:2] for member, end in known.ended().items()}
+    assert ended == {"a": (25_000, "rebalance_timeout"), "b": (16_000, "session_expired")}
+    assert known.states()[-1] == (25_000, "Empty")
+    sure = [row for row in named("health", known.rows["health"]) if row["at_ms"] > START + 25_000]
+    assert not any(row["certainty"] == "exact" and row["status"] != "ended" for row in sure)
+
+
+def test_nobody_waits_for_the_sync_of_who_took_a_place_again_in_a_stable_group() -> None:
+    """s2 took the place of s at 20,000, long after the time for SyncGroup was over, never syncs and falls silent."""
+    scene = Scene()
+    statics = {"s": "seat"}
+    scene.joined(3_000, 1, {"a": 0.0, "s": 1.0}, first=("a", "s"), rebalance_ms=9_000, instances=statics)
+    scene.synced(3_010, "a", "s")
+    scene.heartbeats(6_000, 20_000, "a", "s")
+    scene.replaced(20_000, "s2", "seat")
+    scene.heartbeats(21_000, 29_000, "a", every=2_000)
+    scene.heartbeat(29_000, "a", error=27)
+    scene.joined(30_500, 2, {"a": 29_010, "n": 28_000}, first=("n",), rebalance_ms=9_000)
+    scene.synced(30_510, "a", "n")
+    scene.tick(33_000)
+    known = scene.known()
+    assert known.ended()["s"] == (20_000, "static_replaced", "exact")
+    assert known.ended()["s2"] == (30_000, "session_expired", "exact")
+    assert known.rebalances()[-1]["trigger"] == "member_joined"
+
+
+def test_a_static_member_that_comes_right_after_the_assignment_is_none_of_the_join_phase() -> None:
+    scene = Scene(coordinator="java")
+    statics = {"s": "seat"}
+    scene.joined(3_000, 1, {"a": 0.0, "s": 1.0}, first=("a", "s"), instances=statics)
+    scene.synced(3_008, "a", "s")
+    scene.replaced(3_020, "s2", "seat")
+    scene.synced(3_030, "s2")
+    scene.heartbeats(6_000, 12_000, "a", "s2")
+    scene.tick(13_000)
+    known = scene.known()
+    assert known.ended() == {"s": (3_020, "static_replaced", "exact")}
+    assert known.alive() == {"a", "s2"}
+    assert known.observer.divergences == 0
+
+
+def test_who_is_not_known_any_more_when_the_time_to_rejoin_is_over_was_dropped_by_it() -> None:
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), rebalance_ms=9_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 16_000, "a", "b")
+    scene.leave(16_000, "b", reason="the consumer is being closed")
+    scene.heartbeats(18_000, 25_000, "a", error=27)
+    scene.heartbeat(26_000, "a", error=UNKNOWN_MEMBER)
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["a"] == (25_000, "rebalance_timeout", "inferred")
+    assert known.states()[-1] == (25_000, "Empty")
+
+
+def test_what_somebody_else_began_does_not_tell_when_a_session_ended() -> None:
+    """n, handed an id at 15,000, begins the rebalance at 15,050, which a is told at 16,030. b, due at 16,000, is gone
+    when it is back at 19,000: its timer may have fired after a was told."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_100, 16_000, "a", every=2_400)
+    scene.member_id_required(15_000, "n")
+    scene.heartbeat(16_030, "a", error=27)
+    scene.heartbeat(19_000, "b", error=UNKNOWN_MEMBER)
+    scene.joined(20_000, 2, {"a": 19_500, "n": 15_050})
+    scene.synced(20_010, "a", "n")
+    scene.tick(23_000)
+    known = scene.known()
+    assert (known.rebalances()[-1]["trigger"], known.rebalances()[-1]["trigger_member_id"]) == ("member_joined", "n")
+    for row in named("members", known.rows["members"]):
+        if row["member_id"] == "b" and row["certainty"] == "exact" and row["ended_at_ms"] is not None:
+            assert row["ended_at_ms"] - START == 16_000
+            assert row["at_bound_ms"] >= 3_000
+
+
+def test_a_timer_that_is_late_and_a_leave_of_which_either_may_have_begun_the_end_of_a_group() -> None:
+    """b is due at 16,000, a leaves at 16,070, c is silent for longer: nobody is left to show what came first."""
+    scene = stable("a", "b", "c")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(9_000, "c")
+    scene.heartbeats(6_070, 15_000, "a", every=2_000)
+    scene.leave(16_070, "a", reason="the consumer is being closed")
+    for at in range(16_500, 40_000, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(40_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("session_expired", "b", "provisional")
+
+
+def test_a_deadline_is_exact_as_far_as_the_log_goes() -> None:
+    """A commit renews a session when it is handled and is logged when its record is written: a deadline later than the
+    last line is concluded from silence."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 9_001, "a", "b")
+    scene.tick(9_200, last_line=9_000)
+    scene.commit(9_600, "a", 5, since=9_050)
+    scene.tick(9_700, last_line=9_600)
+    rows = named("health", scene.known_step_by_step().rows["health"])
+    by_instant = {(row["at_ms"] - START, row["member_id"]): row["certainty"] for row in rows}
+    assert by_instant[9_125.0, "a"] == "inferred"
+
+
+def test_a_load_brings_nobody_back_whom_the_stored_generation_lacks() -> None:
+    """b had gone when generation 2 was stored; the broker dies later, and loads that."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 16_000, "a", every=2_000)
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(16_050, "a", error=27)
+    scene.joined(16_060, 2, {"a": 16_060})
+    scene.synced(16_070, "a")
+    scene.heartbeats(18_000, 24_000, "a", every=2_000)
+    scene.tick(24_100, last_line=22_000)
+    scene._event(Kind.HEARTBEAT, 40_000, member_id="a", generation_id=2, error_code=14)
+    scene.heartbeats(41_000, 50_000, "a", every=2_000)
+    scene.tick(50_000, first_line=40_000, last_line=49_000)
+    known = scene.known()
+    assert known.alive() == {"a"}
