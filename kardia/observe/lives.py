@@ -9,12 +9,10 @@ from kardia.certainty import Certainty
 from kardia.observe import faults, forgetting, late, rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
+from kardia.tables import STRUCK
 
 MAX_ENDED = 64
 """Lives that are over and still held per group, for evidence that confirms or corrects them; the oldest goes first."""
-
-_STRUCK = {"session_expired": "session", "poll_timeout": "poll", "rebalance_timeout": "rebalance"}
-"""End cause -> kind of the prediction that it makes come true."""
 
 
 def end(
@@ -71,7 +69,7 @@ def _at_most(over: Ended) -> Certainty:
 
 
 def _outcome(over: Ended, kind: str, deadline: float) -> str:
-    if kind == _STRUCK.get(over.cause):
+    if kind == STRUCK.get(over.cause):
         # A session that was begun anew without its member, as by a load, ends at another deadline.
         anew = kind == "session" and abs(over.ended_at - deadline) > late.LATE_MS
         return "averted" if anew else "came_true"

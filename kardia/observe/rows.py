@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.certainty import Certainty
+from kardia.instants import to_rfc3339
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe import pending
@@ -325,7 +326,7 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
     if group.protocol != "classic":
         return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
     if member.unknown_since >= 0:
-        return "unknown", "unknown", [f"the log has a gap since {instant(member.unknown_since)}"]
+        return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since)}"]
     if member.session_ms < 0:
         return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
     if member.armed_at < 0:
@@ -335,8 +336,8 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
             "overdue",
             "provisional",
             [
-                f"its session deadline passed, and its broker has logged nothing since {instant(alive_to)}: one that "
-                "is down evicts nobody, its next line will tell"
+                f"its session deadline passed, and its broker has logged nothing since {to_rfc3339(alive_to)}: one "
+                "that is down evicts nobody, its next line will tell"
             ],
         )
     if member.overdue:

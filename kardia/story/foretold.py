@@ -6,15 +6,12 @@ from itertools import groupby
 
 from kardia.story import evidence, words
 from kardia.story.facts import Material, Row, Sentence
+from kardia.tables import STRUCK
 
 NAMED_MAX = 3
 """That many averted predictions of one member and timeout are told one by one, more of them in one sentence."""
 
 TIMEOUTS = {"session": "session timeout", "poll": "poll interval", "rebalance": "rebalance timeout"}
-
-STRUCK = {"session_expired": "session", "poll_timeout": "poll", "rebalance_timeout": "rebalance"}
-"""End cause -> kind of the prediction that speaks of it."""
-
 
 _SIGNS = {"session": "it was heard", "poll": "a sign of a poll came", "rebalance": "it rejoined"}
 
