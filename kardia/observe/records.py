@@ -214,7 +214,12 @@ def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None
         observer.divergences += 1
     member = group.members.get(member_id)
     if member is not None:
-        rebalance.end_member(observer, group, member, at, "session_expired", "", "exact")
+        current = group.rebalance
+        if current is not None and current.joined_at >= 0 and abs(at - current.joined_at) <= phases.STAMP_MS:
+            # The end of a join phase renews every session: it failed before that, in the same ms, and began nothing.
+            lives.end(observer, group, member, at, "session_expired", "", "exact")
+        else:
+            rebalance.end_member(observer, group, member, at, "session_expired", "", "exact")
         if member_id in group.ended:
             group.ended[member_id].told = True
         return

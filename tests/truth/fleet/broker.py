@@ -18,11 +18,15 @@ from kardia.model.operations import Answer, Commit, Join, Leave, Operation, Sync
 from tests.truth.fleet.answers import request_of, response_of
 from tests.truth.fleet.late import JAVA_THREADS, SCALA_THREADS, TimerThread
 from tests.truth.fleet.lines import RequestLog, Sender, Times, line_of
+from tests.truth.fleet.server_lines import server_line
 from tests.truth.fleet.world import START_MS, World
 
 if TYPE_CHECKING:
     from tests.truth.fleet.cluster import Cluster
 
+
+SAID_MS = 0.3
+"""From a step of the coordinator to its line in `server.log`."""
 
 NETWORK_THREADS = 3
 """`num.network.threads`; new connections go to them in turn."""
@@ -70,6 +74,7 @@ class Broker:
         self.world, self.cluster, self.java = world, cluster, java
         self.address = f"10.0.0.{number}:9092"
         self.log = RequestLog()
+        self.server_log = RequestLog()
         self.up = True
         threads = JAVA_THREADS if java else SCALA_THREADS
         self.timers = {kinds: TimerThread(f"{seed} {number} {place}", START_MS) for place, kinds in enumerate(threads)}
@@ -107,6 +112,11 @@ class Broker:
             asked.connection.waiting.append(asked)
         else:
             self._take(asked)
+
+    def say(self, at_ms: float, message: str, group_id: str) -> None:
+        """Its coordinator writes a line to `server.log`."""
+        # Written under the lock of the group, or by the coordinator's one thread: lines keep their order.
+        self.server_log.write(at_ms, SAID_MS, server_line(at_ms, message, group_id, java=self.java))
 
     # --- what happens to it
 

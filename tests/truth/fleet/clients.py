@@ -278,7 +278,7 @@ class Client:
             "consumer",
             tuple((name, b"\0\3\0\0\0\1\0\1" + bytes([65 + self.subscription % 26])) for name in self.protocols),
             reason if self.habits.gives_reasons else None,
-            f"{called}-{self.life:02d}{self._ids:04d}-{self.world.random.getrandbits(40):010x}",
+            f"{called}-{self.life:08x}-{self._ids:04x}-4000-8000-00{self.world.random.getrandbits(40):010x}",
         )
         self._ask(self._group, self.habits.versions[0], operation, self._joined)
 

@@ -16,14 +16,16 @@ from functools import partial
 from kardia.events import shard_of
 from kardia.model.behaviour import behaviour_of
 from kardia.model.coordinator import Coordinator
-from kardia.model.operations import Answer, Commit, Heartbeat, Join, Load, Operation, Sync, Unload, groups_of
+from kardia.model.happenings import Happening
+from kardia.model.operations import Answer, Commit, Heartbeat, Join, Load, Operation, Sync, Unload, View, groups_of
 from kardia.model.records import GroupRecord
 from kardia.model.sessions import Coordinator as Implementation
 from kardia.model.settings import CoordinatorSettings
-from kardia.model.states import ErrorCode
+from kardia.model.states import ErrorCode, GroupState
 from kardia.model.timers import TimerKind
 from tests.truth.fleet.broker import Asked, Broker
 from tests.truth.fleet.records import OffsetsTopic
+from tests.truth.fleet.server_lines import Narrator
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World
 
@@ -94,6 +96,7 @@ class Cluster:
         self._due: dict[tuple[str, Kinds], float] = {}
         """Group and timer thread -> deadline of the timer that its broker's thread will fire next."""
         self._number = 0
+        self._narrator = Narrator(java=self.java)
         self.sleeps: list[tuple[float, float]] = []
         """From when to when the machine stood still."""
         self.shards: dict[int, Shard] = {}
@@ -148,14 +151,17 @@ class Cluster:
         if fire is not None:
             kinds, due_ms = fire
             answers = coordinator.fire_late(kinds, due_ms, at_ms)
-            truth.note(coordinator.take_happenings(), coordinator.view(group_id), None)
+            happened, view = coordinator.take_happenings(), coordinator.view(group_id)
+            truth.note(happened, view, None)
+            self._tell(group_id, happened, None, view)
             self._write(group_id, coordinator, None, answers)
         recorded = False
         if operation is not None:
             more = coordinator.perform(operation, at_ms, overtakes=True)
             happened = coordinator.take_happenings()
-            recorded = any(one.kind == "recorded" for one in happened)
-            truth.note(happened, coordinator.view(group_id), operation, at_ms)
+            recorded, view = any(one.kind == "recorded" for one in happened), coordinator.view(group_id)
+            truth.note(happened, view, operation, at_ms)
+            self._tell(group_id, happened, operation, view, recorded=recorded)
             self._write(group_id, coordinator, operation, more)
             answers += more
         for answer in answers:
@@ -165,6 +171,27 @@ class Cluster:
             if not silent:
                 asked.connection.broker.answered(asked, answer, operation, recorded)
         self._wake(group_id)
+
+    def _tell(
+        self,
+        group_id: str,
+        happened: Sequence[Happening],
+        operation: Operation | None,
+        view: View | None,
+        *,
+        recorded: bool = False,
+    ) -> None:
+        """Let the coordinator say in `server.log` what it did."""
+        leader, now_ms = self.shards[shard_of(group_id)].leader, self.world.now_ms
+        said = self._narrator.told(group_id, happened, operation, view)
+        if leader is None:
+            return
+        if isinstance(operation, Sync) and recorded and view is not None and view.state == GroupState.STABLE:
+            asked = self._asked.get(operation.number)
+            handled_ms = now_ms if asked is None else asked.arrived_at_ms + asked.queue_ms + asked.local_ms
+            leader.say(handled_ms, self._narrator.assignment_received(operation, view), group_id)
+        for message in said:
+            leader.say(now_ms, message, group_id)
 
     def _write(
         self, group_id: str, coordinator: Coordinator, operation: Operation | None, answers: list[Answer]

@@ -115,6 +115,7 @@ class RequestLog:
         """Add a line that is stamped at an instant and reaches the file a little later."""
         self._lines.append(Line(at_ms + late_ms, int(at_ms), line))
 
-    def lines(self) -> list[Line]:
-        """In the order of the file; a sort that keeps the order of equal instants."""
-        return sorted(self._lines, key=lambda line: line.written_at_ms)
+    def lines(self, to_ms: float) -> list[Line]:
+        """What has reached the file by an instant, in its order; a sort that keeps the order of equal instants."""
+        lines = (line for line in self._lines if line.written_at_ms <= to_ms)
+        return sorted(lines, key=lambda line: line.written_at_ms)

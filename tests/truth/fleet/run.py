@@ -26,6 +26,8 @@ class Run:
     scenario: Scenario
     logs: list[list[Line]]
     """Of each broker, in the order of the file."""
+    server_logs: list[list[Line]]
+    """`server.log` of each broker."""
     records: list[TopicRecord]
     """In the order in which a reader of the topic gets them."""
     truths: dict[str, Truth]
@@ -54,6 +56,7 @@ def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Ru
     upheavals.plan(cluster, stories, scenario, seed, end_ms)
     world.run(end_ms)
     cluster.close()
-    logs = [[line for line in broker.log.lines() if line.written_at_ms <= end_ms] for broker in cluster.brokers]
+    logs = [broker.log.lines(end_ms) for broker in cluster.brokers]
+    server_logs = [broker.server_log.lines(end_ms) for broker in cluster.brokers]
     records = sorted(cluster.topic.records, key=lambda one: (one.read_at_ms, one.partition, one.offset))
-    return Run(version, seed, scenario, logs, records, cluster.truths, stories, end_ms, cluster.sleeps)
+    return Run(version, seed, scenario, logs, server_logs, records, cluster.truths, stories, end_ms, cluster.sleeps)

@@ -19,6 +19,8 @@ class Scenario:
     brokers: int = 1
     records: bool = False
     """The observer reads `__consumer_offsets` as well."""
+    server: bool = False
+    """The observer reads `server.log` as well."""
     moves: bool = False
     restarts: bool = False
     outages: bool = False
@@ -73,6 +75,7 @@ SCENARIOS = {
     for one in (
         Scenario("requests", "the request log of one broker, and nothing else", 14),
         Scenario("records", "the request log and `__consumer_offsets`; groups are deleted in the end", 8, records=True),
+        Scenario("server log", "the request log and `server.log`", 4, server=True),
         Scenario(
             "disorder",
             "lines reach the file up to 70 ms late, and each batch is sent twice (what is later than the 75 ms of "

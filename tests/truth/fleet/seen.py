@@ -95,17 +95,25 @@ def observe(
     run: Run,
     *,
     records: bool | None = None,
+    server: bool | None = None,
     repeats: bool = False,
     step_ms: float = STEP_MS,
     damaged: bool = True,
     between_steps: Callable[[Observer], Observer] = lambda observer: observer,
 ) -> Seen:
-    """Show a run to the observer. `records`: with `__consumer_offsets`, by default as the scenario says. With `repeats`
+    """Show a run to the observer.
+
+    `records`: with `__consumer_offsets`, `server`: with `server.log`, by default as the scenario says. With `repeats`
     each step is sent once more before the next one, as after a producer that did not hear of its success.
-    `between_steps` may put another observer in the place of the one that goes on, as a restart does."""
+    `between_steps` may put another observer in the place of the one that goes on, as a restart does.
+    """
     damage = damage_of(run) if damaged else Damage()
     topic = run.records if (run.scenario.records if records is None else records) else []
-    logs = _logs([[line for line in lines if line.written_at_ms > damage.begins_at_ms] for lines in run.logs])
+    reads_server = run.scenario.server if server is None else server
+    texts = [run.logs, run.server_logs if reads_server else []]
+    logs = _logs(
+        *([[one for one in lines if one.written_at_ms > damage.begins_at_ms] for lines in some] for some in texts)
+    )
     observer = Observer(ObserverSettings("truth"))
     rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
     before: list[Event] = []
@@ -135,24 +143,29 @@ def observe(
     return seen
 
 
-def _logs(texts: list[list[Line]]) -> list[Log]:
-    """The logs of the brokers, parsed; a FETCH once for each shard of its client."""
-    pieces = []
+def _logs(texts: list[list[Line]], server_texts: list[list[Line]]) -> list[Log]:
+    """The logs of the brokers, parsed; a FETCH once for each shard of its client. `server_texts`: the same brokers'."""
+    pieces: list[tuple[list[Line], ParsedRange]] = []
     with tempfile.TemporaryDirectory() as folder:
         for number, lines in enumerate(texts):
             path = Path(folder) / f"{number}" / "kafka-request.log"
             path.parent.mkdir()
             path.write_bytes(b"".join(line.text for line in lines))
-            ranges = plan([path], range_bytes=1 << 40)
-            pieces.append([parse_range(piece) for piece in ranges])
+            servers = []
+            for server_lines in server_texts[number : number + 1]:
+                servers.append(path.with_name("server.log"))
+                servers[0].write_bytes(b"".join(line.text for line in server_lines))
+            pieces += [
+                (server_texts[number] if piece.stream == "server" else lines, parse_range(piece))
+                for piece in plan([path], servers, range_bytes=1 << 40)
+            ]
     directory = Directory()
-    for found in pieces:
-        for piece in found:
-            directory.merge(piece.directory)
-            rejected = sum(piece.rejected.values())
-            if rejected:
-                raise AssertionError(f"{rejected} lines of the simulated broker were not understood")
-    return [Log(lines, found[0], directory) for lines, found in zip(texts, pieces, strict=True) if found]
+    for _, parsed in pieces:
+        directory.merge(parsed.directory)
+        rejected = sum(parsed.rejected.values())
+        if rejected:
+            raise AssertionError(f"{rejected} lines of the simulated broker were not understood")
+    return [Log(lines, parsed, directory) for lines, parsed in pieces]
 
 
 def _name(named: set[str], events: list[Event]) -> None:
