@@ -22,7 +22,7 @@ from kardia.tables import STATUSES, TABLES
 
 API = "/api/v1"
 
-LINKS = ("members", "rebalances", "history", "evictions", "diff", "incident")
+LINKS = ("members", "rebalances", "history", "evictions", "disagreements", "diff", "incident")
 """What is below a group, and needs no parameter."""
 
 BADNESS = {status: rank for rank, status in enumerate(("ended", "ok", "unknown", "late", "imminent", "overdue"))}
@@ -233,7 +233,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
         "links": {
             name: f"{href}/{name}"
-            for name in ("members", "rebalances", "history", "evictions", "pulse", "diff", "incident")
+            for name in ("members", "rebalances", "history", "evictions", "disagreements", "pulse", "diff", "incident")
         },
     }
 

@@ -36,6 +36,7 @@ from api.routes import (
     clusters,
     dangers,
     diff,
+    disagreements,
     evictions,
     groups,
     health,
@@ -61,6 +62,7 @@ log = logging.getLogger("kardia.api.app")
 ROUTES = (
     clusters,
     rejected,
+    disagreements,
     dangers,
     boards,
     groups,

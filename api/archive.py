@@ -232,6 +232,15 @@ def first_of(reader: TableReader, pieces: Iterable[pa.Table], names: Sequence[st
     return [] if kept is None else list(reader.rows(kept))
 
 
+def behind(names: Sequence[str], place: Sequence[Any], *, newest_first: bool) -> ds.Expression:
+    """Rows that come after a place in the order of some columns."""
+    column, value = ds.field(names[0]), place[0]
+    further = column < value if newest_first else column > value
+    if len(names) == 1:
+        return further
+    return further | ((column == value) & behind(names[1:], place[1:], newest_first=newest_first))
+
+
 def short(an_id: str) -> str:
     """An id in a sort key: ids may be 32 KiB long, a cursor may not."""
     return blake2b(an_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -12,6 +12,7 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from kardia.instants import to_rfc3339
+from kardia.tables import DISAGREEMENTS
 
 
 class Freshness(NamedTuple):
@@ -55,11 +56,14 @@ class Reach:
         self.last_gap_at_ms: int | None = None
         """Up to when the source had been read that met the latest gap."""
         self.ledger: dict[str, int] = dict.fromkeys(LEDGER, 0)
+        self.disagreements: dict[str, int] = dict.fromkeys(DISAGREEMENTS, 0)
+        """Of the ledger's `divergences` those of server.log, by kind."""
 
     def heir(self) -> Reach:
         """The same, for more rows to be folded into."""
         heir = copy(self)
         heir._complete_to_ms, heir.ledger = self._complete_to_ms.copy(), self.ledger.copy()
+        heir.disagreements = self.disagreements.copy()
         return heir
 
     def fold(self, rows: Iterable[Any]) -> None:
@@ -71,6 +75,8 @@ class Reach:
                 self.last_gap_at_ms = max(row.complete_to_ms, self.last_gap_at_ms or 0)
             for name in LEDGER:
                 self.ledger[name] += getattr(row, name) or 0
+            for kind in DISAGREEMENTS:
+                self.disagreements[kind] += getattr(row, kind) or 0
         if self._complete_to_ms:
             newest_ms = max(self._complete_to_ms.values())
             least_ms = min(at for at in self._complete_to_ms.values() if at >= newest_ms - self._retired_ms)

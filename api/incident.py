@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from api import answers, archive
+from api import answers, archive, disagreements
 from api.cursor import Place
-from api.errors import RangeTooWide
+from api.errors import RangeTooWide, TablesMissing
 from api.freshness import Freshness
 from api.past import Then, brought_up
 from api.reader import TableReader
@@ -68,6 +68,8 @@ class Rows(NamedTuple):
     """Of each member the latest at the end."""
     samples: list[Any]
     """All of the last `LINT_MS` before the end."""
+    disagreements: list[Any]
+    """Lines of server.log that say otherwise, by their stamps."""
     more: bool
     """Whether there is more than was read."""
 
@@ -91,6 +93,10 @@ def read(readers: Mapping[str, TableReader], settings: ApiSettings, asked: Asked
         samples = archive.health_between(readers["health"], *about, asked.knowledge, stretch, rows_max)
     except RangeTooWide:
         samples = []  # the rule about heartbeats finds nothing then, as where there are no samples
+    try:
+        differing = disagreements.lines(readers["disagreements"], *about, window).rows
+    except TablesMissing:
+        differing = []  # of a version that had no such table
     pages = (transitions, rebalances, predictions)
     return Rows(
         transitions.rows[::-1],
@@ -99,6 +105,7 @@ def read(readers: Mapping[str, TableReader], settings: ApiSettings, asked: Asked
         predictions.rows[::-1],
         health,
         samples,
+        sorted(differing, key=lambda row: (row.at_ms, row.source, row.start)),
         any(page.place is not None for page in pages),
     )
 
@@ -176,6 +183,7 @@ def _material(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> stor
         freshness.stale,
         max(cuts, default=None),
         gaps,
+        _mappings(rows.disagreements),
     )
 
 

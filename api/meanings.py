@@ -43,6 +43,7 @@ MEANINGS: dict[str, str] = {
     "Evidence.source": "log that the line is in, null for a timer",
     "Evidence.client_id": "client.id of the event, null if it is not archived",
     "ends": "how often memberships ended, by cause",
+    "disagreements": "lines of server.log that say otherwise than the requests",
     "error": "whether the question could not be answered",
     "error_bound_ms": "the poll was at most that much earlier; null if that is not known",
     "evictions": "memberships that were taken away",

@@ -203,6 +203,9 @@ class Cluster(_Href):
     freshness: Freshness
     sources: list[Source]
     ledger: dict[str, int] = Field(description="sums over all batches of the counts of `progress`")
+    disagreements: dict[str, int] = Field(
+        description="of the ledger's `divergences` those of server.log with the requests, by kind"
+    )
     links: dict[str, str]
 
 
@@ -288,6 +291,21 @@ RejectedLine = shape(
 
 
 Rejected = shape("Rejected", _Paged, {"rejected": many(RejectedLine)}, "Lines of a cluster's logs that were rejected.")
+
+
+class _Disagreement(_Href):
+    text: str
+
+
+Disagreement = shape("Disagreement", _Disagreement, columns("disagreements"))
+
+
+Disagreements = shape(
+    "Disagreements",
+    _Paged,
+    {"disagreements": many(Disagreement)},
+    "Lines of server.log that say otherwise than the requests.",
+)
 
 
 class Beat(Answer):

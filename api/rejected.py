@@ -7,14 +7,14 @@ line's own stamp: this order stays as it is while the table grows. A line whose 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from api import answers
-from api.archive import Page, Window, cut, first_of
+from api.archive import Page, Window, behind, cut, first_of
 from api.files import Bound
 from api.reader import TableReader
 
@@ -39,21 +39,12 @@ def lines(reader: TableReader, cluster_id: str, window: Window, reason: str | No
         where &= (at_ms < window.to_ms) | (at_ms == NO_STAMP)
         files.append(Bound("at_ms", "<", max(window.to_ms, NO_STAMP + 1)))
     if window.place.after:
-        where &= _behind(ORDER, window.place.after, newest_first=window.newest_first)
+        where &= behind(ORDER, window.place.after, newest_first=window.newest_first)
 
     def take(pieces: Iterator[pa.Table]) -> list[Any]:
         return first_of(reader, pieces, ORDER, window)
 
     return cut(reader.scan(where, files, take), window, lambda row: tuple(getattr(row, name) for name in ORDER))
-
-
-def _behind(names: Sequence[str], place: Sequence[Any], *, newest_first: bool) -> ds.Expression:
-    """Rows that come after a place in the order of some columns."""
-    column, value = ds.field(names[0]), place[0]
-    further = column < value if newest_first else column > value
-    if len(names) == 1:
-        return further
-    return further | ((column == value) & _behind(names[1:], place[1:], newest_first=newest_first))
 
 
 def line(row: Any) -> dict[str, Any]:

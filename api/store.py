@@ -67,7 +67,7 @@ class Store:
         self.now_ms = now_ms
         self.events = self._reader("events")
         """The archive of events; opened when it is asked for, as it may not exist."""
-        self.readers = {name: self._reader(name) for name in VIEWED} | {"events": self.events}
+        self.readers = {name: self._reader(name) for name in (*VIEWED, "disagreements")} | {"events": self.events}
         """For questions about the past, in any thread."""
         self._followers = {name: Follower(self._reader(name)) for name in FOLLOWED}
         self.rejected = self._reader("rejected")

@@ -205,6 +205,17 @@ ALERTS = (
         of_group=False,
     ),
     Alert(
+        "KardiaSourcesDisagree",
+        "sum by (cluster) (max by (cluster, kind) "
+        '(increase(kardia_disagreements_total{kind!="another_coordinator"}[1h]))) > 0',
+        "info",
+        "A broker's server.log says otherwise than its requests.",
+        "In the last hour server.log of {{ $labels.cluster }} told of an eviction or a generation that the requests do "
+        "not show. Kardia believes server.log; kardia disagreements says which group, and what each says.",
+        "sources-disagree.md",
+        of_group=False,
+    ),
+    Alert(
         "KardiaPredictionsUnreliable",
         'sum by (cluster, kind) (increase(kardia_predictions_total{outcome="averted"}[6h])) '
         '/ sum by (cluster, kind) (increase(kardia_predictions_total{outcome=~"averted|came_true"}[6h])) > 0.5 '

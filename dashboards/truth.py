@@ -262,6 +262,22 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 always=True,
             )
         )
+        .with_panel(
+            lines(
+                Says(
+                    "What server.log says otherwise",
+                    "How often did server.log say otherwise than the requests? Per hour, by kind.",
+                    "`kardia disagreements` says which group, when, and what each says. `another_coordinator` is a "
+                    "broker that woke after another one had taken over; of the others none should be.",
+                    "sources-disagree.md",
+                ),
+                (
+                    f"sum by (kind) (max by (cluster, kind) (increase(kardia_disagreements_total{{{CLUSTERS}}}[1h])))",
+                    "{{kind}}",
+                ),
+                unit="none",
+            )
+        )
         .with_row(Row("What Kardia itself costs"))
         .with_panel(
             lines(
@@ -335,6 +351,25 @@ def _pipeline(made: Dashboard) -> Dashboard:
                 Column("first byte", "start", "none", width=110),
                 Column("expected", "expected"),
                 Column("the line begins", "excerpt"),
+                given=RANGE,
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Where server.log disagrees",
+                    "Of which group, when, and what does each of the two say? Newest first.",
+                    "Is it always one broker, or one moment? The line stands at that byte of that log.",
+                    "sources-disagree.md",
+                ),
+                "/clusters/~/disagreements",
+                "disagreements",
+                Column("at", "at_ms", CLOCK, width=190),
+                Column("group", "group_id", width=200),
+                Column("kind", "kind", width=180),
+                Column("what each says", "text"),
+                Column("source", "source", width=300),
+                Column("first byte", "start", "none", width=110),
                 given=RANGE,
             )
         )

@@ -19,6 +19,7 @@ from kardia.model.states import MOVES, ErrorCode, GroupState
 from kardia.model.timers import TIMERS
 from kardia.tables import (
     BATCH,
+    DISAGREEMENTS,
     END_CAUSES,
     FAULT_SIGNS,
     FAULTS,
@@ -65,6 +66,8 @@ def tables_page() -> str:
         grid(("fault", "meaning"), ((f"`{name}`", meaning) for name, meaning in FAULTS.items())),
         "\nAn entry of `fault_signs` is `key=number`:\n\n",
         grid(("key", "meaning"), ((f"`{key}`", meaning) for key, meaning in FAULT_SIGNS.items())),
+        "\n`kind` of a disagreement of server.log with the requests; the first three are believed:\n\n",
+        grid(("kind", "meaning"), ((f"`{kind}`", meaning) for kind, meaning in DISAGREEMENTS.items())),
     ]
     for table in TABLES.values():
         parts.append(f"\n## {table.name}\n\n{table.meaning[0].upper()}{table.meaning[1:]}.\n\n")

@@ -1,4 +1,4 @@
-"""The eight tables, described once as data; schemas, API models and `docs/reference/tables.md` are rendered from here.
+"""The nine tables, described once as data; schemas, API models and `docs/reference/tables.md` are rendered from here.
 
 Rows are never changed in place. For one life of a member (`cluster_id, group_id, member_id, joined_at_ms`), one
 rebalance (`cluster_id, group_id, generation_before, started_at_ms`) or one prediction (`cluster_id, group_id,
@@ -141,6 +141,16 @@ PREDICTION_KINDS = ("session", "poll", "rebalance")
 OUTCOMES = ("open", "came_true", "averted", "unknown")
 """Of a prediction: open, still running; came_true, the timeout struck; averted, the member was heard in time or left by
 itself; unknown, the evidence went missing."""
+
+DISAGREEMENTS = {
+    "another_instant": "server.log says that a session expired at an instant at which it cannot have, by the requests",
+    "another_cause": "server.log says that the session of somebody expired who had gone otherwise, by the requests",
+    "another_generation": "server.log names another generation than the requests",
+    "another_coordinator": "the server.log of a broker that leads the group no longer, by the requests, says that a "
+    "session expired",
+}
+"""Kinds of a disagreement of a broker's server.log with its request log, and what each means. The first three are
+believed: server.log is the broker's own word. The last is not: that broker woke after another one had taken over."""
 
 POLL_EVIDENCE = ("fetch", "commit", "join", "sync", "heartbeat", "telemetry", "none")
 
@@ -383,6 +393,37 @@ PROGRESS = Table(
         ),
         _l("not_modelled", "events of protocols that are not modelled", nullable=False),
         _l("forgotten", "groups without members that are held no longer; their rows stay", nullable=False),
+        *(
+            _l(kind, f"of `divergences`: {meaning}; see `disagreements`", nullable=False)
+            for kind, meaning in DISAGREEMENTS.items()
+        ),
+    ),
+)
+
+DISAGREEMENT_ROWS = Table(
+    "disagreements",
+    "one row per line of server.log that says otherwise than the requests: which group, when, and what each says",
+    ("cluster_id", "source", "start"),
+    COMMON
+    + (
+        _s("kind", "one of the closed list", nullable=False),
+        _s("member_id", "member that it is about, null where it is about the group", personal=True),
+        _s("client_id", "its client.id, null if not known", personal=True),
+        _s("told", "what server.log says: a cause of an end, or a generation; `at_ms` is when", nullable=False),
+        _s(
+            "concluded",
+            "what the requests had shown: `member` (it is one still), a cause of an end, a generation, or the broker "
+            "that leads the group",
+            nullable=False,
+        ),
+        _l(
+            "concluded_at_ms",
+            "when, by the requests: the end, or the deadline of the session of a member; null where it is about none",
+        ),
+        _s("concluded_certainty", "how sure that was", nullable=False),
+        _s("source", "BROKER/STREAM/INCARNATION of the line", nullable=False),
+        _l("start", "first byte of the line", nullable=False),
+        _l("end", "byte after the line", nullable=False),
     ),
 )
 
@@ -430,7 +471,18 @@ EVENTS = Table(
 )
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (EVENTS, TRANSITIONS, REBALANCES, MEMBERS, HEALTH, PREDICTIONS, REJECTED, PROGRESS)
+    table.name: table
+    for table in (
+        EVENTS,
+        TRANSITIONS,
+        REBALANCES,
+        MEMBERS,
+        HEALTH,
+        PREDICTIONS,
+        REJECTED,
+        DISAGREEMENT_ROWS,
+        PROGRESS,
+    )
 }
 """All tables; `progress` last, because it is written last."""
 

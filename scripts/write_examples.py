@@ -87,6 +87,7 @@ def parameters(api: Api, span: Span) -> dict[str, Any]:
         "state": "Stable",
         "cause": ["poll_timeout"],
         "reason": "bad_json",
+        "kind": "another_generation",
         "entity": "member",
         "events": "true",
         "format": "json",

@@ -11,6 +11,7 @@ from api.current import ClusterView
 from api.freshness import LEDGER
 from api.store import FOLLOWED, Store
 from kardia import __version__
+from kardia.tables import DISAGREEMENTS
 
 
 def families(store: Store, clusters: list[ClusterView], counted: list[ClusterView]) -> Iterator[Metric]:
@@ -45,6 +46,11 @@ def _feed(store: Store, clusters: list[ClusterView], counted: list[ClusterView])
     ledger = CounterMetricFamily(
         "kardia_ledger", "What was counted on the way into the tables.", labels=("cluster", "what")
     )
+    disagreements = CounterMetricFamily(
+        "kardia_disagreements",
+        "Lines of server.log that say otherwise than the requests: of the ledger's divergences these.",
+        labels=("cluster", "kind"),
+    )
     forgotten = CounterMetricFamily(
         "kardia_groups_forgotten",
         "Groups without members that are no longer held in memory; their rows stay in the tables.",
@@ -61,4 +67,6 @@ def _feed(store: Store, clusters: list[ClusterView], counted: list[ClusterView])
             source_age.add_metric((*labels, source), max(0, freshness.now_ms - at_ms) / 1000)
         for what in LEDGER:
             ledger.add_metric((*labels, what), told.reach.ledger[what])
-    yield from (reached, age, stale, source_age, ledger, forgotten)
+        for kind in DISAGREEMENTS:
+            disagreements.add_metric((*labels, kind), told.reach.disagreements[kind])
+    yield from (reached, age, stale, source_age, ledger, disagreements, forgotten)

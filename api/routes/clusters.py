@@ -30,11 +30,13 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
             for source, at_ms in sorted(view.reach.sources().items())
         ],
         "ledger": dict(view.reach.ledger),
+        "disagreements": dict(view.reach.disagreements),
         "links": {
             "groups": f"{href}/groups",
             "next_evictions": f"{href}/next-evictions",
             "open_rebalances": f"{href}/open-rebalances",
             "rejected": f"{href}/rejected",
+            "disagreements": f"{href}/disagreements",
         },
     }
 

@@ -23,6 +23,7 @@ PANELS = {
         "watch",
         "check",
         "rejected",
+        "disagreements",
         "trace",
     ),
     "Roles": ("doctor", "up", "collect", "capture", "stream", "replay", "serve", "notify", "bench"),

@@ -96,6 +96,27 @@ class Questions:
             params["reason"] = reason
         return self._all(f"{self._root}/rejected", "rejected", params, rows_max)
 
+    def disagreements(
+        self, group_id: str | None, from_ms: int | None, to_ms: int | None, kind: str | None, rows_max: int
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Lines of server.log that say otherwise than the requests, the latest first, and whether there are more."""
+        params = _times(from_ms, to_ms)
+        if kind is not None:
+            params["kind"] = kind
+        if group_id is None:
+            return self._all(f"{self._root}/disagreements", "disagreements", params, rows_max)
+        self.group(group_id)
+        return self._all(f"{self._of(group_id)}/disagreements", "disagreements", params, rows_max)
+
+    def _disagreements(self, path: str, params: Params, rows_max: int) -> tuple[list[dict[str, Any]], bool]:
+        """The same for a story; none where the tables are of a version that had no such table."""
+        try:
+            return self._all(path, "disagreements", params, rows_max)
+        except QuestionError as error:
+            if error.code != "tables_missing":
+                raise
+            return [], False
+
     def incident(self, group_id: str, from_ms: int | None, to_ms: int | None) -> dict[str, Any]:
         """Incident report of a group."""
         self.group(group_id)
@@ -155,6 +176,7 @@ class Questions:
         ]
         if ended_cut_ms is not None:
             cuts.append(ended_cut_ms)
+        differing = self._disagreements(f"{path}/disagreements", _times(None, until_ms), ROWS_MAX)[0]
         return Material(
             group["cluster_id"],
             group["group_id"],
@@ -168,6 +190,7 @@ class Questions:
             freshness["stale"],
             max(cuts, default=None),
             cluster["ledger"]["gaps"],
+            _ascending(differing, "at_ms"),
         )
 
     def no_member(self, material: Material, member: str) -> QuestionError:

@@ -101,6 +101,8 @@ def run_replay(
 
 _NOT_APPLIED = "left out: a defect, please report it; `kardia rejected --reason not_applied` lists them"
 
+_DISAGREE = "lines of server.log that say otherwise than the requests; `kardia disagreements` lists them"
+
 
 def _bar(console: Console) -> Progress:
     return Progress(
@@ -133,6 +135,8 @@ def _show(console: Console, summary: Summary, tables: Path, seconds: float, ever
         ("rebalances", summary.rebalances, ""),
         ("ended", sum(summary.ends.values()), "memberships that ended:"),
         *((f"  {cause}", count, "") for cause, count in summary.ends.items()),
+        *((("disagreements", sum(summary.disagreements.values()), _DISAGREE),) if summary.disagreements else ()),
+        *((f"  {kind}", count, "") for kind, count in summary.disagreements.items()),
     ]
     for name, count, remark in rows:
         shown.add_row(name, f"{count:,}", remark)

@@ -193,6 +193,23 @@ def rejected(rows: list[Answer], more: bool) -> RenderableType:
     return Pile(table, hint) if more else table
 
 
+def disagreements(rows: list[Answer], more: bool) -> RenderableType:
+    """Lines of server.log that say otherwise than the requests, the latest first: the group, what each source says."""
+    if not rows:
+        return Text("There is no such line in the tables: server.log, where it is read, says what the requests say.")
+    lines: list[RenderableType] = []
+    for row in rows:
+        where = f"{words.name(row['source'], 200)} bytes {row['start']} to {row['end']}"
+        lines.append(
+            Text.assemble(
+                _instant(row["at_ms"]), "  ", _name(row["group_id"]), "  ", (_name(row["kind"]).plain, "bold")
+            )
+        )
+        lines += [Text(f"  {row['text']}"), Text(f"  {where}", style="dim")]
+    hint = Text("There are more; --kind, --from, --to and --limit choose.", style="dim")
+    return Pile(*lines, hint) if more else Pile(*lines)
+
+
 def row_version(row: Answer) -> str:
     """Version of a member's library, if it announced one."""
     return words.name(row["client_software_version"]) if row["client_software_version"] else ""

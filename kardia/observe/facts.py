@@ -17,7 +17,7 @@ from kardia.model.states import GroupState
 from kardia.observe import deadlines, forgetting, rows
 from kardia.observe.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.settings import ObserverSettings
-from kardia.tables import LIVE_TABLES, Row
+from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
 OFFSETS_BROKER = "offsets-topic"
 """Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
@@ -74,6 +74,8 @@ class Facts:
         self.known = 0.0
         self.evidence: Event | str = ""
         self.divergences = 0
+        self.disagreed = dict.fromkeys(DISAGREEMENTS, 0)
+        """Of the divergences those of server.log, by kind."""
         self.late = 0
         self.not_modelled = 0
         self.forgotten = 0

@@ -40,7 +40,7 @@ from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
 from kardia.observe.settings import ObserverSettings
 from kardia.stretches import Stretch
-from kardia.tables import LIVE_TABLES, Row
+from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
 
@@ -413,6 +413,7 @@ class Observer(Intake):
 
     def _tell_progress(self) -> None:
         late, divergences, not_modelled, forgotten = self.late, self.divergences, self.not_modelled, self.forgotten
+        disagreed = self.disagreed
         for name, stream in sorted(self.streams.items()):
             if not (stream.touched or stream.events or stream.duplicates) or stream.complete_to < 0:
                 continue
@@ -438,11 +439,13 @@ class Observer(Intake):
                     divergences,
                     not_modelled,
                     forgotten,
+                    *disagreed.values(),
                 )
             )
             stream.clear()
             late = divergences = not_modelled = forgotten = 0
             self.late = self.divergences = self.not_modelled = self.forgotten = 0
+            disagreed = self.disagreed = dict.fromkeys(DISAGREEMENTS, 0)
 
     # --- keep and restore
 
@@ -462,6 +465,7 @@ class Observer(Intake):
                 for name, stream in self.streams.items()
             },
             "untold": [self.late, self.divergences, self.not_modelled, self.forgotten],
+            "disagreed": dict(self.disagreed),
             "began_at": self.began_at,
             "has_forgotten": self.has_forgotten,
             "empty_since": self.empty_since,
@@ -500,6 +504,7 @@ class Observer(Intake):
                 setattr(stream, count, value)
             stream.touched = bool(stream.touched)
         observer.late, observer.divergences, observer.not_modelled, observer.forgotten = state["untold"]
+        observer.disagreed |= state.get("disagreed", {})
         observer.began_at, observer.has_forgotten = float(state["began_at"]), bool(state["has_forgotten"])
         observer.empty_since, observer.deleted_since = dict(state["empty_since"]), dict(state["deleted_since"])
         for name, (end, tick_end) in state["sources"].items():

@@ -181,12 +181,12 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     if group is None:
         return
     if what != "group_loaded" and moves.is_overtaken(observer, group):
-        observer.divergences += what == "member_failed"
+        if what == "member_failed":
+            disagreements.tell(observer, group, disagreements.of_coordinator(group, event.member_id), event, at)
     elif what == "member_failed":
-        _on_failed(observer, group, event.member_id, at)
+        _on_failed(observer, group, event, at)
     elif what == "assignment_received":
-        if disagreements.of_generation(group, event.generation_id) is not None:
-            observer.divergences += 1
+        disagreements.tell(observer, group, disagreements.of_generation(group, event.generation_id), event, at)
     elif what == "preparing_rebalance":
         named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
         group.prepared.append([event.generation_id, at, str(detail.get("reason", "")), named])
@@ -209,9 +209,9 @@ def _has_none(event: Event) -> bool:
     return str((event.detail or {}).get("reason", "")).startswith("0 ")
 
 
-def _on_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
-    if disagreements.of_eviction(observer, group, member_id, at) is not None:
-        observer.divergences += 1
+def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
+    member_id = event.member_id
+    disagreements.tell(observer, group, disagreements.of_eviction(observer, group, member_id, at), event, at)
     member = group.members.get(member_id)
     if member is not None:
         current = group.rebalance

@@ -44,9 +44,9 @@ def _of(row: Row) -> Evidence:
 
 def sentence(found: Evidence) -> str:
     """Evidence in words."""
-    if found.seq is None:
+    if found.seq is None and found.source is None:
         return found.shown_by
-    which = f"transition {found.seq}"
+    which = f"a row of {found.table}" if found.seq is None else f"transition {found.seq}"
     if found.source is None:
         return f"{which}: {words.quoted(found.shown_by) if found.shown_by else 'nothing named'}, no line"
     line = f"{which}: the line at byte {found.start} of {words.name(found.source, 200)}"

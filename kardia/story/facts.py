@@ -23,11 +23,13 @@ KINDS = (
     "joined",
     "rebalance_began",
     "rebalance_ended",
+    "disagreement",
     "state",
     "deadline",
     "limit",
 )
 """Of a sentence, in the order in which sentences about the same instant are told. context: what was there before;
+disagreement: server.log says otherwise than the requests;
 state and deadline: what was so at the instant asked about; limit: what is not known or was left out."""
 
 
@@ -124,6 +126,8 @@ class Material:
     """Rows about what was before it were not read, because there were too many; None: all were."""
     gaps: int = 0
     """Gaps that the logs of the cluster had."""
+    disagreements: tuple[Row, ...] = ()
+    """By `at_ms`."""
     names: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from kardia.rollouts import RollOut
-from kardia.story import evidence, foretold, lives, present, rebalances, rolled, words
+from kardia.story import disagreements, evidence, foretold, lives, present, rebalances, rolled, words
 from kardia.story.facts import KINDS, Material, Row, Sentence, Story
 from kardia.tables import EVICTION_CAUSES
 
@@ -146,6 +146,7 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
         return members is None or any(member in members for one in sentences for member in one.member_ids)
 
     told = [one for one in foretold.sentences(material) if about(one)]
+    told += [one for row in material.disagreements if about(one := disagreements.sentence(material, row))]
     whole = rolled.found(material) if members is None else []
     told += [_from(rolled.sentence(material, one), from_ms, one.to_ms) for one in whole]
     for life in material.lives:

@@ -29,6 +29,8 @@ class Summary:
     rebalances: int = 0
     ends: dict[str, int] = field(default_factory=dict)
     """Memberships that ended, by cause."""
+    disagreements: dict[str, int] = field(default_factory=dict)
+    """Lines of server.log that say otherwise than the requests, by kind."""
 
 
 def standing_sql(table: str) -> str:
@@ -48,7 +50,7 @@ def count_tables(summary: Summary, directory: Path, first_batch: int) -> Summary
 
 def _count(summary: Summary, directory: Path, first_batch: int) -> Summary:
     with duckdb.connect() as connection:
-        for name in ("members", "rebalances"):
+        for name in ("members", "rebalances", "disagreements"):
             if not is_there(directory, name):
                 return summary
             connection.register(f"all_{name}", open_table(directory, name).to_pyarrow_dataset())
@@ -68,6 +70,11 @@ def _count(summary: Summary, directory: Path, first_batch: int) -> Summary:
             connection,
             "SELECT count(*) FROM (SELECT cluster_id, group_id FROM standing_members "
             "UNION SELECT cluster_id, group_id FROM standing_rebalances)",
+        )
+        summary.disagreements = dict(
+            connection.execute(
+                "SELECT kind, count(*) FROM standing_disagreements GROUP BY 1 ORDER BY 2 DESC, 1"
+            ).fetchall()
         )
     return summary
 

@@ -23,7 +23,7 @@ from kardia.tables import TABLES, Row
 from spark_jobs.archive_rows import row_of
 from tests.api.conftest import Api
 from tests.api.written import Tables
-from tests.support.stories import Story, lanes_in, observe
+from tests.support.stories import Story, doctored, lanes_in, observe
 
 CLUSTER = "test"
 REFUSED = ("/api/v1/clusters/none", "/nowhere", "/api/v1/clusters?x=1")
@@ -48,6 +48,7 @@ def write(tables: Tables, story: Story) -> Span:
     rows = observe(lanes)
     tables.batch(0, *(("events", row_of(CLUSTER, event)) for event in events))
     tables.batch(0, ("rejected", cut_short(story)))
+    tables.batch(0, *(("disagreements", row) for row in observe(doctored(story.name))["disagreements"]))
     tables.batch(0, *((name, row) for name in TABLES for row in rows.get(name, ())))
     instants = [int(event.logged_at_ms) for event in events if event.logged_at_ms > 0]
     return Span(min(instants), max(instants))
@@ -86,6 +87,7 @@ def values(span: Span) -> dict[str, tuple[Any, ...]]:
         "state": (None,),
         "cause": (None, "left"),
         "reason": (None, "bad_json"),
+        "kind": (None, "another_generation"),
         "entity": (None,),
         "events": ("true",),
         "format": (None, "markdown"),

@@ -7,8 +7,20 @@ from typing import Any
 import pytest
 
 from api import board_models, models, report_models
+from kardia.tables import DISAGREEMENTS
 from tests.api.conftest import Api, Serve
-from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, rejected, transition
+from tests.api.written import (
+    NOW_MS,
+    Tables,
+    disagreement,
+    health,
+    member,
+    prediction,
+    progress,
+    rebalance,
+    rejected,
+    transition,
+)
 
 GROUP = "/api/v1/clusters/demo/groups/orders"
 
@@ -51,6 +63,7 @@ def story(tables: Tables) -> None:
         ),
         prediction("orders", "weak", "session", deadline_at_ms=NOW_MS + 2_500),
         rejected(4_096),
+        *(disagreement("orders", kind, place * 100, member_id="gone") for place, kind in enumerate(DISAGREEMENTS)),
         progress(NOW_MS - 400),
     )
 
@@ -67,6 +80,8 @@ SHAPES: dict[str, Any] = {
     "/api/v1/clusters": models.Clusters,
     "/api/v1/clusters/demo": models.ClusterAnswer,
     "/api/v1/clusters/demo/rejected": models.Rejected,
+    "/api/v1/clusters/demo/disagreements": models.Disagreements,
+    f"{GROUP}/disagreements": models.Disagreements,
     "/api/v1/clusters/demo/groups": models.Groups,
     GROUP: models.GroupAnswer,
     f"{GROUP}/members": models.Members,

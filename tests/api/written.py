@@ -118,6 +118,24 @@ def rejected(start: int, **given: Any) -> tuple[str, tuple[Any, ...]]:
     return "rejected", row_of(TABLES["rejected"], start=start, **(known | given))
 
 
+def disagreement(group_id: str, kind: str, start: int, **given: Any) -> tuple[str, tuple[Any, ...]]:
+    """A line of server.log, at a position, that says otherwise than the requests."""
+    of_session = {"told": "session_expired", "concluded": "left", "concluded_at_ms": NOW_MS - 2_000}
+    of_kind = {
+        "another_generation": {"told": "4", "concluded": "3"},
+        "another_coordinator": {"told": "session_expired", "concluded": "b2"},
+    }.get(kind, of_session)
+    known = {
+        "kind": kind,
+        "concluded_certainty": "exact",
+        "source": "b1/server/0a1b2c3d4e5f6071",
+        "start": start,
+        "end": start + 100,
+    }
+    row = row_of(TABLES["disagreements"], group_id=group_id, **(known | of_kind | given))
+    return "disagreements", row
+
+
 class Tables:
     """A table directory under construction."""
 

@@ -17,7 +17,7 @@ from tests.api.recorded import cut_short
 from tests.dashboards.questions import BOARDS, FOLDER, Rest, filled, panels, rest
 from tests.dashboards.replaying import STORY, Replay, replay
 from tests.support.served import CLUSTER, Batch, story_batches, trace_batches
-from tests.support.stories import Story
+from tests.support.stories import Story, doctored, observe
 
 LONG_WAITS = ("kip62-rebalance-timeout", "rule-07-nothing-is-written-before-the-leader-syncs")
 """Golden traces: rebalances that last: one waits for a member, the other for the leader."""
@@ -94,9 +94,13 @@ def ask_of_cluster(replaying: Replay, asked: list[Asked]) -> None:
 
 
 def damaged(history: Iterator[Batch]) -> Iterator[Batch]:
-    """The story, with a line in its log of which half was lost."""
+    """The story, with a line in its log of which half was lost, and lines of server.log that say otherwise."""
+    odd = {
+        "rejected": [cut_short(Story(STORY), CLUSTER)],
+        "disagreements": observe(doctored(STORY))["disagreements"],
+    }
     for second, (now_ms, rows) in enumerate(history):
-        yield now_ms, {**rows, "rejected": [cut_short(Story(STORY), CLUSTER)]} if second == ALL_EVERY else rows
+        yield now_ms, {**rows, **odd} if second == ALL_EVERY else rows
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +21,13 @@ import yaml
 from api.notify.conditions import find
 from dashboards import rules
 from dashboards.generate import HERE
+from kardia.events import Event
 from kardia.tables import Row
 from kardia.trace.clients import GROUP
 from tests.api.written import NOW_MS, member, progress, rebalance, transition
 from tests.golden.log import START_AT_MS
 from tests.support.served import Batch, Series, Served, as_promtool, recorded, story_batches, trace_batches
-from tests.support.stories import Story
+from tests.support.stories import Story, doctored, lanes_of
 
 NAMES = frozenset(name for alert in rules.ALERTS for name in re.findall(r"\bkardia_\w+", alert.expr))
 
@@ -43,6 +44,7 @@ class Case(NamedTuple):
     silent_at_ms: tuple[int, ...]
     blind: tuple[int, int] | None = None
     gap_at: int | None = None
+    of: Callable[[str], tuple[tuple[Event, ...], ...]] = lanes_of
 
 
 def eviction(story: str, place: int = 0) -> int:
@@ -53,6 +55,11 @@ def eviction(story: str, place: int = 0) -> int:
 def leave(story: str, place: int = 0) -> int:
     """Instant of a leave in the broker's own words."""
     return int(Story(story).expect["leaves"][place]["t"])
+
+
+def with_server_log(story: str) -> tuple[tuple[Event, ...], ...]:
+    """Events of a story and of its server.log, which agrees with them."""
+    return lanes_of(story, server_log=True)
 
 
 def trace_ms(*seconds: float) -> tuple[int, ...]:
@@ -139,6 +146,15 @@ CASES = (
         (start_of(KILL) + 3_000,),
         gap_at=40,
     ),
+    Case(
+        "KardiaSourcesDisagree",
+        KILL,
+        {},
+        (eviction(KILL) + 8_000,),
+        (eviction(KILL) + 3_000,),
+        of=doctored,
+    ),
+    Case("KardiaSourcesDisagree", KILL, {}, (), (eviction(KILL) + 8_000,), of=with_server_log),
 )
 """Of each alert at least one history, with instants at which it fires and at which it does not."""
 
@@ -158,7 +174,7 @@ QUIET = ("KafkaGroupPendingMemberBlocks", "KafkaGroupStaticMemberFenced", "Kardi
 def batches(case: Case) -> Iterator[Batch]:
     """The history of a case."""
     if case.history.endswith((".1", ".2", ".0")):
-        return story_batches(case.history, case.blind, case.gap_at)
+        return story_batches(case.history, case.blind, case.gap_at, case.of)
     return trace_batches(case.history)
 
 

@@ -30,7 +30,10 @@ HOME = "Kärdia Daten 1"
 STORY = CORPORA / "c01_kill-3.9.2"
 WAYS = ("relative", "absolute")
 
-ASKED = ("explain", "why", "history", "incident", "groups", "group", "member", "check", "rejected", "watch")
+ASKED = (
+    *("explain", "why", "history", "incident", "groups", "group", "member", "check", "rejected", "disagreements"),
+    "watch",
+)
 TESTED = {
     **{verb: {"tables", "token_file"} for verb in ASKED},
     "replay": {"tables", "request_log", "server_log", "offsets"},

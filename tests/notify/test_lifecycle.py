@@ -205,5 +205,10 @@ def test_alerts_are_those_of_the_prometheus_rules() -> None:
         assert (kind.severity, kind.summary, kind.runbook) == (rule.severity, rule.summary, rule.runbook)
         assert f"{kind.hold_ms // 1_000}s" == rule.hold
         assert f"{kind.linger_ms // 1_000}s" == rule.linger
-    left_to_prometheus = {"KardiaAbsent", "KardiaPredictionsUnreliable", "KardiaTableUnavailable"}
+    left_to_prometheus = {
+        "KardiaAbsent",
+        "KardiaPredictionsUnreliable",
+        "KardiaSourcesDisagree",
+        "KardiaTableUnavailable",
+    }
     assert of_rules.keys() - KINDS.keys() == left_to_prometheus

@@ -1,38 +1,48 @@
-"""Where server.log says otherwise than was concluded: counted, and never where all is well.
+"""Where server.log says otherwise than was concluded: counted and told, and never where all is well.
 
-Goal: a healthy run counts none, an outage neither, and each kind is counted once per line. Method: every recorded story
-with the server.log of its broker, as it is and with one line changed.
+Goal: a healthy run has none, an outage neither, and of each line that differs one row says what both sources say.
+Method: every recorded story with the server.log of its broker, as it is and with one line changed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 
 from kardia.events import Event, Kind
-from kardia.observe import Observer, ObserverSettings, disagreements
-from kardia.tables import PROGRESS
-from tests.support.stories import CORPORA, lanes_of
+from kardia.observe import Observer, ObserverSettings
+from kardia.tables import DISAGREEMENTS
+from tests.support.stories import CORPORA, lanes_of, named
 
 Lanes = tuple[tuple[Event, ...], ...]
+Row = dict[str, Any]
 WITH_SERVER_LOG = sorted({path.parent.name for path in CORPORA.glob("*/server*.log.gz")})
-DIVERGENCES = PROGRESS.names.index("divergences")
+FOREIGN = "another_coordinator"
 
 
 def what(event: Event) -> str:
     return str((event.detail or {}).get("what", "")) if event.kind == Kind.COORDINATOR_LINE else ""
 
 
-def divergences(lanes: Lanes) -> int:
-    """As the rows of `progress` tell them."""
-    found = 0
+def told(lanes: Lanes) -> list[Row]:
+    """Rows of `disagreements`; `progress` counts the same of each kind, and all of them among the divergences."""
+    rows: list[Row] = []
+    counted = dict.fromkeys(DISAGREEMENTS, 0)
+    divergences = 0
     for lane, events in enumerate(lanes):
         observer = Observer(ObserverSettings("test"), lane)
-        for rows in (observer.step(events), observer.finish()):
-            found += sum(row[DIVERGENCES] for row in rows["progress"])
-    return found
+        for found in (observer.step(events), observer.finish()):
+            rows += named("disagreements", found["disagreements"])
+            for batch in named("progress", found["progress"]):
+                divergences += batch["divergences"]
+                for kind in DISAGREEMENTS:
+                    counted[kind] += batch[kind]
+    assert counted == {kind: sum(row["kind"] == kind for row in rows) for kind in DISAGREEMENTS}
+    assert divergences >= len(rows)
+    return rows
 
 
 def changed(name: str, change: Callable[[Event], Event | None]) -> Lanes:
@@ -55,78 +65,97 @@ def moved(event: Event, by_ms: float) -> Event:
     return event._replace(logged_at_ms=at, arrived_at_ms=at, handled_at_ms=at, decided_at_ms=at)
 
 
-@pytest.fixture
-def kinds(monkeypatch: pytest.MonkeyPatch) -> Counter[str | None]:
-    """What is decided about each line."""
-    found: Counter[str | None] = Counter()
-    of_eviction, of_generation = disagreements.of_eviction, disagreements.of_generation
+def line_of(lanes: Lanes, row: Row) -> Event:
+    """The line that a row names."""
+    (event,) = (one for lane in lanes for one in lane if (one.source, one.start) == (row["source"], row["start"]))
+    return event
 
-    def eviction(*given: object) -> str | None:
-        kind = of_eviction(*given)  # type: ignore[arg-type]
-        found[kind] += 1
-        return kind
 
-    def generation(*given: object) -> str | None:
-        kind = of_generation(*given)  # type: ignore[arg-type]
-        found[kind] += 1
-        return kind
-
-    monkeypatch.setattr(disagreements, "of_eviction", eviction)
-    monkeypatch.setattr(disagreements, "of_generation", generation)
-    return found
+def is_failed(event: Event) -> bool:
+    return what(event) == "member_failed"
 
 
 @pytest.mark.parametrize("name", WITH_SERVER_LOG)
-def test_a_recorded_story_has_none(name: str, kinds: Counter[str | None]) -> None:
-    """Neither a healthy one nor one with an outage: what the broker did is what is concluded of it."""
-    divergences(lanes_of(name, server_log=True))
-    assert set(kinds) == {None}
-    assert kinds[None] >= 3, "there were lines to look at"
+def test_a_recorded_story_has_none(name: str) -> None:
+    """Neither a healthy one nor one with an outage: what the broker did is what is concluded of it. What a broker says
+    that woke after another one had taken over is no such thing, and is told apart."""
+    lanes = lanes_of(name, server_log=True)
+    looked_at = [one for lane in lanes for one in lane if what(one) in ("member_failed", "assignment_received")]
+    assert len(looked_at) >= 3, "there were lines to look at"
+    assert [row for row in told(lanes) if row["kind"] != FOREIGN] == []
+
+
+def test_a_broker_that_woke_after_another_one_had_taken_over() -> None:
+    lanes = lanes_of("d05_three_stand_still-3.9.2", server_log=True)
+    rows = told(lanes)
+    assert rows, "the recording has such lines"
+    for row in rows:
+        line = line_of(lanes, row)
+        assert is_failed(line)
+        assert (row["kind"], row["told"], row["concluded_at_ms"]) == (FOREIGN, "session_expired", None)
+        assert row["concluded"] not in ("", line.source.partition("/")[0]), "another broker led it"
 
 
 @pytest.mark.parametrize("by_ms", [-3_000.0, 4_000.0])
-def test_an_eviction_at_another_instant(by_ms: float, kinds: Counter[str | None]) -> None:
-    name = "c01_kill-4.1.2"
-    before = divergences(lanes_of(name, server_log=True))
-    lanes = changed(name, lambda event: moved(event, by_ms) if what(event) == "member_failed" else None)
-    assert divergences(lanes) > before  # what follows from it may differ as well
-    assert kinds["another_instant"] == 1
+def test_an_eviction_at_another_instant(by_ms: float) -> None:
+    story = lanes_of("c01_kill-4.1.2", server_log=True)
+    said = next(one for lane in story for one in lane if is_failed(one))
+    lanes = changed("c01_kill-4.1.2", lambda event: moved(event, by_ms) if is_failed(event) else None)
+    (row,) = told(lanes)
+    assert row["kind"] == "another_instant"
+    assert (row["group_id"], row["member_id"]) == (said.group_id, said.member_id)
+    assert row["client_id"]
+    assert row["member_id"].startswith(row["client_id"])
+    assert (row["told"], row["at_ms"]) == ("session_expired", round(said.logged_at_ms + by_ms))
+    assert row["concluded"] == ("member" if by_ms < 0 else "session_expired")
+    assert abs(row["concluded_at_ms"] - said.logged_at_ms) <= 10, "when it was so before the line was changed"
+    assert row["concluded_certainty"] == "exact"
+    assert line_of(lanes, row).member_id == said.member_id
 
 
 @pytest.mark.parametrize("by_ms", [-10.0, 150.0])
-def test_a_timer_that_fires_late_and_stamps_of_a_millisecond_are_no_disagreement(
-    by_ms: float, kinds: Counter[str | None]
-) -> None:
-    lanes = changed("c01_kill-4.1.2", lambda event: moved(event, by_ms) if what(event) == "member_failed" else None)
-    divergences(lanes)
-    assert set(kinds) == {None}
+def test_a_timer_that_fires_late_and_stamps_of_a_millisecond_are_no_disagreement(by_ms: float) -> None:
+    assert told(changed("c01_kill-4.1.2", lambda event: moved(event, by_ms) if is_failed(event) else None)) == []
 
 
-def test_an_eviction_of_somebody_who_had_left(kinds: Counter[str | None]) -> None:
-    name = "c05_leave-3.9.2"
-    before = divergences(lanes_of(name, server_log=True))
-
+def test_an_eviction_of_somebody_who_had_left() -> None:
     def failed(event: Event) -> Event | None:
         if what(event) != "member_left":
             return None
         return moved(event, 1_000)._replace(detail={"what": "member_failed", "reason": "", "members": []})
 
-    assert divergences(changed(name, failed)) == before + 1
-    assert kinds["another_cause"] == 1
+    lanes = changed("c05_leave-3.9.2", failed)
+    (row,) = told(lanes)
+    line = line_of(lanes, row)
+    assert is_failed(line)
+    assert (row["kind"], row["told"], row["concluded"]) == ("another_cause", "session_expired", "left")
+    assert row["at_ms"] == round(line.logged_at_ms)
+    assert row["member_id"] == line.member_id
+    assert abs(row["at_ms"] - 1_000 - row["concluded_at_ms"]) <= 10, "when it left"
 
 
-def test_an_assignment_for_another_generation(kinds: Counter[str | None]) -> None:
-    name = "c01_kill-4.1.2"
-    before = divergences(lanes_of(name, server_log=True))
-
+def test_an_assignment_for_another_generation() -> None:
     def other(event: Event) -> Event | None:
         return event._replace(generation_id=event.generation_id + 1) if what(event) == "assignment_received" else None
 
-    assert divergences(changed(name, other)) == before + 1
-    assert kinds["another_generation"] == 1
+    lanes = changed("c01_kill-4.1.2", other)
+    (row,) = told(lanes)
+    line = line_of(lanes, row)
+    assert (row["kind"], row["group_id"], row["member_id"]) == ("another_generation", line.group_id, None)
+    assert (row["told"], row["concluded"]) == (str(line.generation_id), str(line.generation_id - 1))
+    assert (row["at_ms"], row["concluded_at_ms"]) == (round(line.logged_at_ms), None)
 
 
-def test_kinds_are_a_closed_list(kinds: Counter[str | None]) -> None:
-    lanes = changed("c01_kill-4.1.2", lambda event: moved(event, -3_000) if what(event) == "member_failed" else None)
-    divergences(lanes)
-    assert set(kinds) - {None} <= set(disagreements.KINDS)
+def test_what_was_not_told_yet_survives_a_restart() -> None:
+    """Counts are told with the next row about a source; a state in between carries them."""
+    (lane,) = (
+        lane
+        for lane in changed("c01_kill-4.1.2", lambda event: moved(event, -3_000) if is_failed(event) else None)
+        if any(is_failed(event) for event in lane)
+    )
+    observer = Observer(ObserverSettings("test"), 0)
+    observer.disagreed["another_cause"] = 2
+    state = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.snapshot()))
+    restored = Observer.restore(ObserverSettings("test"), 0, state)
+    found = named("progress", restored.step(lane)["progress"]) + named("progress", restored.finish()["progress"])
+    assert [sum(row[kind] for row in found) for kind in DISAGREEMENTS] == [1, 2, 0, 0]

@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, rejected, transition
+from kardia.tables import DISAGREEMENTS
+from tests.api.written import (
+    NOW_MS,
+    Tables,
+    disagreement,
+    health,
+    member,
+    prediction,
+    progress,
+    rebalance,
+    rejected,
+    transition,
+)
 from tests.story.conftest import kardia
 
 IDS = (
@@ -40,6 +52,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
             health(text, text, client_id=text, reasons=[text], status="late"),
             prediction(text, text, "poll", client_id=text),
             rejected(len(rows), source=text[:200], expected=text[:200], excerpt=text[:200]),
+            *(
+                disagreement(text, kind, len(rows) + place, member_id=text, client_id=text, source=text[:200])
+                for place, kind in enumerate(DISAGREEMENTS)
+            ),
             rebalance(
                 text,
                 NOW_MS - 9_000,
@@ -75,6 +91,8 @@ def test_no_verb_interprets_an_id(hostile: Path, text: str) -> None:
         ("group", "--verbose", *where, "--", text),
         ("member", *where, "--", text, text[:20_000]),
         ("rejected",),
+        ("disagreements",),
+        ("disagreements", *where, "--", text),
     ):
         said = kardia(*question, *(() if "--" in question else where))
         if len(text) > 20_000 and question[0] == "member":

@@ -8,7 +8,7 @@ written down in the words of `promtool test rules`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -39,15 +39,20 @@ Series = dict[tuple[str, tuple[tuple[str, str], ...]], list[float | None]]
 """(name, labels) -> value at each step, None where there is none."""
 
 
-def story_batches(name: str, blind: tuple[int, int] | None = None, gap_at: int | None = None) -> Iterator[Batch]:
+def story_batches(
+    name: str,
+    blind: tuple[int, int] | None = None,
+    gap_at: int | None = None,
+    of: Callable[[str], tuple[tuple[Event, ...], ...]] = lanes_of,
+) -> Iterator[Batch]:
     """A recorded story by the second. `blind`: seconds from the start between which the collector reads nothing;
-    `gap_at`: the second at which it says that lines were lost."""
+    `gap_at`: the second at which it says that lines were lost; `of`: its events by lane."""
     stamps: dict[str, list[float]] = {}
-    for event in (event for events in lanes_of(name) for event in events if event.kind != Kind.TICK):
+    for event in (event for events in of(name) for event in events if event.kind != Kind.TICK):
         stamps.setdefault(event.source, []).append(event.logged_at_ms)
     for lines in stamps.values():
         lines.sort()
-    lanes = [_Cut(lane, events, stamps) for lane, events in enumerate(lanes_of(name))]
+    lanes = [_Cut(lane, events, stamps) for lane, events in enumerate(of(name))]
     first_ms = min(cut.first_ms for cut in lanes)
     last_ms = max(cut.last_ms for cut in lanes)
     for second, now_ms in enumerate(range(first_ms, last_ms + 2 * STEP_MS, STEP_MS)):

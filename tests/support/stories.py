@@ -100,6 +100,31 @@ def lanes_in(story: Story, server_log: bool = False, offsets: bool = True) -> tu
     return tuple(tuple(events) for events in lanes)
 
 
+def doctored(name: str) -> tuple[tuple[Event, ...], ...]:
+    """A story whose server.log says otherwise than its requests, in two lines: its first eviction four seconds later,
+    and its last assignment of another generation; as far as it has such lines."""
+    lanes = [list(lane) for lane in lanes_of(name, server_log=True)]
+
+    def said(what: str) -> list[tuple[float, int, int]]:
+        """Lines that say it, by their stamps."""
+        return sorted(
+            (event.logged_at_ms, lane, place)
+            for lane, events in enumerate(lanes)
+            for place, event in enumerate(events)
+            if event.kind == Kind.COORDINATOR_LINE and (event.detail or {}).get("what") == what
+        )
+
+    for at, lane, place in said("member_failed")[:1]:
+        later = at + 4_000
+        lanes[lane][place] = lanes[lane][place]._replace(
+            logged_at_ms=later, arrived_at_ms=later, handled_at_ms=later, decided_at_ms=later
+        )
+    for _, lane, place in said("assignment_received")[-1:]:
+        event = lanes[lane][place]
+        lanes[lane][place] = event._replace(generation_id=event.generation_id + 1)
+    return tuple(map(tuple, lanes))
+
+
 def observe(lanes: tuple[tuple[Event, ...], ...]) -> dict[str, list[Row]]:
     """Rows of all lanes, each lane in one step."""
     rows: dict[str, list[Row]] = {}

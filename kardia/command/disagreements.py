@@ -1,0 +1,49 @@
+"""`kardia disagreements`: lines of server.log that say otherwise than the requests, with what each of the two says."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kardia.command.asking import (
+    AnyGroupArgument,
+    ApiOption,
+    ClusterOption,
+    FromOption,
+    TableOutput,
+    TablesOption,
+    TokenOption,
+    ToOption,
+    asking,
+    print_as,
+    range_options,
+    stdout,
+)
+from kardia.command.options import GroupEitherWay
+
+COMMAND = GroupEitherWay
+
+
+def disagreements(
+    group: AnyGroupArgument = None,
+    kind: Annotated[str | None, typer.Option(help="Only those of this kind, e.g. another_instant.")] = None,
+    from_: FromOption = None,
+    to: ToOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most that many lines, the latest.")] = 200,
+    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """List where server.log says otherwise than the requests: which group, when, and what each of the two says."""
+    with asking("disagreements", tables, api, token_file, cluster) as questions:
+        from kardia.command import shown
+
+        from_ms, to_ms = range_options(questions, from_, to)
+        rows, more = questions.disagreements(group, from_ms, to_ms, kind, limit)
+        if output is TableOutput.TABLE:
+            stdout().print(shown.disagreements(rows, more))
+        else:
+            print_as(output, {"disagreements": rows, "more": more})
