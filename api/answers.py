@@ -17,6 +17,7 @@ from api.current import GroupView
 from api.freshness import Freshness
 from api.ids import to_segment
 from kardia.instants import to_rfc3339
+from kardia.statuses import AWAITED, NOT_KNOWN, UNSEEN
 from kardia.story import words
 from kardia.tables import STATUSES, TABLES
 
@@ -98,8 +99,8 @@ def session(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any
         "last_heard_at": to_rfc3339(health.last_heard_at_ms),
         **_deadline(
             health.session_deadline_at_ms,
-            health.session_timeout_ms,
-            health.at_ms,
+            deadlines.session_headroom(health),
+            health,
             freshness,
             is_least=view.is_least(health, "session"),
         ),
@@ -108,7 +109,6 @@ def session(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any
 
 def poll(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any]:
     """Poll timeout of a present member: a timer inside the client, inferred from what shows a poll."""
-    interval_ms = deadlines.poll_interval_ms(health)
     return {
         "interval_ms": health.poll_interval_ms,
         "last_poll_at_ms": health.last_poll_at_ms,
@@ -116,7 +116,11 @@ def poll(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any]:
         "evidence": health.poll_evidence,
         "error_bound_ms": health.poll_error_bound_ms,
         **_deadline(
-            health.poll_deadline_at_ms, interval_ms, health.at_ms, freshness, is_least=view.is_least(health, "poll")
+            health.poll_deadline_at_ms,
+            deadlines.poll_headroom(health),
+            health,
+            freshness,
+            is_least=view.is_least(health, "poll"),
         ),
     }
 
@@ -223,7 +227,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "members": {
             "total": sum(statuses.values()),
             **{status: statuses[status] for status in STATUSES if status != "ended"},
-            **{status: shown[status] for status in (present.AWAITED, present.UNSEEN)},
+            **{status: shown[status] for status in (AWAITED, UNSEEN)},
         },
         "session_headroom_min_ratio": deadlines.least(map(deadlines.session_headroom, here)),
         "poll_headroom_min_ratio": deadlines.least(map(deadlines.poll_headroom, here)),
@@ -267,8 +271,7 @@ def _next(
         (
             row
             for row in view.health.values()
-            if getattr(row, column) is not None
-            and present.shown(row.status, row.group_state, row.awaited_since_at_ms) != present.UNSEEN
+            if getattr(row, column) is not None and present.shown_as(row) not in NOT_KNOWN
         ),
         key=lambda row: getattr(row, column),
         default=None,
@@ -290,14 +293,16 @@ def _next(
 
 
 def _deadline(
-    deadline_ms: int | None, timeout_ms: int | None, at_ms: int, freshness: Freshness, *, is_least: bool
+    deadline_ms: int | None, headroom_ratio: float | None, health: Any, freshness: Freshness, *, is_least: bool
 ) -> dict[str, Any]:
+    """Who is unseen may wait in a JoinGroup, where no timeout runs: nothing is left, and nothing is over."""
+    is_unseen = present.shown_as(health) == UNSEEN
     return {
         "deadline_at_ms": deadline_ms,
         "deadline_at": to_rfc3339(deadline_ms),
         "is_least": is_least and deadline_ms is not None,
-        "remaining_ms": remaining_ms(deadline_ms, freshness, is_least=is_least),
-        "headroom_ratio": deadlines.headroom(deadline_ms, timeout_ms, at_ms),
+        "remaining_ms": None if is_unseen else remaining_ms(deadline_ms, freshness, is_least=is_least),
+        "headroom_ratio": headroom_ratio,
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from api.models import Fresh
-from api.present import SHOWN
 from api.shapes import Answer, Shown
+from kardia.statuses import SHOWN
 
 _LEFT = "null while the feed is stale or has not reached a deadline that the clock has passed; below 0 it is over"
 

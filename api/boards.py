@@ -14,6 +14,7 @@ from api import answers, dangers, present, roster
 from api.current import ClusterView, GroupView
 from api.freshness import Freshness
 from kardia.instants import to_rfc3339
+from kardia.statuses import AWAITED, BADNESS
 
 
 def cluster(view: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def group(view: GroupView, freshness: Freshness, limit: int) -> dict[str, Any]:
     """The group itself, whom a rebalance of it waits for, and its members, the worst first."""
     waits_for = [] if freshness.stale else dangers.waits_for(view)
     members = [member(view, row, freshness) for row in view.lives.values()]
-    members.sort(key=lambda one: (-present.BADNESS[one["status"]], one["client_id"] or "", one["member_id"]))
+    members.sort(key=lambda one: (-BADNESS[one["status"]], one["client_id"] or "", one["member_id"]))
     return {
         "group": _group(view, freshness),
         "waits_for": [_waited_for(one, freshness) for one in waits_for[:limit]],
@@ -78,7 +79,7 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
 def _reason(status: str, reasons: list[str], freshness: Freshness) -> str | None:
     if freshness.stale and status != "ended":
         return "nothing is known of the present: the feed is stale"
-    if status == present.AWAITED and not reasons:
+    if status == AWAITED and not reasons:
         return "a rebalance waits for it"
     return reasons[0] if reasons else None
 
@@ -163,4 +164,4 @@ def _group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     }
 
 
-_COUNTED = ("overdue", "imminent", present.AWAITED, "late", "unknown")
+_COUNTED = ("overdue", "imminent", AWAITED, "late", "unknown")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from typing import Any, NamedTuple, Self, TypeVar
 
+from api.deadlines import is_known
 from api.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.freshness import Reach
 from api.seen import Seen
@@ -217,7 +218,7 @@ def _statuses(view: GroupView) -> Counter[str]:
 def _first_deadline_ms(view: GroupView) -> int | None:
     first_ms = _NEVER_MS
     for row in view.health.values():
-        if row.status != "unknown":
+        if is_known(row):
             if (session_ms := row.session_deadline_at_ms) is not None and session_ms < first_ms:
                 first_ms = session_ms
             if (poll_ms := row.poll_deadline_at_ms) is not None and poll_ms < first_ms:

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 from api import answers, present, roster
 from api.current import ClusterView, GroupView
+from api.deadlines import is_known
 from api.freshness import Freshness
 from kardia.certainty import weaker
 from kardia.instants import to_rfc3339
+from kardia.statuses import NOT_KNOWN
 
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
@@ -35,7 +37,7 @@ def deadlines_of(view: GroupView) -> list[Next]:
     found = [
         Next(deadline_ms, view.group_id, row.member_id, kind, row)
         for row in view.health.values()
-        if row.status not in ("unknown", "ended")
+        if row.status != "ended" and is_known(row)
         for kind, deadline_ms in (("session", row.session_deadline_at_ms), ("poll", row.poll_deadline_at_ms))
         if deadline_ms is not None
     ]
@@ -73,10 +75,11 @@ def _nearest(cluster: ClusterView) -> Generator[None, None, list[tuple[int, str]
 
 
 def _unknown(cluster: ClusterView) -> Generator[None, None, int]:
-    """Members whose status is unknown."""
+    """Members of whom nobody can tell how much is left."""
     found = 0
     for number, view in enumerate(cluster.groups.values()):
-        found += view.statuses()["unknown"]
+        shown = present.shown_by_status(view)
+        found += sum(shown[status] for status in NOT_KNOWN)
         if number % roster.CHUNK == 0:
             yield
     return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from kardia.statuses import NOT_KNOWN, shown
+
 if TYPE_CHECKING:
     from api.current import GroupView
 
@@ -20,16 +22,22 @@ def headroom(deadline_at_ms: int | None, timeout_ms: int | None, at_ms: int) -> 
     return round(max(0.0, min(1.0, (deadline_at_ms - at_ms) / timeout_ms)), 4)
 
 
+def is_known(health: Any) -> bool:
+    """Whether what is left of the timeouts of a member can be told. Not since a gap, and not of one that is silent in a
+    rebalance: it may wait in a JoinGroup, where no timeout runs."""
+    return shown(health.status, health.group_state, health.awaited_since_at_ms) not in NOT_KNOWN
+
+
 def session_headroom(health: Any) -> float | None:
-    """Headroom of the session timeout; None of a member of whom nothing is known since a gap."""
-    if health.status == "unknown":
+    """Headroom of the session timeout; None of a member of whom nobody can tell it: see `is_known`."""
+    if not is_known(health):
         return None
     return headroom(health.session_deadline_at_ms, health.session_timeout_ms, health.at_ms)
 
 
 def poll_headroom(health: Any) -> float | None:
-    """Headroom of the poll timeout; None of a member of whom nothing is known since a gap."""
-    if health.status == "unknown":
+    """Headroom of the poll timeout; None of a member of whom nobody can tell it: see `is_known`."""
+    if not is_known(health):
         return None
     return headroom(health.poll_deadline_at_ms, poll_interval_ms(health), health.at_ms)
 

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 from api.current import StateNow
 from api.deadlines import headroom
-from api.present import AWAITED, UNKNOWN_STATE
+from api.present import UNKNOWN_STATE
 from kardia.certainty import Certainty
+from kardia.statuses import AWAITED
 
 NAME_CHARS_MAX = 80
 """Longest name; what a legend can show."""

@@ -17,8 +17,8 @@ from api import answers, deadlines
 from api.archive import bounded
 from api.errors import TablesMissing
 from api.files import Bound
-from api.present import shown
 from api.reader import TableReader
+from kardia.statuses import shown
 
 BEATS = ("heartbeat", "commit", "join", "sync")
 """Kinds of events that renew a session. A refused one (`error_code`) is shown as refused."""

@@ -12,9 +12,9 @@ from pydantic import Field
 from api.incident import SETTINGS
 from api.lanes import POINTS
 from api.models import Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
-from api.present import SHOWN
 from api.shapes import Answer, Shown, columns, many, shape
 from kardia.lint import RULES
+from kardia.statuses import SHOWN
 
 
 class Changed(Answer):

@@ -11,9 +11,10 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from api import answers, deadlines
+from api import deadlines, present
 from api.archive import short
 from api.current import ClusterView, GroupView
+from kardia.statuses import BADNESS
 
 NAME_CHARS = 200
 """Characters of a group id that it is sorted by, and a digest of the whole: an id may be 32 KiB long, a cursor not."""
@@ -35,7 +36,7 @@ def by_name(cluster: ClusterView) -> list[Entry]:
 
 
 def worst_first(cluster: ClusterView) -> list[Entry]:
-    """Groups with an overdue member first, then imminent, late, unknown, ok, without members; among equals by name."""
+    """Groups by the worst status of a member, as it is shown; last those without members; among equals by name."""
     return cluster.overview(_worst_first)
 
 
@@ -54,7 +55,7 @@ def _least_margin_first(cluster: ClusterView) -> Generator[None, None, list[Entr
 
 
 def _badness(view: GroupView) -> int:
-    return -answers.BADNESS.get(answers.worst(view.statuses()) or "ended", 0)
+    return -BADNESS[present.worst(present.shown_by_status(view)) or "ended"]
 
 
 def _margin(view: GroupView) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from api.present import SHOWN, SHOWN_MEANING
+from kardia.statuses import SHOWN, SHOWN_MEANING
 from kardia.tables import STRUCTS, TABLES, Column
 
 _TYPES: dict[str, Any] = {"string": str, "long": int, "int": int, "double": float, "bool": bool, "strings": list[str]}

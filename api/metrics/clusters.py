@@ -16,11 +16,13 @@ from prometheus_client.metrics_core import Metric
 from api.current import STATES, ClusterView, GroupView
 from api.deadlines import HEADROOM_OF, endangered
 from api.distribution import Distribution
-from api.present import in_danger
+from api.present import in_danger, shown_by_status
 from kardia.certainty import CERTAINTIES
-from kardia.tables import EVICTION_CAUSES, OUTCOMES, PREDICTION_KINDS, STATUSES, TRIGGERS
+from kardia.statuses import SHOWN
+from kardia.tables import EVICTION_CAUSES, OUTCOMES, PREDICTION_KINDS, TRIGGERS
 
-PRESENT_STATUSES = tuple(status for status in STATUSES if status != "ended")
+PRESENT_STATUSES = tuple(status for status in SHOWN if status != "ended")
+"""A member is in one of them, as it is shown: `unseen`, and not overdue, where it may wait in a JoinGroup."""
 
 THRESHOLDS = (0.5, 0.25, 0.1)
 """Parts of a timeout below which members are counted, the largest first; a member at a tenth counts for a half, too."""
@@ -58,7 +60,9 @@ def families(clusters: list[ClusterView], counted: list[ClusterView], shown: Map
 
 def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[Metric]:
     groups = GaugeMetricFamily("kardia_groups", "Groups by state.", labels=("cluster", "state"))
-    members = GaugeMetricFamily("kardia_members", "Present members by state of health.", labels=("cluster", "state"))
+    members = GaugeMetricFamily(
+        "kardia_members", "Present members by state of health, as it is shown.", labels=("cluster", "state")
+    )
     sure = GaugeMetricFamily(
         "kardia_members_by_certainty",
         "Present members by how sure it is what is said of their health.",
@@ -91,7 +95,7 @@ def _present(clusters: list[ClusterView], shown: Mapping[str, int]) -> Iterator[
         certainties["unknown"] += sum(len(view.lives) - len(view.health) for view in views)
         lows: Counter[tuple[str, float]] = Counter()
         for view in views:
-            statuses.update(view.statuses())
+            statuses.update(shown_by_status(view))
             lows.update(below(view))
         kinds = Counter(row.kind for view in views for row in endangered(view))
         for state in STATES:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from api import answers
+from api import present
 from api.current import ClusterView, GroupView
 from api.metrics import clusters, groups, members, service
 from api.metrics.births import Births
 from api.store import Store
+from kardia.statuses import BADNESS
 
 
 class TableMetrics(Collector):
@@ -41,6 +42,6 @@ class TableMetrics(Collector):
         limit = self._store.settings.metrics_groups_max
         ranked = sorted(
             cluster.groups.values(),
-            key=lambda view: (-answers.BADNESS.get(answers.worst(view.statuses()) or "ended", 0), view.group_id),
+            key=lambda view: (-BADNESS[present.worst(present.shown_by_status(view)) or "ended"], view.group_id),
         )
         return sorted(ranked[:limit], key=lambda view: view.group_id)

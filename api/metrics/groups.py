@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from api import answers, deadlines, storms
 from api.current import STATES, ClusterView, GroupView
 from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
-from api.present import in_danger
+from api.present import in_danger, shown_by_status
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.tables import EVICTION_CAUSES, PREDICTION_KINDS, TRIGGERS
@@ -61,7 +61,9 @@ def families(
 
 def _present(found: list[Shown]) -> Iterator[Metric]:
     members = GaugeMetricFamily(
-        "kardia_group_members", "Present members of a group by state of health.", labels=(*OF_GROUP, "state")
+        "kardia_group_members",
+        "Present members of a group by state of health, as it is shown.",
+        labels=(*OF_GROUP, "state"),
     )
     zombies = GaugeMetricFamily(
         "kardia_group_zombie_members",
@@ -81,7 +83,7 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
     state = GaugeMetricFamily("kardia_group_state", "1 for the state a group is in.", labels=(*OF_GROUP, "state"))
     generation = GaugeMetricFamily("kardia_group_generation", "Generation of a group.", labels=OF_GROUP)
     for view, labels in found:
-        statuses = view.statuses()
+        statuses = shown_by_status(view)
         for status in PRESENT_STATUSES:
             members.add_metric((*labels, status), statuses[status])
         zombies.add_metric(labels, len(deadlines.zombies(view)))

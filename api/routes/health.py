@@ -7,13 +7,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api import answers, archive, models
+from api import answers, archive, models, present
 from api.asking import Limit, answer, router_of
 from api.desk import DeskOf
 from api.names import ClusterId, GroupId
 from api.past import Then, brought_up
 from api.times import AtInstant, KnownAtInstant, within_reach
 from kardia.instants import to_rfc3339
+from kardia.statuses import BADNESS
 
 router = router_of("history")
 
@@ -22,7 +23,7 @@ KINDS = ("session", "poll")
 
 def _worst_first(row: Any) -> tuple[int, float, str]:
     deadlines = [at for at in (row.session_deadline_at_ms, row.poll_deadline_at_ms) if at is not None]
-    return -answers.BADNESS.get(row.status, 0), min(deadlines, default=float("inf")), archive.short(row.member_id)
+    return -BADNESS[present.shown_as(row)], min(deadlines, default=float("inf")), archive.short(row.member_id)
 
 
 @router.get(

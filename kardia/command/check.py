@@ -7,7 +7,7 @@ or members whose status is unknown. Unknown is never 0; what is below for sure i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,9 +22,6 @@ from kardia.command.asking import (
     print_as,
 )
 from kardia.command.options import GroupEitherWay
-
-if TYPE_CHECKING:
-    from kardia.command.questions import Questions
 
 BELOW, NO_ANSWER = 1, 3
 GROUPS_MAX = 50_000
@@ -56,9 +53,6 @@ def check(
             rows, more = questions.groups(None, None, GROUPS_MAX)
         else:
             rows, more = [questions.group(group)], False
-        for row in rows:
-            if _unknown(row):
-                _known_only(row, questions)
     found = _judged(freshness, rows, more, session_margin, poll_margin)
     if output is TextOutput.TEXT:
         for line in _lines(found):
@@ -71,16 +65,7 @@ def check(
 def _unknown(row: dict[str, Any]) -> int:
     """Members of a group of whom nobody can tell how much is left: unknown, or unseen because they may wait in a
     JoinGroup, where no timeout runs."""
-    return int(row["members"]["unknown"] + row["members"].get("unseen", 0))
-
-
-def _known_only(row: dict[str, Any], questions: Questions) -> None:
-    """Leave out of a group's margins what is left of members of whom nobody can tell it: it is from before."""
-    members = questions.members(row["group_id"])[0]
-    known = [member for member in members if member.get("shown", member["status"]) not in ("unknown", "unseen")]
-    for noun in ("session", "poll"):
-        ratios = [member[noun]["headroom_ratio"] for member in known if member[noun] is not None]
-        row[f"{noun}_headroom_min_ratio"] = min((ratio for ratio in ratios if ratio is not None), default=None)
+    return int(row["members"]["unknown"] + row["members"]["unseen"])
 
 
 def _judged(
@@ -112,7 +97,7 @@ def _judged(
 
 def _below(row: dict[str, Any], session_margin: float, poll_margin: float | None) -> dict[str, Any] | None:
     """A group that is below the margin, and why; a deadline that has passed leaves nothing. None if it is not."""
-    overdue = row["members"]["overdue"] - row["members"].get("unseen", 0)
+    overdue = row["members"]["overdue"] - row["members"]["unseen"]
     why = [f"{overdue} overdue"] if overdue else []
     ratios = {}
     for noun, margin in (("session", session_margin), ("poll", poll_margin)):

@@ -13,13 +13,23 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kardia.statuses import BADNESS
 from kardia.story import words
 
 Answer = dict[str, Any]
 
-_STATUS_STYLES = {"ok": "green", "late": "yellow", "imminent": "bold red", "overdue": "bold red", "unknown": "magenta"}
+_STATUS_STYLES = {
+    "ok": "green",
+    "late": "yellow",
+    "awaited": "bold yellow",
+    "imminent": "bold red",
+    "overdue": "bold red",
+    "unseen": "magenta",
+    "unknown": "magenta",
+}
+_PASSING = frozenset(BADNESS) - {"ended", "unknown"}
+"""What may have become something else since."""
 _NAME_CHARS_MAX = 48
-_BADNESS = ("overdue", "imminent", "late", "unknown", "ok", "ended")
 
 NO_LAG = "Offsets and lag are not Kardia's: kafka-consumer-groups.sh --describe shows them."
 
@@ -45,7 +55,7 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
         last = row["last_rebalance"]
         cells = [
             _name(row["group_id"]),
-            _status(row["status"], stale),
+            _status(row["shown"], stale),
             _left(row["next_session_deadline"]),
             _left(row["next_poll_deadline"]),
             _number(row["members"]["total"]),
@@ -98,7 +108,7 @@ def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: b
     for row in sorted(rows, key=margin):
         cells = [
             _name(row["client_id"]),
-            _status(row["status"], stale),
+            _status(row["shown"], stale),
             _left(row["session"]),
             _left(row["poll"]),
             _sign(row["poll"]),
@@ -146,7 +156,7 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
         ]
     else:
         lines += [
-            ("status", _status(row["status"], stale)),
+            ("status", _status(row["shown"], stale)),
             *(("", Text(words.escaped(words.shortened(reason, 200)))) for reason in row["reasons"][:5]),
             ("last heard", _instant(session.get("last_heard_at_ms"))),
             ("session over", _deadline(session)),
@@ -218,8 +228,7 @@ def row_version(row: Answer) -> str:
 def margin(row: Answer) -> tuple[int, int, str]:
     """Sort key: the worst status first, then the deadline that comes first."""
     deadlines = [part["deadline_at_ms"] for part in (row["session"], row["poll"]) if part and part["deadline_at_ms"]]
-    rank = _BADNESS.index(row["status"]) if row["status"] in _BADNESS else 0
-    return rank, min(deadlines, default=1 << 62), row["member_id"]
+    return -BADNESS.get(row["shown"], 0), min(deadlines, default=1 << 62), row["member_id"]
 
 
 def _table(*headings: str) -> Table:
@@ -251,7 +260,7 @@ def _instant(at_ms: int | None) -> Text:
 
 def _status(status: str | None, stale: bool) -> Text:
     """A status; of tables that are behind it is told as what was, because nobody knows what is."""
-    if stale and status in ("ok", "late", "imminent", "overdue"):
+    if stale and status in _PASSING:
         return Text(f"was {words.name(status)}", style="dim")
     return Text(words.name(status or "-"), style=_STATUS_STYLES.get(status or "", ""))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kardia.statuses import UNSEEN, shown
 from kardia.story import evidence, foretold, lives, words
 from kardia.story.facts import Material, Row, Sentence
 
@@ -189,6 +190,8 @@ def _deadlines(material: Material, at_ms: int, members: Collection[str] | None, 
 def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
     """Both deadlines of a member. A row from before the instant gives the least that they may be (`..._is_least`)."""
     parts = []
+    if shown(row["status"], row["group_state"], row.get("awaited_since_at_ms")) == UNSEEN:
+        return _unseen(material, row, base_ms)
     if row["session_deadline_at_ms"] is not None and row["last_heard_at_ms"] is not None:
         timeout = f" of {words.span(row['session_timeout_ms'])}" if row["session_timeout_ms"] is not None else ""
         later = _or_later(row, "session", base_ms)
@@ -217,6 +220,17 @@ def _deadline(material: Material, row: Row, base_ms: int) -> Sentence:
     sampled = f" (Seen at {words.clock(row['at_ms'], base_ms)}.)" if row["at_ms"] != base_ms else ""
     text = f"{material.who(row['member_id'], row['client_id'])}: {known}.{status}{sampled}"
     return Sentence(base_ms, "deadline", text, row["certainty"], (row["member_id"],), evidence.of_row("health"))
+
+
+def _unseen(material: Material, row: Row, base_ms: int) -> Sentence:
+    """Of who is silent in a rebalance nothing is over: no timeout runs in a JoinGroup that waits."""
+    heard_ms = row["last_heard_at_ms"]
+    since = "" if heard_ms is None else f" since {words.clock(heard_ms, base_ms)}"
+    text = (
+        f"{material.who(row['member_id'], row['client_id'])}: silent{since}, while the group prepares a rebalance: it "
+        "waits in its JoinGroup, which is logged when it is answered, or is gone."
+    )
+    return Sentence(base_ms, "deadline", text, "unknown", (row["member_id"],), evidence.of_row("health"))
 
 
 def limits(material: Material, asked_ms: int | None) -> list[Sentence]:

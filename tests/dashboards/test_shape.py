@@ -20,11 +20,11 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
 from api.current import STATES
-from api.present import SHOWN
 from dashboards import palette, rules
 from dashboards.panels import RED
 from dashboards.sources import INFINITY
 from kardia.certainty import CERTAINTIES
+from kardia.statuses import SHOWN
 from kardia.tables import END_CAUSES, EVICTION_CAUSES, OUTCOMES, TRIGGERS
 from tests.dashboards.questions import BOARDS, panels
 
