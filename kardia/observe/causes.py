@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kardia.certainty import Certainty, stands, weaker
+from kardia.lateness import LATE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
-from kardia.observe.late import LATE_MS, begun_by, earlier, fired_from, near
+from kardia.observe.late import begun_by, earlier, fired_from, near
 from kardia.observe.phases import STAMP_MS, due_of, longest_when_begun_ms
 
 _BY_LEAVE = frozenset({"member_left", "poll_timeout", "removed_by_admin"})

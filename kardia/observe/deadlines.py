@@ -7,10 +7,10 @@ is missing by the member's own habit, and surely, when half of the timeout has p
 from __future__ import annotations
 
 from kardia.certainty import Certainty
+from kardia.lateness import LATE_MS
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe.group import NEVER, Group, Member
-from kardia.observe.late import LATE_MS
 from kardia.observe.leaves import LEAVE_DELAY_MS
 from kardia.observe.settings import ObserverSettings
 

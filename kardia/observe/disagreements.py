@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from kardia.certainty import Certainty, stands
 from kardia.events import Event
+from kardia.lateness import LATE_MS
 from kardia.observe import rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group
-from kardia.observe.late import LATE_MS
 
 EXPIRED = "session_expired"
 """What the line says of which a member has failed: no other end of a membership has a line of its own."""

@@ -7,12 +7,12 @@ or from the generation that is missing when somebody joins again. Sources: `onCo
 from __future__ import annotations
 
 from kardia.certainty import Certainty, weaker
+from kardia.lateness import LATE_MS
 from kardia.model.states import GroupState
 from kardia.observe import causes, lives, loads, pending
 from kardia.observe.costs import forget_assignment
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Rebalance
-from kardia.observe.late import LATE_MS
 from kardia.observe.ledger import emit, follows_from
 from kardia.observe.phases import STAMP_MS, all_ends
 from kardia.observe.rebalance import CAUSE_TO_TRIGGER, begin, end_member

@@ -12,11 +12,11 @@ from math import inf
 
 from kardia.certainty import weaker
 from kardia.events import Event
+from kardia.lateness import LATE_MS
 from kardia.model.states import GroupState
 from kardia.observe import deadlines, emptied, lives, loads, pending, phases, rebalance, timeouts, watches
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member
-from kardia.observe.late import LATE_MS
 from kardia.observe.phases import STAMP_MS
 
 LOOK_AGAIN = 0.1

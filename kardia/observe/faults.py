@@ -12,15 +12,13 @@ from collections.abc import Iterator
 
 from kardia import slowness
 from kardia.events import Event, Kind
+from kardia.lateness import STOPPED_WITHIN_MS
 from kardia.model.libraries import LIBRARIES
 from kardia.model.states import GroupState
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
 
 UNKNOWN = "unknown"
-
-STOPPED_WITHIN_MS = 5_000.0
-"""A static Java member whose poll interval ran out says nothing and stops its heartbeats: the last is that close."""
 
 SHORTEST_MS = 1_000.0
 """Nobody heartbeats more often; a shorter habit is one of joining and syncing."""

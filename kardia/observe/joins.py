@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty
 from kardia.events import Event
+from kardia.lateness import LATE_MS
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe import generations, lives, loads, moves, pending, polls, rebalance, refusals, timeouts
 from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.identity import identify
-from kardia.observe.late import LATE_MS
 from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 

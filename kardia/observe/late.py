@@ -8,11 +8,8 @@ and not after the first sign that it had. Sources: `DelayedHeartbeat` (Scala), `
 
 from __future__ import annotations
 
+from kardia.lateness import LATE_MS
 from kardia.observe.group import NEVER, Group, Rebalance
-
-LATE_MS = 1_000.0
-"""No conclusion rests on a timer that is less late than that. Seen on real brokers: up to 3 ms mostly, 30 to 150 ms
-beside a neighbour that takes the processor. Longer makes every eviction that only silence shows known later."""
 
 
 def fired_from(group: Group, due: float) -> float:

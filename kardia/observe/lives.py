@@ -6,6 +6,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 from __future__ import annotations
 
 from kardia.certainty import Certainty
+from kardia.lateness import LATE_MS
 from kardia.observe import faults, forgetting, late, rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Ended, Group, Member
@@ -71,7 +72,7 @@ def _at_most(over: Ended) -> Certainty:
 def _outcome(over: Ended, kind: str, deadline: float) -> str:
     if kind == STRUCK.get(over.cause):
         # A session that was begun anew without its member, as by a load, ends at another deadline.
-        anew = kind == "session" and abs(over.ended_at - deadline) > late.LATE_MS
+        anew = kind == "session" and abs(over.ended_at - deadline) > LATE_MS
         return "averted" if anew else "came_true"
     return "unknown" if over.cause in ("unknown", "session_expired") else "averted"
 

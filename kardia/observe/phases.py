@@ -6,9 +6,10 @@ Arithmetic only; when to look again is in `watches`, what is concluded then in `
 
 from __future__ import annotations
 
+from kardia.lateness import LATE_MS
 from kardia.model.states import GroupState
 from kardia.observe.group import NEVER, Cause, Group, Member, Rebalance
-from kardia.observe.late import LATE_MS, fired_from, near
+from kardia.observe.late import fired_from, near
 
 STAMP_MS = 2.0
 """Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.events import Event
+from kardia.lateness import LATE_MS
 from kardia.model.states import GroupState
 from kardia.observe import causes, deadlines, lives, loads, pending
 from kardia.observe.costs import partitions_stopped_ms
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
-from kardia.observe.late import LATE_MS, fired_from
+from kardia.observe.late import fired_from
 from kardia.observe.ledger import emit, follows_from, remember
 from kardia.observe.phases import STAMP_MS, longest_ms, sync_deadline, unsynced
 from kardia.observe.watches import watch_deserted, watch_join_timer, watch_sync_timer

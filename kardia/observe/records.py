@@ -12,12 +12,12 @@ from typing import Any
 
 from kardia.certainty import Certainty
 from kardia.events import Event
+from kardia.lateness import LATE_MS
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
 from kardia.observe import costs, disagreements, emptied, faults, gone, lives, loads, moves, phases, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
-from kardia.observe.late import LATE_MS
 
 PREPARED_MAX = 4
 """Lines about the begin of a rebalance that are kept of a group: the answers of one may be read after the line of the

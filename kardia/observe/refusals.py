@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from kardia.certainty import Certainty
 from kardia.events import Event
+from kardia.lateness import LATE_MS
 from kardia.model.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.model.states import ErrorCode, GroupState
 from kardia.observe import lives, pending, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import Group, Join, Member
 from kardia.observe.identity import identify
-from kardia.observe.late import LATE_MS
 from kardia.observe.phases import STAMP_MS
 
 WAITED_MS = 500.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kardia.lateness import LATE_MS, STOPPED_WITHIN_MS
 from kardia.story import evidence, faults, foretold, words
 from kardia.story.facts import Material, Row, Sentence
 
@@ -13,16 +14,6 @@ POLL_SIGNS = {
     "heartbeat": "a heartbeat, for it would have left otherwise",
     "telemetry": "its own telemetry",
 }
-
-STOPPED_WITHIN_MS = 5_000
-"""A static member whose poll interval ran out that close to its last heartbeat has probably stopped because of it:
-Java's default interval between heartbeats is 3 s, and a stalled client is seen a little later."""
-
-LATE_MS = 1_000
-"""A coordinator that evicts so much later than a session was over had stood still."""
-
-TIMER_LATE_MS = 200
-"""A busy coordinator's timers were seen to be late by 150 ms."""
 
 
 def joined(material: Material, life: Row) -> Sentence:
@@ -114,11 +105,12 @@ def _session_expired(material: Material, life: Row) -> str:
     heard, timeout = f"It was last heard at {words.clock(heard_ms, at_ms)}", words.span(timeout_ms)
     late_ms = at_ms - heard_ms - timeout_ms
     loaded_ms = faults.signs_of(life).get("loaded_at_ms")
-    if loaded_ms is not None and (late_ms > LATE_MS or abs(heard_ms - loaded_ms) <= TIMER_LATE_MS):
+    if loaded_ms is not None and (late_ms > LATE_MS or abs(heard_ms - loaded_ms) <= LATE_MS):
         # Where no row says when it was heard, the instant is the timer's own begin, which is the load.
         before = f"{heard}; its" if late_ms > LATE_MS else "Its"
-        began_ms = at_ms - timeout_ms
-        exactly = abs(began_ms - loaded_ms) <= TIMER_LATE_MS
+        # Neither is early: a timer is never, and the load may have been before the answer that showed it.
+        began_ms = min(at_ms - timeout_ms, loaded_ms)
+        exactly = abs(at_ms - timeout_ms - loaded_ms) <= LATE_MS
         when = f" at {words.clock(began_ms, at_ms)}" if exactly else " after that" if late_ms > LATE_MS else ""
         return (
             f"{who} was evicted: its session expired. {before} session timer of {timeout} was begun anew{when} without "

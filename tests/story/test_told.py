@@ -328,6 +328,17 @@ def test_who_broke_it_is_told_with_what_shows_it(found: tuple[str, ...]) -> None
     assert text.count("Who broke it") == 1
 
 
+@pytest.mark.parametrize("late_ms", [0, 150, 900])
+def test_a_timer_that_a_load_began_anew_and_that_fired_late_was_not_begun_by_the_member(late_ms: int) -> None:
+    """It was heard half a second before the load: its session ran from the load, however late its end was seen."""
+    signs = [f"heard_at_ms={T - 500}", f"loaded_at_ms={T}"]
+    gone = life("a", -50_000, 10_000 + late_ms, "session_expired", fault="client_silent", fault_signs=signs)
+    over = health("a", 10_000 + late_ms, status="ended", last_heard_at_ms=T - 500)
+    (text,) = texts(material(lives=[gone], health=[over]), "ended")
+    assert "begun anew at 08:53:20.000 without it" in text
+    assert "and then silent for its session timeout" not in text
+
+
 def test_there_are_words_for_every_fault_and_none_for_who_left() -> None:
     assert set(story_faults._VERDICTS) == set(FAULTS) == {found[0] for found in FAULT_TOLD}
     (text,) = texts(material(lives=[life("a", 0, 10_000, "left")]), "ended")
