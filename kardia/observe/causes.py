@@ -239,6 +239,23 @@ def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> list[Any]
     return next((one for one in lines if current.joined_at < 0 or one[1] <= current.joined_at + tolerance_ms), None)
 
 
+def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
+    """The coordinator's own line about a rebalance that nobody was left to end: of several that went in the instant in
+    which it began it names the first. When that was is known. Returns whether it says so, and did not before."""
+    tolerance, cause = observer.settings.tolerance_ms, current.cause
+    line = None if cause is None or cause.named else _line_of(group, current, tolerance)
+    if cause is None or line is None or abs(line[1] - current.started_at) > tolerance:
+        return False
+    chosen = _named(group, [cause], line[1], line[2], line[3])
+    if chosen is None:
+        return False
+    chosen.at, chosen.named, chosen.certainty = current.started_at, True, "exact"
+    chosen.by = line[1] if cause.by is not None and line[1] > chosen.at + STAMP_MS else None
+    chosen.reason = chosen.reason or line[2]
+    current.cause = chosen
+    return True
+
+
 def _by_line(group: Group, candidates: list[Cause], line: list[Any], near_ms: float) -> Cause:
     """The coordinator's own line says when it began, and mostly why and by whom: of what was seen, that is the cause.
     Whoever it names may not have been seen: a client that died while it waited in its JoinGroup is never answered."""

@@ -30,6 +30,7 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
     if current.started_at < 0:
         causes.choose(observer, group, current, [])
     _name_the_first(observer, group, current)
+    causes.take_line(observer, group, current)
     current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         cause = current.cause
@@ -54,6 +55,17 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
     emit(observer, group, current)
     if how_sure == "exact":
         loads.note_empty(group)
+
+
+def on_line(observer: Facts, group: Group) -> None:
+    """A line about the begin of a rebalance: it may be of the one with which the group became Empty, which is written
+    already. Then a further row says who began it."""
+    current = group.rebalance
+    if group.state != GroupState.EMPTY or current is None or not current.settled or current.row_known < 0:
+        return
+    if causes.take_line(observer, group, current):
+        current.caused_by = follows_from(group, current)
+        emit(observer, group, current)
 
 
 def _emptied_by(group: Group, current: Rebalance) -> float | None:

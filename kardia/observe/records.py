@@ -191,6 +191,7 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
         group.prepared.append([event.generation_id, at, str(detail.get("reason", "")), named])
         del group.prepared[:-PREPARED_MAX]
+        emptied.on_line(observer, group)
     elif what == "group_empty":
         if not group.members and group.state == GroupState.PREPARING:
             emptied.becomes_empty(observer, group, at)

@@ -25,7 +25,8 @@ from tests.support.stories import lanes_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STORY = "c04_mpi-4.1.2"
-"""Seven members, poll timeouts, an expiry, rebalances, predictions: every live table but `rejected` has rows."""
+"""Seven members, poll timeouts, an expiry, rebalances, predictions: every live table has rows but `rejected` and
+`disagreements`."""
 
 CLUSTER = "demo"
 SLICES = 30

@@ -45,7 +45,7 @@ def new_lane(*, finishing: bool = False) -> Lane:
 
 def told(steps: list[Rows]) -> dict[str, list[object]]:
     """Rows of several steps, without those that depend on how the input was split."""
-    tables = ("transitions", "rebalances", "members", "predictions", "rejected")
+    tables = ("transitions", "rebalances", "members", "predictions", "rejected", "disagreements")
     return {name: [row for rows in steps for row in rows.get(name, ())] for name in tables}
 
 

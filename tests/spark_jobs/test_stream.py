@@ -59,7 +59,7 @@ SOME_STEPS = (
 ARCHIVE_STEPS = ("events:before", "events:written", "marks:written")
 ALL_STEPS = tuple(
     f"{name}:{moment}"
-    for name in ("batch", *(name for name in LIVE_TABLES if name != "rejected"))
+    for name in ("batch", *(name for name in LIVE_TABLES if name not in ("rejected", "disagreements")))
     for moment in ("before", "written")
 )
 
@@ -109,7 +109,7 @@ def kill_and_finish(bootstrap: str, topic: str, home: Path, kills: list[str], *m
 
 def test_the_tables_are_what_the_lanes_say(straight: Path) -> None:
     factory = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))
-    names = ("transitions", "rebalances", "members", "predictions", "rejected")
+    names = ("transitions", "rebalances", "members", "predictions", "rejected", "disagreements")
     expected: dict[str, Counter[str]] = {name: Counter() for name in names}
     messages = story_messages()
     for number in range(LANES):

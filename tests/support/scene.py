@@ -279,6 +279,21 @@ class Scene:
         event = self.events[-1]
         self.events[-1] = event._replace(source=event.source.replace("/request/", "/server/"))
 
+    def failed(self, at: float, member: str) -> None:
+        """A line of server.log: a member has failed, its session timed out."""
+        self._said(at, "member_failed", -1, member)
+
+    def emptied(self, at: float, generation: int) -> None:
+        """A line of server.log: the group is empty, in this generation."""
+        self._said(at, "group_empty", generation, "")
+
+    def _said(self, at: float, what: str, generation: int, member: str) -> None:
+        who = {"client_id": "", "client_host": "", "connection": "", "software": ""}
+        detail = {"what": what, "reason": "", "members": []}
+        self._event(Kind.COORDINATOR_LINE, at, member_id=member, generation_id=generation, detail=detail, **who)
+        event = self.events[-1]
+        self.events[-1] = event._replace(source=event.source.replace("/request/", "/server/"))
+
     # --- what the collector says
 
     def tick(

@@ -1,0 +1,86 @@
+"""A group whose last members end in one instant: who began that is said for sure where server.log says it.
+
+Goal: of several ends within the width of a stamp the request log does not show which was first; the coordinator's own
+line about the begin of the rebalance does. Method: scenes with two ends in one instant, with and without the line, the
+line before and after what it tells of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.scene import START, Known, Scene
+from tests.support.stories import standing
+
+EXPIRED = "removing member b on heartbeat expiration"
+
+
+def scene_of_two() -> Scene:
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=10_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeat(6_000, "a")
+    scene.heartbeat(6_000, "b")
+    return scene
+
+
+def last_of(known: Known) -> dict[str, Any]:
+    """The rebalance with which the group became Empty; rows of others stand as well."""
+    found = [row for row in standing("rebalances", known.rows["rebalances"]) if row["generation_before"] == 1]
+    assert len(found) == 1, "one row, whatever was found out later"
+    return found[0]
+
+
+def began(known: Known) -> tuple[str, str, str, int]:
+    row = last_of(known)
+    return row["trigger"], row["trigger_member_id"], row["certainty"], row["started_at_ms"] - int(START)
+
+
+@pytest.mark.parametrize("named", ["a", "b"])
+def test_of_two_sessions_that_end_in_one_instant_the_line_says_which_was_first(named: str) -> None:
+    scene = scene_of_two()
+    other = "a" if named == "b" else "b"
+    scene.failed(16_002, named)
+    scene.prepares(16_002, 1, f"removing member {named} on heartbeat expiration", named)
+    scene.failed(16_002, other)
+    scene.emptied(16_003, 2)
+    scene.tick(25_000)
+    known = scene.known()
+    assert began(known) == ("session_expired", named, "exact", 16_002)
+    assert {who: cause for who, (_, cause, _) in known.ended().items()} == dict.fromkeys("ab", "session_expired")
+
+
+def test_without_the_line_it_is_not_known_which_was_first() -> None:
+    scene = scene_of_two()
+    scene.failed(16_002, "b")
+    scene.failed(16_002, "a")
+    scene.emptied(16_003, 2)
+    scene.tick(25_000)
+    assert began(scene.known())[2] == "provisional"
+
+
+def test_a_line_of_another_generation_says_nothing_of_this_one() -> None:
+    scene = scene_of_two()
+    scene.prepares(2_000, 0, EXPIRED, "b")
+    scene.failed(16_002, "a")
+    scene.failed(16_002, "b")
+    scene.emptied(16_003, 2)
+    scene.tick(25_000)
+    assert began(scene.known())[2] == "provisional"
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_a_line_that_is_read_after_the_group_was_empty_corrects_who_began_it(after: int) -> None:
+    """Two clients leave in one instant; the line comes behind their requests, or behind the group's being empty."""
+    scene = scene_of_two()
+    scene.leave(10_000, "a")
+    scene.leave(10_000, "b")
+    scene.prepares(10_000 + after, 1, "explicit LeaveGroup of member b", "b")
+    scene.emptied(10_000 + after, 2)
+    scene.empty_record(10_001, 2)
+    scene.tick(20_000)
+    trigger, member_id, certainty, at = began(scene.known())
+    assert (trigger, member_id, certainty) == ("member_left", "b", "exact")
+    assert abs(at - 10_000) <= after
