@@ -15,6 +15,7 @@ from kardia.lateness import LATE_MS
 from kardia.observe import rows
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group
+from kardia.observe.phases import STAMP_MS
 
 EXPIRED = "session_expired"
 """What the line says of which a member has failed: no other end of a membership has a line of its own."""
@@ -42,6 +43,8 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
         known = member.deadline >= 0 and member.unknown_since < 0 and group.whole
         if not known or member.is_unsure(member.armed_at) or member.armed_at <= group.unsure_to:
             return None
+        if abs(at - member.armed_at) <= STAMP_MS:
+            return None  # renewed in that very instant, by the join phase that its end completed
         about = Disagreement("", EXPIRED, "member", member.deadline, "exact", member_id, member.client_id)
         return _beside(facts, group, about, at)
     over = group.ended.get(member_id)

@@ -15,6 +15,7 @@ import pytest
 from kardia.events import Event, Kind
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import DISAGREEMENTS
+from tests.support.scene import Scene
 from tests.support.stories import CORPORA, lanes_of, named
 
 Lanes = tuple[tuple[Event, ...], ...]
@@ -132,6 +133,20 @@ def test_an_eviction_of_somebody_who_had_left() -> None:
     assert row["at_ms"] == round(line.logged_at_ms)
     assert row["member_id"] == line.member_id
     assert abs(row["at_ms"] - 1_000 - row["concluded_at_ms"]) <= 10, "when it left"
+
+
+def test_who_fails_in_the_ms_in_which_the_join_phase_renews_it_is_no_disagreement() -> None:
+    """The answers of a join phase may be stamped just before the line about the member whose end completed it."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"))
+    scene.synced(3_010, "a", "b")
+    scene.leave(10_000, "c")
+    scene.joined(12_000, 2, {"a": 10_500.0}, absent=("b",), instances={"b": "two"})
+    scene.failed(12_001, "b")
+    scene.failed(19_000, "a")
+    scene.tick(20_000)
+    rows = named("disagreements", scene.known().rows["disagreements"])
+    assert {row["member_id"] for row in rows} == {"a"}, "whose session had 3 s left"
 
 
 def test_an_assignment_for_another_generation() -> None:
