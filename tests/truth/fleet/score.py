@@ -73,7 +73,8 @@ def score(run: Run, seen: Seen) -> Score:
         until_ms = run.ended_at_ms - END_MARGIN_MS
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
         doubts = said_states.doubts(of_group["health"])
-        silent = run.scenario.restarts or run.scenario.outages or run.scenario.quiet
+        # A log that was silent because the machine slept looks like that of a broker that was down.
+        silent = run.scenario.restarts or run.scenario.outages or run.scenario.quiet or run.scenario.asleep
         evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, died=silent)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
         shown_until = {"": until_ms, "sync_timeout": _shown_until(truth, "sync_timeout", until_ms)}
