@@ -3,7 +3,7 @@
 Storms, a server that hangs and a group just born need numbers of a real Prometheus and are in `test_boards_show`.
 
 `{who}` is the client at fault. Of a stat `Is` has its one value, of a picture what a lane ends with, of a table a cell
-by its row and column. A table that must be empty has the value `None`.
+by its row and column. A table or a row that must not be there has the value `None`.
 """
 
 from __future__ import annotations
@@ -54,14 +54,19 @@ def cell(board: str, panel: str, row: str, column: str, text: str, colour: str) 
     return Is(board, panel, Shown(text, colour), row, column)
 
 
-def nothing(board: str, panel: str, row: str, column: str) -> Is:
-    """A table without rows; which column would be its key, and which one is asked for."""
+def absent(board: str, panel: str, row: str, column: str) -> Is:
+    """A table without that row."""
     return Is(board, panel, None, row, column)
 
 
-NO_EVICTION = nothing("group", "Evictions", "client", "cause")
-NOBODY_AWAITED = nothing("group", "Whom the group waits for", "client", "shown by")
-NO_REBALANCE = nothing("fleet", "Rebalances under way", "group", "state")
+def nothing(board: str, panel: str, column: str) -> Is:
+    """A table without rows; which column is asked for."""
+    return Is(board, panel, None, "", column)
+
+
+NO_EVICTION = nothing("group", "Evictions", "cause")
+NOBODY_AWAITED = nothing("group", "Whom the group waits for", "shown by")
+NO_REBALANCE = nothing("fleet", "Rebalances under way", "state")
 STABLE = (
     stat("group", "State now", "Stable", WELL),
     cell("group", "State of the group", "state", "", "Stable", WELL),
@@ -119,8 +124,7 @@ AWAITED = (
     cell("fleet", "Rebalances under way", "{group}", "shown by", "heartbeats without rejoining", PLAIN),
     cell("fleet", "Who is next", WHO, "status", "imminent", ALARM),
     cell("fleet", "Who is next", WHO, "predicted", "yes", ALARM),
-    cell("fleet", "Who is next", "a", "status", "unseen", BLIND),
-    cell("fleet", "Who is next", "a", "left", "not known", BLIND),
+    absent("fleet", "Who is next", "a", "left"),  # it may wait in a JoinGroup: its session is not running
     cell("group", "Whom the group waits for", WHO, "shown by", "heartbeats without rejoining", PLAIN),
     cell("group", "Members over time", WHO, "", "imminent", ALARM),
     cell("group", "Members over time", "a", "", "unseen", BLIND),
