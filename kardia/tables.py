@@ -197,8 +197,8 @@ COMMON = (
 """First columns of every table."""
 
 _BOUND = (
-    "it was so between `at_ms` and that much later, because timers of a broker fire late; 0: at `at_ms`, to the width "
-    "of a stamp; null: not before `at_ms`, and nothing that was seen says how much later"
+    "it was so between `at_ms` and that much later, because timers of a broker fire late and requests take time; 0: at "
+    "`at_ms`, to the width of a stamp; null: not before `at_ms`, and nothing that was seen says how much later"
 )
 """Of an instant that follows from a deadline. `exact` about such a row means: exactly between these two instants."""
 
@@ -231,7 +231,7 @@ MEMBERS = Table(
         _s("fault", "who broke it, one of the closed list; null while it is a member, and if it left by itself"),
         _s("fault_certainty", "how sure that is; null where `fault` is"),
         Column("fault_signs", "strings", "what shows it, as `key=number`; see the list of keys"),
-        _l("at_bound_ms", f"of a life that is over: {_BOUND}"),
+        _l("at_bound_ms", f"of its end, or of its begin while it is a member: {_BOUND}"),
     ),
 )
 

@@ -17,13 +17,13 @@ from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
 from kardia.observe.late import begun_by, earlier, fired_from, near
 from kardia.observe.phases import STAMP_MS, due_of, longest_when_begun_ms
 
-_BY_LEAVE = frozenset({"member_left", "poll_timeout", "removed_by_admin"})
+BY_LEAVE = frozenset({"member_left", "poll_timeout", "removed_by_admin"})
 
 _WORDS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("Adding new member ", frozenset({"member_joined"}), "member_joined"),
     ("on heartbeat expiration", frozenset({"session_expired"}), "session_expired"),
     ("on pending sync request expiration", frozenset({"sync_timeout"}), "sync_timeout"),
-    ("LeaveGroup", _BY_LEAVE, "member_left"),
+    ("LeaveGroup", BY_LEAVE, "member_left"),
 )
 """Words of the coordinator's reason, the triggers that they may stand for, and the one that they are where nothing else
 was seen of it."""

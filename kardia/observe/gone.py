@@ -72,7 +72,7 @@ def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
     end_member(observer, group, member, at, "static_replaced", "", "provisional")
 
 
-def on_deleted(observer: Facts, group: Group, at: float) -> None:
+def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
     """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
     who was taken for a member had gone before."""
     for member in list(group.members.values()):
@@ -81,9 +81,9 @@ def on_deleted(observer: Facts, group: Group, at: float) -> None:
             sure: Certainty = "provisional" if is_tied(group, member) else "inferred"
             lives.end(observer, group, member, ended_at, why, "", sure, at)
         else:
-            lives.end(observer, group, member, at, "group_deleted", "", "provisional")
+            lives.end(observer, group, member, at, "group_deleted", "", "provisional", by)
     if group.state != GroupState.DEAD:
-        observer.move(group, at, GroupState.DEAD, "deleted", "exact")
+        observer.move(group, at, GroupState.DEAD, "deleted", "exact", by)
     group.generation = 0
     group.rebalance = None
     group.pending.clear()

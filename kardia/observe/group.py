@@ -108,6 +108,8 @@ class Member:
     """When it was found to be a member still, though taken for ended; its session was renewed at some time before."""
     doubtful_at: float = NEVER
     """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
+    joined_by: float | None = None
+    """The latest that it can have become a member, as `Ended.by`."""
 
     @property
     def by_telemetry(self) -> bool:
@@ -249,7 +251,7 @@ class Rebalance:
     """Members in the leader's answer: [member id, instance id]."""
     members_before: int = -1
     left_after: list[list[Any]] = field(default_factory=list)
-    """Who left right after the join phase ended: [member id, at, cause, reason, certainty]."""
+    """Who left right after the join phase ended: [member id, at, cause, reason, certainty, by]; `by` as `Ended.by`."""
     caused_by: float = NEVER
     """Start of the rebalance before, where this one began because of it."""
     removed: list[list[Any]] = field(default_factory=list)
@@ -345,7 +347,7 @@ class Group:
     stored: list[Any] = field(default_factory=list)
     """Its last record: generation, leader, ids of the members. Empty where that is not known. See `loads`."""
     left_pending: dict[str, list[Any]] = field(default_factory=dict)
-    """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty]."""
+    """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty, by]."""
     rejected_at: float = NEVER
     """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then if
     the join phase is over, so that all who are left may wait in their JoinGroups until its time is over."""

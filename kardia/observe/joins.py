@@ -14,12 +14,10 @@ from kardia.observe import generations, lives, loads, moves, pending, polls, reb
 from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
+from kardia.observe.handling import took_effect
 from kardia.observe.identity import identify
 from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
-
-TAKEN_AT_ONCE_MS = 10.0
-"""A request that was handled within that was handled in an instant, to the width of what is promised of one."""
 
 
 def on_join(observer: Facts, event: Event, at: float) -> None:
@@ -77,14 +75,6 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         timeouts.rejoined(observer, group, member, event.handled_at_ms)
 
 
-def _taken(event: Event, old: Member) -> tuple[float, float | None]:
-    """When a JoinGroup took the place of a static member: while it was handled. Mostly that is an instant; where a busy
-    or a young broker took long, it was between its arrival and the end of its handling (`by`, as `Ended.by`)."""
-    if event.handled_at_ms - event.arrived_at_ms <= TAKEN_AT_ONCE_MS:
-        return event.handled_at_ms, None
-    return max(event.arrived_at_ms, old.joined_at), event.handled_at_ms
-
-
 def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
     """Whether a JoinGroup was handled when the assignment of the generation had come already: then it is none of those
     that its join phase answered, however soon after."""
@@ -139,7 +129,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     old = group.members.get(replaces)
     if old is not None:
         how_sure: Certainty = "exact" if surely else "provisional"
-        taken_at, by = _taken(event, old)
+        taken_at, by = took_effect(event, observer.coordinator, waited=True)
+        taken_at = max(taken_at, old.joined_at)
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
     if member.instance_id:
         group.instances[member.instance_id] = member_id
@@ -248,14 +239,16 @@ def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
     """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
     detail = event.detail or {}
-    handled_at = event.handled_at_ms
+    taken_at, by = took_effect(event, observer.coordinator)
     old = _holder(group, event.group_instance_id, member_id)
+    if old is not None and old.member_id != member_id:
+        taken_at = max(taken_at, old.joined_at)
     member = group.members.get(member_id)
     if member is None:
-        member = Member(member_id, handled_at, armed_at=handled_at, generation_first=event.generation_id)
+        member = Member(member_id, taken_at, armed_at=taken_at, generation_first=event.generation_id, joined_by=by)
         group.members[member_id] = member
     if old is None:
-        member.doubtful_at = handled_at  # it runs on the timeout of whom it replaced, who was not seen
+        member.doubtful_at = taken_at  # it runs on the timeout of whom it replaced, who was not seen
     elif old.member_id != member_id:
         member.session_ms = old.session_ms
         rebalance.note_never_synced(group, old)
@@ -265,7 +258,6 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         heard_since = old.armed_at > group.gap_at or detail.get("leader") == old.member_id
         # Unless it was heard since the gap, somebody may have taken its place in it.
         how_sure: Certainty = "exact" if heard_since else "provisional"
-        taken_at, by = _taken(event, old)
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
         if group.leader == old.member_id:
             group.leader = member_id
@@ -273,14 +265,14 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     group.instances[event.group_instance_id] = member_id
     member.seen_joining = True
     observer.index(group, member)
-    observer.emit_transition(group, handled_at, member_id, "Absent", "Member", "static_replaced", "exact")
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact", by)
     # This arming still runs on the timeout stored before (Kafka arms first, updates then); later ones on the new.
     deadline_ms = member.session_ms
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     if deadline_ms >= 0:
-        member.armed_at = handled_at + deadline_ms - member.session_ms
+        member.armed_at = taken_at + deadline_ms - member.session_ms
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
-    observer.emit_member(group, member, handled_at, "exact")
+    observer.emit_member(group, member, taken_at, "exact")
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
     group.steady_at = max(group.steady_at, at)
     observer.watch(group, member)

@@ -184,8 +184,10 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
     tolerance = observer.settings.tolerance_ms
     if current is None or at <= max(current.started_at, current.told_at) + tolerance:
         return
-    observer.divergences += 1
     cause = current.cause
+    if cause is not None and cause.trigger in causes.BY_LEAVE and cause.by is not None and at <= cause.by + tolerance:
+        return  # it was begun while the request was handled, and maybe after this
+    observer.divergences += 1
     over = group.ended.get(cause.member_id) if cause is not None else None
     by_silence = over is not None and over.certainty != "exact" and over.cause != "unknown"  # that was an answer
     group.rebalance = None
@@ -241,10 +243,10 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     if first_time:
         current.blocked = pending.blocked(group, current)
     emit(observer, group, current)
-    for member_id, at, cause, reason, certainty in current.left_after:
+    for member_id, at, cause, reason, certainty, by in current.left_after:
         again = group.members.get(member_id)
         if again is not None:
-            end_member(observer, group, again, at, cause, reason, certainty)
+            end_member(observer, group, again, at, cause, reason, certainty, by)
     current.left_after.clear()
 
 
@@ -341,7 +343,7 @@ def note_left_after(observer: Facts, current: Rebalance, over: Ended) -> None:
     it left right after, and the order of the two was lost in the stamps."""
     if over.cause in LEFT and over.ended_at >= current.joined_at - observer.settings.burst_ms:
         at = max(over.ended_at, current.joined_at)
-        current.left_after.append([over.member.member_id, at, over.cause, over.reason, over.certainty])
+        current.left_after.append([over.member.member_id, at, over.cause, over.reason, over.certainty, over.by])
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at: float) -> None:

@@ -143,11 +143,12 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     group.generation = generation
 
 
-def on_deleted(observer: Facts, group: Group, at: float) -> None:
-    """The group is gone; what the record of its becoming Empty says of its last members comes first."""
+def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+    """The group is gone, at `at` or up to `by` (see `Ended.by`); what the record of its becoming Empty says of its last
+    members comes first."""
     if group.empty_in >= 0:
         conclude_empty(observer, group, group.empty_in)
-    gone.on_deleted(observer, group, at)
+    gone.on_deleted(observer, group, at, by)
 
 
 def _confirm_last(observer: Facts, group: Group) -> None:

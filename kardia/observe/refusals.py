@@ -40,7 +40,7 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     if left is not None and abs(left[0] - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
         del group.left_pending[event.member_id]
         _note_waiting(observer, group, event, at)
-        _note_life(observer, group, event, at, *left[1:])
+        _note_life(observer, group, event, at, *left[1:4])
         return
     if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and at - event.handled_at_ms >= WAITED_MS:
         _note_waiting(observer, group, event, at)

@@ -28,6 +28,7 @@ from kardia.observe import (
 )
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Member, Rebalance
+from kardia.observe.handling import took_effect
 from kardia.observe.identity import identify, learn_library, says_library
 from kardia.observe.phases import STAMP_MS
 
@@ -76,7 +77,10 @@ def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> b
     """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
     does not answer 0 to a member that has left."""
     over = group.ended.get(member_id)
-    return over is not None and over.cause in rebalance.LEFT and abs(at - over.ended_at) <= observer.settings.burst_ms
+    if over is None or over.cause not in rebalance.LEFT:
+        return False
+    last_at = over.ended_at if over.by is None else max(over.by, over.ended_at)
+    return over.ended_at - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
 
 
 def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
@@ -239,6 +243,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
     if event.error_code in COORDINATOR_MOVED:
         moves.moved(observer, group, event, at)
         return
+    begun_at, by = took_effect(event, observer.coordinator)
+    at = at if by is None else max(begun_at, min(at, by))
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         if error != NONE:
             if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
@@ -246,7 +252,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
         if pending.is_over(group, member_id, at) and member_id not in group.members:
-            _left_unseen(group, member_id, event, reason or "")
+            _left_unseen(group, member_id, event, reason or "", by)
             if observer.coordinator is sessions.Coordinator.JAVA:
                 rebalance.on_pending_left(observer, group, member_id, event, at)
             continue
@@ -262,15 +268,15 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
         by_silence = verdict.cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at)
         if certainty == "inferred" and (group.state != GroupState.STABLE or by_silence):
             certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
-        rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", certainty)
+        rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", certainty, by)
 
 
-def _left_unseen(group: Group, member_id: str, event: Event, reason: str) -> None:
+def _left_unseen(group: Group, member_id: str, event: Event, reason: str, by: float | None) -> None:
     """An id left of which no JoinGroup was answered yet: it was pending, or is answered in this same instant."""
     verdict = leaves.why(Member(member_id, event.handled_at_ms), event, member_id, reason)
     while len(group.left_pending) >= MAX_LEFT_PENDING:
         del group.left_pending[next(iter(group.left_pending))]
-    group.left_pending[member_id] = [event.handled_at_ms, verdict.cause, reason, verdict.certainty]
+    group.left_pending[member_id] = [event.handled_at_ms, verdict.cause, reason, verdict.certainty, by]
 
 
 def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:
@@ -327,7 +333,8 @@ def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
         polls.on_telemetry(observer, group, member, event.arrived_at_ms, 1_000.0 * float(ago_s))
 
 
-def on_delete_groups(observer: Facts, event: Event, at: float) -> None:
+def on_delete_groups(observer: Facts, event: Event, _at: float) -> None:
     """DeleteGroups: an empty group that was deleted starts again at generation 0."""
     if event.error_code == NONE and event.group_id:
-        records.on_deleted(observer, moves.group_of(observer, event), at)
+        begun_at, by = took_effect(event, observer.coordinator)
+        records.on_deleted(observer, moves.group_of(observer, event), begun_at, by)

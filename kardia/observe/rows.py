@@ -94,7 +94,7 @@ def member_row(
         (over.fault or None) if over else None,
         (over.fault_certainty or None) if over else None,
         [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
-        bound(over.ended_at, over.by) if over else 0,
+        bound(over.ended_at, over.by) if over else bound(member.joined_at, member.joined_by),
     )
 
 

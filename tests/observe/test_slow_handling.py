@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from kardia.events import Kind
 from tests.support.scene import START, Scene
-from tests.support.stories import standing
+from tests.support.stories import named, standing
 
 TOOK = (0.0, 10.0, 11.0, 1_402.0)
 
@@ -20,9 +21,9 @@ def ended(scene: Scene, member: str) -> tuple[int, int, str]:
     return row["ended_at_ms"] - int(START), row["at_bound_ms"], row["certainty"]
 
 
-def seats() -> Scene:
+def seats(coordinator: str = "java") -> Scene:
     """Two static members, Stable in generation 1."""
-    scene = Scene()
+    scene = Scene(coordinator=coordinator)
     scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"), instances={"a": "chair-a", "b": "chair-b"})
     scene.synced(3_010, "a", "b")
     scene.heartbeats(6_000, 9_000, "a", "b")
@@ -33,6 +34,23 @@ def takes(scene: Scene, took_ms: float) -> None:
     """The last request arrived so much before it was handled."""
     event = scene.events[-1]
     scene.events[-1] = event._replace(arrived_at_ms=event.handled_at_ms - took_ms)
+
+
+def answered_later(scene: Scene, later_ms: float) -> None:
+    """The last request was handled so much before it was answered, and logged."""
+    event = scene.events[-1]
+    at = event.handled_at_ms + later_ms
+    scene.events[-1] = event._replace(decided_at_ms=at, logged_at_ms=at)
+
+
+def changed(scene: Scene, member: str, to: str) -> list[tuple[int, int]]:
+    """(instant, bound) of the rows of `transitions` in which a member came or went."""
+    rows = named("transitions", scene.known().rows["transitions"])
+    return [
+        (row["at_ms"] - int(START), row["at_bound_ms"])
+        for row in rows
+        if row["member_id"] == member and row["to_state"] == to
+    ]
 
 
 @pytest.mark.parametrize("took_ms", TOOK)
@@ -55,3 +73,85 @@ def test_and_so_where_it_waited_for_a_rebalance_afterwards(took_ms: float) -> No
     scene.tick(16_000)
     expected = (12_000, 0) if took_ms <= 10 else (12_000 - int(took_ms), int(took_ms))
     assert ended(scene, "b")[:2] == expected
+
+
+@pytest.mark.parametrize("later_ms", TOOK)
+@pytest.mark.parametrize("coordinator", ["java", "scala"])
+def test_a_java_coordinator_replaced_a_static_member_at_any_time_up_to_its_answer(
+    coordinator: str, later_ms: float
+) -> None:
+    """It handled the request in a thread that another append kept busy, and answered when the record was stored. The
+    Scala coordinator had done it before it waited for the record."""
+    scene = seats(coordinator)
+    scene.replaced(12_000, "b2", "chair-b")
+    answered_later(scene, later_ms)
+    scene.tick(15_000)
+    bound = int(later_ms) if coordinator == "java" and later_ms > 10 else 0
+    assert ended(scene, "b") == (12_000, bound, "exact")
+    assert changed(scene, "b", "Absent") == changed(scene, "b2", "Member") == [(12_000, bound)]
+    (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b2"]
+    assert (row["joined_at_ms"] - START, row["ended_at_ms"], row["at_bound_ms"]) == (12_000, None, bound)
+
+
+@pytest.mark.parametrize("took_ms", TOOK)
+def test_who_takes_a_place_is_a_member_from_when_the_other_one_is_none(took_ms: float) -> None:
+    scene = seats()
+    scene.replaced(12_000, "b2", "chair-b")
+    takes(scene, took_ms)
+    scene.tick(13_000)
+    (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b2"]
+    assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == ended(scene, "b")[:2]
+
+
+@pytest.mark.parametrize("later_ms", TOOK)
+@pytest.mark.parametrize("coordinator", ["java", "scala"])
+def test_a_member_left_at_any_time_up_to_its_answer(coordinator: str, later_ms: float) -> None:
+    """And the rebalance that it began did."""
+    scene = seats(coordinator)
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    answered_later(scene, later_ms)
+    scene.heartbeat(14_000, "a", error=27)
+    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
+    scene.synced(14_110, "a")
+    scene.tick(17_000)
+    bound = int(later_ms) if coordinator == "java" and later_ms > 10 else 0
+    known = scene.known()
+    (row,) = [row for row in standing("members", known.rows["members"]) if row["member_id"] == "b"]
+    assert (row["ended_at_ms"] - START, row["at_bound_ms"], row["end_cause"]) == (12_000, bound, "left")
+    assert changed(scene, "b", "Absent") == [(12_000, bound)]
+    last = known.rebalances()[-1]
+    assert (last["started_at_ms"] - START, last["at_bound_ms"], last["trigger"]) == (12_000, bound, "member_left")
+    assert last["certainty"] == "exact"
+
+
+def test_who_is_answered_as_in_a_stable_group_meanwhile_contradicts_nothing() -> None:
+    """b's LeaveGroup is handled at 12,000 and answered at 12,084; a is answered 0 at 12,060."""
+    scene = seats()
+    scene.leave(12_000, "b")
+    answered_later(scene, 84)
+    scene.heartbeat(12_060, "a")
+    scene.heartbeat(14_000, "a", error=27)
+    scene.joined(14_100, 2, {"a": 14_050}, instances={"a": "chair-a"})
+    scene.synced(14_110, "a")
+    scene.tick(17_000)
+    known = scene.known()
+    assert known.alive() == {"a"}
+    assert known.observer.divergences == 0
+    assert [(row["started_at_ms"] - START, row["trigger"]) for row in known.rebalances()] == [
+        (0, "member_joined"),
+        (12_000, "member_left"),
+    ]
+
+
+@pytest.mark.parametrize("later_ms", TOOK)
+def test_a_group_was_deleted_at_any_time_up_to_the_answer(later_ms: float) -> None:
+    scene = seats()
+    scene.leave(12_000, "a")
+    scene.leave(12_500, "b")
+    scene.empty_record(12_501, 2)
+    scene._event(Kind.DELETE_GROUPS, 15_000)
+    answered_later(scene, later_ms)
+    scene.tick(18_000)
+    rows = named("transitions", scene.known().rows["transitions"])
+    dead = [(row["at_ms"] - START, row["at_bound_ms"]) for row in rows if row["to_state"] == "Dead"]
+    assert dead == [(15_000, int(later_ms) if later_ms > 10 else 0)]

@@ -164,7 +164,7 @@ class Broker:
             wait_ms = self._append_ms() if stores else 0.0
             self.world.at(handled_at_ms + wait_ms, lambda: self._act(asked, operation))
             return
-        soon = handled_at_ms + chance.uniform(0.05, 0.4)
+        soon = handled_at_ms + chance.uniform(0.05, 0.4) + self._busy_ms(operation)
         if isinstance(operation, Sync) and operation.assignments:
             soon += chance.uniform(5.0, 8.0)  # Stable when the record is stored
         self.world.at(soon, lambda: self._act(asked, operation))
@@ -189,13 +189,20 @@ class Broker:
         linger_ms = 0.0
         writes = isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join) and recorded)
         if self.java and operation is asked.operation and writes:
-            linger_ms = self.world.random.uniform(4.0, 9.0)
+            linger_ms = self.world.random.uniform(4.0, 9.0) + self._append_ms()
         elif isinstance(operation, Commit) or (isinstance(operation, Join) and recorded):
             linger_ms = self._append_ms()
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
 
+    def _busy_ms(self, operation: Operation) -> float:
+        """How long a Java coordinator does not come to a request because it is busy with another append: of requests
+        whose answers show by when they were done, because they wait for nothing else. Of others nothing could show it.
+        """
+        busy = isinstance(operation, Leave) and self._chance.random() < 0.1
+        return self._chance.uniform(5.0, 90.0) if busy else 0.0
+
     def _append_ms(self) -> float:
-        """How long a Scala coordinator waits until a record is stored; its handler thread goes on meanwhile."""
+        """How long a coordinator waits until a record is stored; its own thread goes on meanwhile."""
         return self.replicated_ms * self._chance.uniform(0.5, 1.5)
 
     def _finish(self, asked: Asked, answer: Answer | None) -> None:

@@ -115,7 +115,8 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
     member_id = row["member_id"]
     if row["ended_at_ms"] is not None:
         return _ended(truth, member_id, row["ended_at_ms"], row["at_bound_ms"], row["end_cause"])
-    found = _near(truth, member_id, row["at_ms"])
+    begun = row["joined_at_ms"] + (row["at_bound_ms"] or 0)
+    found = _near(truth, member_id, row["at_ms"]) or _near(truth, member_id, max(row["at_ms"], begun))
     if found is None:
         return "said to be a member; it was not"
     said = row["session_timeout_ms"]

@@ -1,0 +1,29 @@
+"""Between which instants a request took effect, where the line tells when it was handled and when it was answered.
+
+The Scala coordinator does what is asked for in the handler's thread: between arrival and the end of the handling. The
+Java coordinator does it in a thread of its own, which may be busy with another append: between arrival and answer, and
+what writes a record is answered only when that is stored. Mostly all of this is an instant. Arithmetic only.
+Sources: `KafkaApis`, `CoordinatorRuntime.scheduleWriteOperation`.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event
+from kardia.model.sessions import Coordinator
+
+AT_ONCE_MS = 10.0
+"""What was done within that was done in an instant, to the width of what is promised of one. A Java coordinator waits 5
+ms for more records before it writes, by default."""
+
+
+def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False) -> tuple[float, float | None]:
+    """The earliest instant at which a request took effect, and the latest: None where that is the same. `waited`: its
+    answer had to wait for others, as in a rebalance, and does not tell when it took effect."""
+    begun_at = event.handled_at_ms
+    if event.handled_at_ms - event.arrived_at_ms > AT_ONCE_MS:
+        begun_at = event.arrived_at_ms
+    answered = coordinator is Coordinator.JAVA and not waited
+    done_at = max(event.handled_at_ms, event.decided_at_ms) if answered else event.handled_at_ms
+    if done_at - begun_at <= AT_ONCE_MS:
+        return event.handled_at_ms, None
+    return begun_at, done_at
