@@ -62,6 +62,8 @@ class BrokerSettings:
     heap_mb: int = 512
     rotate_kb: int = 0
     """Size at which the request log goes on in a new file; 0: never."""
+    rotate_server_kb: int = 0
+    """The same of server.log."""
     ports: tuple[int, int] | None = None
     """Of the broker and of its controller, where others must know them before it starts; by default free ones."""
     cluster_id: str = ""
@@ -144,6 +146,12 @@ class Broker:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
 
+    def server_log_text(self) -> str:
+        """server.log whole: the files that it was rotated into, the oldest first, and what it is now."""
+        older = self.logs.glob(f"{self.server_log.name}.*[0-9]")
+        files = [*sorted(older, key=lambda path: -int(path.suffix[1:])), self.server_log]
+        return "".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """Create a topic and wait until every partition has a leader; one that exists already is left as it is."""
         from confluent_kafka import KafkaException
@@ -168,7 +176,7 @@ class Broker:
         file = self.directory / ("log4j2.xml" if four else "log4j.properties")
         file.write_text(
             (broker_logging.log4j2_xml if four else broker_logging.log4j1_properties)(
-                self.logs, self.settings.rotate_kb
+                self.logs, self.settings.rotate_kb, self.settings.rotate_server_kb
             ),
             encoding="utf-8",
         )
@@ -266,8 +274,15 @@ class Broker:
         )
 
     def _since(self, from_byte: int) -> bytes:
+        found = b""
+        if self._size(self.server_log) < from_byte:  # it goes on in a new file since
+            found, from_byte = self._read(self.server_log.with_name(f"{self.server_log.name}.1"), from_byte), 0
+        return found + self._read(self.server_log, from_byte)
+
+    @staticmethod
+    def _read(path: Path, from_byte: int) -> bytes:
         try:
-            with self.server_log.open("rb") as file:
+            with path.open("rb") as file:
                 file.seek(from_byte)
                 return file.read()
         except FileNotFoundError:

@@ -30,29 +30,22 @@ _PATTERN = "[%d] %p %m (%c)%n"
 
 
 KEPT_FILES = 60
-"""Rotated request logs that are kept."""
+"""Rotated files of a log that are kept."""
 
 
-def log4j2_xml(logs: Path, rotate_kb: int = 0) -> str:
+def log4j2_xml(logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0) -> str:
     """Configuration for Kafka 4. The shutdown hook is off, or the last lines of the broker would be lost. With
-    `rotate_kb` the request log goes on in a new file when it has that many kB."""
+    `rotate_kb` the request log goes on in a new file when it has that many kB, with `rotate_server_kb` server.log."""
     numbers = "|".join(str(number) for number in APIS)
     regex = r'Completed request:\{"isForwarded":(true|false),"requestHeader":\{"requestApiKey":(' + numbers + r"),.*"
-    name = quoteattr(str(logs / "kafka-request.log"))
-    layout = f'<PatternLayout pattern="{_PATTERN}"/>'
-    request = f'<File name="request" fileName={name}>\n      {layout}\n    </File>'
-    if rotate_kb:
-        request = (
-            f'<RollingFile name="request" fileName={name} filePattern={quoteattr(str(logs / "kafka-request.log.%i"))}>'
-            f'{layout}<SizeBasedTriggeringPolicy size="{rotate_kb} KB"/>'
-            f'<DefaultRolloverStrategy max="{KEPT_FILES}" fileIndex="min"/></RollingFile>'
-        )
+    server, request = (
+        _appender("server", logs / "server.log", rotate_server_kb),
+        _appender("request", logs / "kafka-request.log", rotate_kb),
+    )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="ERROR" shutdownHook="disable">
   <Appenders>
-    <File name="server" fileName={quoteattr(str(logs / "server.log"))}>
-      <PatternLayout pattern="{_PATTERN}"/>
-    </File>
+    {server}
     {request}
   </Appenders>
   <Loggers>
@@ -67,20 +60,32 @@ def log4j2_xml(logs: Path, rotate_kb: int = 0) -> str:
 """
 
 
-def log4j1_properties(logs: Path, rotate_kb: int = 0) -> str:
-    """Configuration for Kafka 2 and 3: one accepting filter per API, everything else denied. `rotate_kb` as above."""
+def _appender(name: str, path: Path, rotate_kb: int) -> str:
+    """An appender of log4j 2, which goes on in a new file at that size, or never."""
+    file, layout = quoteattr(str(path)), f'<PatternLayout pattern="{_PATTERN}"/>'
+    if not rotate_kb:
+        return f'<File name="{name}" fileName={file}>\n      {layout}\n    </File>'
+    return (
+        f'<RollingFile name="{name}" fileName={file} filePattern={quoteattr(f"{path}.%i")}>'
+        f'{layout}<SizeBasedTriggeringPolicy size="{rotate_kb} KB"/>'
+        f'<DefaultRolloverStrategy max="{KEPT_FILES}" fileIndex="min"/></RollingFile>'
+    )
+
+
+def log4j1_properties(logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0) -> str:
+    """Configuration for Kafka 2 and 3: one accepting filter per API, everything else denied. Rotation as above."""
     lines = [
         "log4j.rootLogger=INFO, server",
         "log4j.logger.kafka.request.logger=DEBUG, request",
         "log4j.additivity.kafka.request.logger=false",
     ]
-    for name, file in (("server", "server.log"), ("request", "kafka-request.log")):
-        rolls = rotate_kb and name == "request"
-        if rolls:
-            lines.append(f"log4j.appender.{name}.MaxFileSize={rotate_kb}KB")
+    logged = (("server", "server.log", rotate_server_kb), ("request", "kafka-request.log", rotate_kb))
+    for name, file, rolls_kb in logged:
+        if rolls_kb:
+            lines.append(f"log4j.appender.{name}.MaxFileSize={rolls_kb}KB")
             lines.append(f"log4j.appender.{name}.MaxBackupIndex={KEPT_FILES}")
         lines += [
-            f"log4j.appender.{name}=org.apache.log4j.{'RollingFileAppender' if rolls else 'FileAppender'}",
+            f"log4j.appender.{name}=org.apache.log4j.{'RollingFileAppender' if rolls_kb else 'FileAppender'}",
             f"log4j.appender.{name}.File={logs / file}",
             f"log4j.appender.{name}.layout=org.apache.log4j.PatternLayout",
             f"log4j.appender.{name}.layout.ConversionPattern={_PATTERN}",

@@ -72,6 +72,12 @@ class Follower:
         self._files: dict[str, set[str]] = {}
         self._waiting: dict[str, list[Record]] = {name: [] for name in self._names}
         self._covered = -1
+        self._complete_to_ms: dict[tuple[int, str], int] = {}
+
+    @property
+    def complete_to_ms(self) -> int:
+        """Instant up to which every lane had everything that any source said, at the last look; -1 before the first."""
+        return min(self._complete_to_ms.values(), default=-1)
 
     def look(self) -> dict[str, list[Record]]:
         """Rows by table that have come and that `progress` covers by now."""
@@ -80,6 +86,8 @@ class Follower:
         # After the others: what `progress` covers is then complete in what has been read above.
         for row in self._added("progress"):
             self._covered = max(self._covered, row["batch_id"])
+            at = (row["lane"], row["source"])
+            self._complete_to_ms[at] = max(self._complete_to_ms.get(at, -1), row["complete_to_ms"])
         news: dict[str, list[Record]] = {}
         for name in self._names:
             rows = self._waiting[name]

@@ -112,3 +112,22 @@ def test_a_request_log_that_has_its_size_goes_on_in_a_new_file(tmp_path: Path, v
     rolls = say(tmp_path, 512)
     assert rolls.count("RollingFileAppender" if older else "<RollingFile ") == 1
     assert ("MaxFileSize=512KB" if older else 'size="512 KB"') in rolls
+    both = say(tmp_path, 512, 64)
+    assert both.count("RollingFileAppender" if older else "<RollingFile ") == 2
+    assert ("server.MaxFileSize=64KB" if older else 'size="64 KB"') in both
+
+
+def test_a_server_log_that_went_on_in_new_files_is_read_whole_and_in_its_order(tmp_path: Path) -> None:
+    """And a start is seen whose line stands in the new file, or in the old one right before."""
+    broker = Broker(tmp_path)
+    broker.logs.mkdir()
+    for name, text in (
+        ("server.log.10", "a\n"),
+        ("server.log.2", "b\n"),
+        ("server.log.1", "123c\n"),
+        ("server.log", "d\n"),
+    ):
+        (broker.logs / name).write_text(text, encoding="utf-8")
+    assert broker.server_log_text() == "a\nb\n123c\nd\n"
+    assert broker._since(3) == b"c\nd\n"
+    assert broker._since(1) == b"\n"

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -86,6 +86,11 @@ class Comparison:
     counts: Mapping[str, int]
     errors_ms: tuple[int, ...]
     """How far exact instants were from server.log, their bounds taken off."""
+
+    def and_also(self, findings: Iterable[Finding], counts: Mapping[str, int]) -> Comparison:
+        """This and what else was compared."""
+        both = sorted((*self.findings, *findings), key=lambda one: (one.at_ms, one.told))
+        return replace(self, findings=tuple(both), counts={**self.counts, **counts})
 
 
 def compare(night: Night) -> Comparison:

@@ -18,8 +18,10 @@ from demo.tables import Tables
 from tests.night import watch
 from tests.night.compare import Night, compare
 from tests.night.faults import MEMBERS, QUIET_END_S, draw
+from tests.night.looking import Looking
 from tests.night.report import Result
 from tests.night.stage import Stage, now_ms
+from tests.night.told import Told, compare_told, notices, outages
 
 STALL_FROM_MS = 10
 """Shorter ones are within what an instant may be off."""
@@ -54,8 +56,9 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         stage.start_kardia()
         told(f"Kardia is up beside a Kafka {options.version} broker; everything is in {options.directory}.")
         stage.start_consumers()
+        looking = Looking(stage.data / "tables")
         began_s = time.monotonic()
-        _steps(stage, watched, options, began_s, told)
+        _steps(stage, (watched, looking), options, began_s, told)
         hours = (time.monotonic() - began_s) / 3_600
         until_ms = now_ms()
         members_now = stage.members_now()
@@ -73,12 +76,25 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         ever = {name: tables.rows(name) for name in ("members", "rebalances", "predictions")}
         faults += _asked(stage.data / "tables")
         done = list(stage.done)
+        messages = stage.receiver.messages
         sizes = watch.log_sizes(stage.up_log, stage.data / "logs")
     memory = watch.memory(watched.samples)
     faults += [fault for one in memory for fault in one.faults] + watch.floods(sizes, hours)
+    facts = list(server_log.facts(text.splitlines()))
+    said = compare_told(
+        Told(
+            notices=notices(messages),
+            facts=facts,
+            dangers=looking.dangers(),
+            awake=looking.awake,
+            outages=outages(done),
+            sessions_ms={plan.group_id: plan.session_timeout_ms for plan in MEMBERS},
+            until_ms=until_ms,
+        )
+    )
     comparison = compare(
         Night(
-            facts=list(server_log.facts(text.splitlines())),
+            facts=facts,
             ever=ever,
             until_ms=until_ms,
             members_now=members_now,
@@ -92,7 +108,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         version=options.version,
         server_log_followed=options.follow_server_log,
         done=done,
-        comparison=comparison,
+        comparison=comparison.and_also(said.findings, said.counts),
         memory=memory,
         log_bytes=sizes,
         hours=hours,
@@ -100,8 +116,15 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
     )
 
 
-def _steps(stage: Stage, watched: watch.Watch, options: Options, began_s: float, told: Callable[[str], None]) -> None:
+def _steps(
+    stage: Stage,
+    watching: tuple[watch.Watch, Looking],
+    options: Options,
+    began_s: float,
+    told: Callable[[str], None],
+) -> None:
     """Do what was drawn, each at its time, and let everything become well again before the end."""
+    watched, looking = watching
     length_s = options.minutes * 60
     waiting = draw(options.seed, length_s)
     well_s = length_s - QUIET_END_S / 2
@@ -115,6 +138,7 @@ def _steps(stage: Stage, watched: watch.Watch, options: Options, began_s: float,
             well_s = length_s
         stage.tend()
         watched.look(stage.roles())
+        looking.look(now_ms(), lambda: stage.is_awake("notify"))
         time.sleep(0.1)
 
 

@@ -34,6 +34,9 @@ CLUSTER = "night"
 ROTATE_KB = 8_192
 """The request log goes on in a new file every minute or two."""
 
+ROTATE_SERVER_KB = 1_024
+"""server.log does every three or four minutes. The broker keeps 60 files: a night has three hours at most."""
+
 RECORDS_PER_S = 3.0
 """Enough for fetches in all partitions, few enough for a small log."""
 
@@ -50,7 +53,10 @@ class Stage:
 
     def __init__(self, directory: Path, version: str, *, follow_server_log: bool = True) -> None:
         self.directory = directory
-        self.broker = Broker(directory / "broker", BrokerSettings(version=version, rotate_kb=ROTATE_KB))
+        self.broker = Broker(
+            directory / "broker",
+            BrokerSettings(version=version, rotate_kb=ROTATE_KB, rotate_server_kb=ROTATE_SERVER_KB),
+        )
         self.data = directory / "kardia"
         self.up_log = directory / "up.log"
         self.done: list[dict[str, Any]] = []
@@ -116,6 +122,14 @@ class Stage:
                         found[named[0]] = child
         return found
 
+    def is_awake(self, role: str) -> bool:
+        """Whether a role runs, and was not stopped."""
+        running = self.roles().get(role)
+        try:
+            return running is not None and running.status() != psutil.STATUS_STOPPED
+        except psutil.Error:
+            return False
+
     def unready(self) -> list[str]:
         """Roles that do not run or do not answer."""
         running = self.roles()
@@ -168,7 +182,7 @@ class Stage:
 
     def server_log(self) -> str:
         """The broker's own log, whole."""
-        return self.broker.server_log.read_text(encoding="utf-8", errors="replace")
+        return self.broker.server_log_text()
 
     def left_behind(self) -> list[str]:
         """Command lines of processes that still work for this Kardia."""
