@@ -153,12 +153,13 @@ class Broker:
         return "".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic and wait until every partition has a leader; one that exists already is left as it is."""
+        """Create a topic with the brokers' own replication factor, and wait until every partition has a leader; one
+        that exists already is left as it is."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "client.id": "kardia-setup", "log_level": 0})
-        created = admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])
+        created = admin.create_topics([NewTopic(name, partitions, -1, config=dict(config or {}))])
         try:
             created[name].result(READY_TIMEOUT_S)
         except KafkaException as error:

@@ -29,7 +29,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from demo import process, server_log
-from demo.broker import HOST, Broker, BrokerSettings, free_ports, jar_set, new_cluster_id
+from demo.broker import Broker, BrokerSettings, jar_set
+from demo.brokers import cluster
 from spark_jobs.jvm import jars
 
 SESSION_MS, HEARTBEAT_MS = 10_000, 2_000
@@ -107,7 +108,7 @@ class Recording:
         self._folder = folder
         self.brokers = [Broker(folder / "broker", BrokerSettings(version=version))]
         if nodes > 1:
-            self.brokers = cluster(version, folder, nodes)
+            self.brokers = cluster(BrokerSettings(version=version), folder, nodes)
         self.broker = self.brokers[0]
         self.truth: list[dict[str, Any]] = []
         self._members: dict[str, subprocess.Popen[str]] = {}
@@ -193,19 +194,6 @@ class Recording:
         self.kill(*(name for name, running in self._members.items() if running.poll() is None))
         list(self._threads.map(Broker.stop, self.brokers))  # the last one would wait for those that are gone
         self._threads.shutdown()
-
-
-def cluster(version: str, folder: Path, nodes: int) -> list[Broker]:
-    """Brokers of one cluster; each is a controller as well."""
-    ports = free_ports(2 * nodes)
-    voters = ",".join(f"{number}@{HOST}:{controller}" for number, controller in enumerate(ports[nodes:], 1))
-    shared = {"controller.quorum.voters": voters, "offsets.topic.replication.factor": str(nodes)}
-    name, brokers = new_cluster_id(), []
-    for number, own in enumerate(zip(ports[:nodes], ports[nodes:], strict=True), 1):
-        extra = shared | {"node.id": str(number)}
-        settings = BrokerSettings(version=version, ports=own, cluster_id=name, extra=extra)
-        brokers.append(Broker(folder / f"broker-{number}", settings))
-    return brokers
 
 
 def record(story: Story, version: str, folder: Path) -> tuple[Recording, int, int]:

@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--kafka", choices=releases(), default=NEWEST, help="release of the broker")
     parser.add_argument("--directory", type=Path, help="where everything is kept; default: a folder that is removed")
     parser.add_argument("--without-server-log", action="store_true", help="Kardia reads the request log alone")
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="of the cluster; one falls at a time")
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON as well")
     words = parser.parse_args()
     if words.minutes < MINUTES_MIN:
@@ -38,7 +39,9 @@ def main() -> int:
         if any(directory.glob("*")):
             parser.error(f"{directory} is not empty; name a folder that is, or none")
         _say(f"Seed {words.seed}, {words.minutes:g} minutes.")
-        options = Options(words.minutes, words.seed, words.kafka, directory, not words.without_server_log)
+        options = Options(
+            words.minutes, words.seed, words.kafka, directory, not words.without_server_log, words.brokers
+        )
         try:
             result = play(options, _say)
         except ProcessError as error:

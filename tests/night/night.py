@@ -16,6 +16,7 @@ from demo.pace import Pace
 from demo.process import ProcessError
 from demo.tables import Tables
 from tests.night import watch
+from tests.night.cluster import of_holders
 from tests.night.compare import Night, compare
 from tests.night.faults import MEMBERS, QUIET_END_S, draw
 from tests.night.looking import Looking
@@ -43,6 +44,7 @@ class Options:
     version: str
     directory: Path
     follow_server_log: bool = True
+    brokers: int = 1
 
 
 def play(options: Options, told: Callable[[str], None]) -> Result:
@@ -50,11 +52,18 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
     watched = watch.Watch()
     faults: list[str] = []
     with (
-        Stage(options.directory, options.version, follow_server_log=options.follow_server_log) as stage,
+        Stage(
+            options.directory,
+            options.version,
+            brokers=options.brokers,
+            seed=options.seed,
+            follow_server_log=options.follow_server_log,
+        ) as stage,
         Pace(options.directory / "pace.log", STALL_FROM_MS) as pace,
     ):
         stage.start_kardia()
-        told(f"Kardia is up beside a Kafka {options.version} broker; everything is in {options.directory}.")
+        beside = f"{options.brokers} brokers" if options.brokers > 1 else "a broker"
+        told(f"Kardia is up beside {beside} of Kafka {options.version}; everything is in {options.directory}.")
         stage.start_consumers()
         looking = Looking(stage.data / "tables")
         began_s = time.monotonic()
@@ -72,7 +81,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         elif (code := stage.stop_kardia()) != 0:
             faults.append(f"kardia up ended with exit code {code}")
         faults += [f"left behind: {one}" for one in stage.left_behind()]
-        text = stage.server_log()
+        logs = stage.cluster.server_logs()
         ever = {name: tables.rows(name) for name in ("members", "rebalances", "predictions")}
         faults += _asked(stage.data / "tables")
         done = list(stage.done)
@@ -80,7 +89,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         sizes = watch.log_sizes(stage.up_log, stage.data / "logs")
     memory = watch.memory(watched.samples)
     faults += [fault for one in memory for fault in one.faults] + watch.floods(sizes, hours)
-    facts = list(server_log.facts(text.splitlines()))
+    facts = of_holders([list(server_log.facts(text.splitlines())) for text in logs])
     said = compare_told(
         Told(
             notices=notices(messages),
@@ -98,7 +107,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             ever=ever,
             until_ms=until_ms,
             members_now=members_now,
-            member_ids=frozenset(_MEMBER_ID.findall(text)),
+            member_ids=frozenset(found for text in logs for found in _MEMBER_ID.findall(text)),
             stalls=stalls,
         )
     )
@@ -107,6 +116,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         minutes=options.minutes,
         version=options.version,
         server_log_followed=options.follow_server_log,
+        brokers=options.brokers,
         done=done,
         comparison=comparison.and_also(said.findings, said.counts),
         memory=memory,

@@ -26,6 +26,7 @@ class Result:
     minutes: float
     version: str
     server_log_followed: bool
+    brokers: int
     done: Sequence[Mapping[str, Any]]
     comparison: Comparison
     memory: Sequence[Memory]
@@ -42,7 +43,10 @@ class Result:
     def as_json(self) -> dict[str, Any]:
         """For machines."""
         findings = [asdict(one) | {"before": self.before(one)} for one in self.comparison.findings]
-        kept = {name: getattr(self, name) for name in ("seed", "minutes", "version", "server_log_followed", "hours")}
+        kept = {
+            name: getattr(self, name)
+            for name in ("seed", "minutes", "version", "brokers", "server_log_followed", "hours")
+        }
         return kept | {
             "wrong": self.wrong,
             "faults": list(self.faults),
@@ -84,6 +88,7 @@ class Result:
             lines.append(f"... and {len(self.comparison.findings) - SHOWN_MAX} findings more.")
         lines += list(self.faults)
         again = f"python -m tests.night --seed {self.seed} --minutes {self.minutes:g} --kafka {self.version}"
+        again += "" if self.brokers == 1 else f" --brokers {self.brokers}"
         again += "" if self.server_log_followed else " --without-server-log"
         count = len(self.faults) + len(self.comparison.findings)
         said = f"{count} things are wrong" if count else "Nothing is wrong"

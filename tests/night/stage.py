@@ -1,4 +1,4 @@
-"""What runs in a night: a broker, consumers, and `kardia up` from a kardia.yaml of its own. Does one step at a time.
+"""What runs in a night: brokers, consumers, and `kardia up` from a kardia.yaml of its own. Does one step at a time.
 
 Everything is below one directory and dies with this process. What was done is kept with its instant; what follows from
 it is for the broker to decide.
@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -22,11 +21,12 @@ import yaml
 from confluent_kafka.admin import AdminClient
 
 from demo import process
-from demo.broker import HOST, Broker, BrokerSettings, free_ports
+from demo.broker import HOST, BrokerSettings, free_ports
 from demo.cast import Actor
 from demo.receiver import FROM_NOTIFIER, Receiver
 from demo.roles import answers
 from demo.scenario import PARTITIONS, TOPIC, MemberPlan
+from tests.night.cluster import Cluster
 from tests.night.faults import MEMBERS, ROLES, Step, plan_of
 
 CLUSTER = "night"
@@ -47,16 +47,18 @@ STOP_TIMEOUT_S = 90.0
 
 GROUPS_TIMEOUT_S = 30.0
 
+GROUPS = sorted({plan.group_id for plan in MEMBERS})
+
 
 class Stage:
-    """Broker, consumers and Kardia; a context manager that ends them all."""
+    """Brokers, consumers and Kardia; a context manager that ends them all."""
 
-    def __init__(self, directory: Path, version: str, *, follow_server_log: bool = True) -> None:
+    def __init__(
+        self, directory: Path, version: str, *, brokers: int = 1, seed: int = 0, follow_server_log: bool = True
+    ) -> None:
         self.directory = directory
-        self.broker = Broker(
-            directory / "broker",
-            BrokerSettings(version=version, rotate_kb=ROTATE_KB, rotate_server_kb=ROTATE_SERVER_KB),
-        )
+        settings = BrokerSettings(version=version, rotate_kb=ROTATE_KB, rotate_server_kb=ROTATE_SERVER_KB)
+        self.cluster = Cluster(directory, settings, brokers, seed, GROUPS)
         self.data = directory / "kardia"
         self.up_log = directory / "up.log"
         self.done: list[dict[str, Any]] = []
@@ -73,8 +75,7 @@ class Stage:
     def __enter__(self) -> Self:
         with self._stack:
             self._stack.callback(self._end)
-            self.broker.start()
-            self.broker.create_topic(TOPIC, PARTITIONS)
+            self.cluster.start()
             self._stack.enter_context(self.receiver)
             self._produce()
             self._stack = self._stack.pop_all()
@@ -146,9 +147,12 @@ class Stage:
 
     def play(self, step: Step) -> None:
         """Do one step, if it still makes sense; it is noted when it was done."""
-        acts = self._broker_act if step.whom == "broker" else self._role_act if step.whom in ROLES else self._member_act
         at_ms = now_ms()
-        if acts(step):
+        if step.whom == "broker":
+            done = self.cluster.act(step.what)
+        else:
+            done = (self._role_act if step.whom in ROLES else self._member_act)(step)
+        if done:
             self.done.append({"at_ms": at_ms, "what": step.what, "whom": step.whom, "seconds": step.seconds})
 
     def tend(self) -> None:
@@ -160,10 +164,7 @@ class Stage:
 
     def well_again(self) -> None:
         """Everything that is away comes back, so that the night ends with all members up."""
-        if self.broker.running:
-            self._signal(self.broker.pid, signal.SIGCONT)
-        else:
-            self.broker.start()
+        self.cluster.well_again()
         for role in self.roles().values():
             self._signal(role.pid, signal.SIGCONT)
         for plan in MEMBERS:
@@ -174,15 +175,10 @@ class Stage:
 
     def members_now(self) -> dict[str, set[str]]:
         """Group -> its members, asked of the broker itself."""
-        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
-        groups = sorted({plan.group_id for plan in MEMBERS})
-        described = admin.describe_consumer_groups(groups, request_timeout=GROUPS_TIMEOUT_S)
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0})
+        described = admin.describe_consumer_groups(GROUPS, request_timeout=GROUPS_TIMEOUT_S)
         told = {group: future.result(GROUPS_TIMEOUT_S) for group, future in described.items()}
         return {group: {member.member_id for member in one.members} for group, one in told.items()}
-
-    def server_log(self) -> str:
-        """The broker's own log, whole."""
-        return self.broker.server_log_text()
 
     def left_behind(self) -> list[str]:
         """Command lines of processes that still work for this Kardia."""
@@ -195,12 +191,12 @@ class Stage:
 
     def _settings(self) -> dict[str, Any]:
         ports = self._ports
-        collect: dict[str, Any] = {"request_log": str(self.broker.request_log), "log_timezone": "UTC"}
+        collect: dict[str, Any] = {"request_log": self.cluster.request_logs, "log_timezone": "UTC"}
         if not self._follow_server_log:
             collect["server_log"] = []
         return {
             "cluster": CLUSTER,
-            "bootstrap_server": self.broker.bootstrap,
+            "bootstrap_server": self.cluster.bootstrap,
             "data": str(self.data),
             "collect": collect | {"metrics_port": ports["collect"]},
             "stream": {"metrics_port": ports["stream"]},
@@ -209,32 +205,15 @@ class Stage:
         }
 
     def _produce(self) -> None:
-        command = [sys.executable, "-m", "demo.traffic", "--bootstrap-server", self.broker.bootstrap, "--topic", TOPIC]
+        command = [sys.executable, "-m", "demo.traffic", "--bootstrap-server", self.cluster.bootstrap, "--topic", TOPIC]
         command += ["--partitions", str(PARTITIONS), "--rate", str(RECORDS_PER_S)]
         traffic = process.spawn(command, log=self.directory / "traffic.log", environ=process.environ())
         self._stack.callback(process.stop, traffic, 0.5)
 
     def _start(self, plan: MemberPlan) -> None:
         self._actors[plan.client_id] = Actor(
-            plan, self.broker.bootstrap, self.directory / "consumers" / f"{plan.client_id}.log"
+            plan, self.cluster.bootstrap, self.directory / "consumers" / f"{plan.client_id}.log"
         )
-
-    def _broker_act(self, step: Step) -> bool:
-        if step.what == "start":
-            if self.broker.running:
-                return False
-            self.broker.start()
-            return True
-        if not self.broker.running:
-            return False
-        acts: dict[str, Callable[[], object]] = {
-            "kill": self.broker.kill,
-            "stop": self.broker.stop,
-            "freeze": lambda: os.kill(self.broker.pid, signal.SIGSTOP),
-            "thaw": lambda: os.kill(self.broker.pid, signal.SIGCONT),
-        }
-        acts[step.what]()
-        return True
 
     def _role_act(self, step: Step) -> bool:
         role = self.roles().get(step.whom)
@@ -283,9 +262,7 @@ class Stage:
         for actor in self._actors.values():
             self._signal(actor.pid, signal.SIGCONT)
             actor.stop()
-        if self.broker.running:
-            self._signal(self.broker.pid, signal.SIGCONT)
-        self.broker.stop()
+        self.cluster.stop()
         (self.directory / "done.jsonl").write_text("".join(json.dumps(one) + "\n" for one in self.done))
 
 
