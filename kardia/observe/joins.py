@@ -14,7 +14,7 @@ from kardia.observe import generations, lives, loads, moves, pending, polls, reb
 from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
-from kardia.observe.handling import took_effect
+from kardia.observe.handling import AT_ONCE_MS, took_effect
 from kardia.observe.identity import identify
 from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
@@ -170,15 +170,17 @@ def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
     if not member_id or member_id in group.ended:
         return
     old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    came_by = "member_joined"
     if old is not None and old.member_id != member_id:
         if 0 <= old.deadline <= taken_at:
             how_sure: Certainty = "exact" if old.deadline < taken_at - LATE_MS else "provisional"
             lives.end(observer, group, old, old.deadline, "session_expired", "", how_sure, taken_at)
         else:
+            came_by = "static_replaced"
             lives.end(observer, group, old, taken_at, "static_replaced", "", "exact")
     member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
-    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact")
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, "exact")
     lives.end(observer, group, member, at, "static_replaced", "", "exact")
 
 
@@ -205,6 +207,9 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
     for over in reversed(list(group.ended.values())):
         if over.member.instance_id != instance_id:
             continue
+        told_after_ms = over.ended_at - taken_at
+        if over.cause == "static_replaced" and -observer.settings.burst_ms <= told_after_ms <= AT_ONCE_MS:
+            return over.member.member_id, True  # it waited, and was told in the instant in which its place was taken
         if over.certainty != "exact" and taken_at - LATE_MS <= over.ended_at <= taken_at - STAMP_MS:
             if over.by is not None and not 0 <= over.by < taken_at:
                 over.rivalled = True  # the timer of its session may have been late: then it was replaced

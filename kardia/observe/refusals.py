@@ -42,7 +42,11 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
         _note_waiting(observer, group, event, at)
         _note_life(observer, group, event, at, *left[1:4])
         return
-    if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and at - event.handled_at_ms >= WAITED_MS:
+    # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
+    let_in = error == ErrorCode.FENCED_INSTANCE_ID and not event.member_id
+    let_in = let_in and bool((event.detail or {}).get("assigned_member_id"))
+    told_late = error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and waited_ms >= WAITED_MS
+    if let_in or told_late:
         _note_waiting(observer, group, event, at)
         if error == ErrorCode.UNKNOWN_MEMBER_ID:
             _note_new(observer, group, event, at)

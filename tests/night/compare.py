@@ -76,6 +76,9 @@ class Night:
     """Every member id that the broker ever wrote down; None where that is not known."""
     stalls: Sequence[tuple[int, float]] = ()
     """When this machine kept a program waiting, and for how many ms."""
+    by_requests_alone: bool = False
+    """Kardia did not read server.log. What a broker did that stood still or fell then stays provisional for ever: no
+    request tells it."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ class _Judge:
         yield from self._now()
         for table, column in (("members", "joined_at_ms"), ("rebalances", "started_at_ms")):
             self.counts[f"still provisional: {table}"] = len(self._unsure[table])
+            if self._night.by_requests_alone:
+                continue
             if len(self._unsure[table]) > NOT_SURE_SHARE * len(self._standing(table, column)):
                 yield from self._unsure[table]
 

@@ -109,6 +109,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             members_now=members_now,
             member_ids=frozenset(found for text in logs for found in _MEMBER_ID.findall(text)),
             stalls=stalls,
+            by_requests_alone=not options.follow_server_log,
         )
     )
     return Result(

@@ -196,7 +196,9 @@ def test_a_rebalance_that_a_load_undid_may_be_missing() -> None:
 def test_what_is_provisional_at_the_end_is_found_where_it_is_much() -> None:
     rows = [{**row, "certainty": "provisional"} for row in night().ever["rebalances"]]
     later = replace(night(), until_ms=night().until_ms + 10**6)
-    assert OPEN in kinds(compare(replace(later, ever={**night().ever, "rebalances": rows})))
+    unsure = replace(later, ever={**night().ever, "rebalances": rows})
+    assert OPEN in kinds(compare(unsure))
+    assert compare(replace(unsure, by_requests_alone=True)).findings == ()
 
 
 def test_a_prediction_that_came_true_of_nothing_and_one_left_open_are_found() -> None:

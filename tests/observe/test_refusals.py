@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kardia.events import Kind
 from tests.support.scene import START, Scene
+from tests.support.stories import named
 
 
 def stable(*members: str, instances: dict[str, str] | None = None) -> Scene:
@@ -14,15 +17,22 @@ def stable(*members: str, instances: dict[str, str] | None = None) -> Scene:
     return scene
 
 
-def refused(scene: Scene, at: float, since: float, member: str, error: int, *, instance: str = "") -> None:
-    """A JoinGroup that was handled at `since` and refused at `at`."""
-    detail = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 400_000, "protocol_type": "consumer"}
+def refused(
+    scene: Scene, at: float, since: float, member: str, error: int, *, instance: str = "", assigned: str = ""
+) -> None:
+    """A JoinGroup that was handled at `since` and refused at `at`; `assigned`: the id that a first one was given."""
+    detail = {
+        "assigned_member_id": assigned,
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 400_000,
+        "protocol_type": "consumer",
+    }
     scene._event(
         Kind.JOIN,
         at,
         since=since,
         member_id=member,
-        client_id=member,
+        client_id=member or assigned,
         group_instance_id=instance,
         error_code=error,
         detail=detail,
@@ -90,6 +100,40 @@ def test_a_static_member_that_is_replaced_while_it_waits_began_the_rebalance_wit
     second = known.rebalances()[1]
     assert (second["started_at_ms"] - START, second["trigger"]) == (10_000, "metadata_changed")
     assert second["trigger_member_id"] == "b"
+
+
+@pytest.mark.parametrize("waited", [30, 600])
+@pytest.mark.parametrize("empty", [True, False])
+def test_two_processes_with_one_static_id_come_at_once_and_the_first_began_the_rebalance(
+    waited: float, empty: bool
+) -> None:
+    """The first waits for a moment only, until the second takes its place: it is told 82 with the id it was given."""
+    scene = Scene()
+    instances = {"a": "one", "x": "two", "y": "two"}
+    scene.joined(3_000, 1, {"a": 0.0}, instances=instances)
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 12_000, "a")
+    if empty:
+        scene.leave(12_000, "a", reason="the consumer is being closed")
+        scene.empty_record(12_001, 2)
+    else:
+        scene.heartbeats(12_000, 20_000, "a")
+    second = 20_000 + waited
+    refused(scene, second + 3, 20_000, "", 82, instance="two", assigned="x")
+    if not empty:
+        scene.heartbeat(second + 20, "a", error=27)
+    others = {} if empty else {"a": second + 30}
+    scene.joined(22_000, 3 if empty else 2, {"y": second, **others}, instances=instances, first=("y",))
+    scene.tick(25_000)
+    known = scene.known()
+    row = known.rebalances()[-1]
+    assert (row["started_at_ms"] - START, row["trigger"], row["trigger_member_id"]) == (20_000, "member_joined", "x")
+    assert row["certainty"] == "exact"
+    assert known.ended()["x"] == (second + 3, "static_replaced", "exact")
+    rows = named("transitions", known.rows["transitions"])
+    came = {row["member_id"]: row["cause"] for row in rows if row["to_state"] == "Member"}
+    assert (came["x"], came["y"]) == ("member_joined", "static_replaced")
+    assert known.alive() == ({"y"} if empty else {"a", "y"})
 
 
 def test_an_id_that_leaves_unused_makes_the_java_coordinator_rebalance() -> None:
