@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kardia.certainty import Certainty, stands, weaker
 from kardia.lateness import LATE_MS
 from kardia.observe.facts import Facts
-from kardia.observe.group import NEVER, Cause, Group, Join, Member, Rebalance
+from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.late import begun_by, earlier, fired_from, near
 from kardia.observe.phases import STAMP_MS, due_of, longest_when_begun_ms
 
@@ -213,12 +213,18 @@ def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
     return [
-        Cause(over.ended_at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
+        Cause(at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
         for over in group.ended.values()
         if over.cause in ("session_expired", "sync_timeout")
-        and stable_at <= over.ended_at <= current.joined_at
+        and stable_at <= (at := _not_before(over, stable_at)) <= current.joined_at
         and (one := over.member).member_id != named
     ]
+
+
+def _not_before(over: Ended, stable_at: float) -> float:
+    """When a life was over: not before an answer that shows the group Stable, if its bounds allow for that."""
+    late = over.ended_at < stable_at <= over.ended_at + LATE_MS
+    return stable_at if late and over.by is not None and not 0 <= over.by < stable_at else over.ended_at
 
 
 def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list[Dropped]) -> bool:

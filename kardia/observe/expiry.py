@@ -66,6 +66,10 @@ def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
     Then it is looked at again a moment later. What has lasted longer than a timer is late is no late timer: the session
     was renewed by something that was not seen."""
     steady_at, deadline = group.steady_at, member.deadline
+    woke_at = observer.woke_at(group.broker, deadline)
+    if now < woke_at + deadlines.GRACE_MS:
+        observer.watch(group, member, not_before=woke_at + deadlines.GRACE_MS)
+        return True
     if group.state != GroupState.STABLE or steady_at <= deadline + STAMP_MS:
         return False
     if steady_at > deadline + LATE_MS:

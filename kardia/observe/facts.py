@@ -100,6 +100,10 @@ class Facts:
             return True
         return any(begin < at < end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
 
+    def woke_at(self, broker: str, at: float) -> float:
+        """When a broker went on that stood still at an instant; NEVER if it did not."""
+        return next((end for begin, end in self.outlived.get(broker, ()) if begin < at < end), NEVER)
+
     def logged_to(self, _broker: str) -> float:
         """Stamp of the last line of a broker's request log; NEVER where none is read."""
         return NEVER

@@ -72,7 +72,7 @@ def _at_most(over: Ended) -> Certainty:
 def _outcome(over: Ended, kind: str, deadline: float) -> str:
     if kind == STRUCK.get(over.cause):
         # A session that was begun anew without its member, as by a load, ends at another deadline.
-        anew = kind == "session" and abs(over.ended_at - deadline) > LATE_MS
+        anew = kind == "session" and abs(over.ended_at - deadline) > LATE_MS < abs(over.member.deadline - deadline)
         return "averted" if anew else "came_true"
     return "unknown" if over.cause in ("unknown", "session_expired") else "averted"
 

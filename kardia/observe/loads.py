@@ -86,7 +86,8 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
         return False
     generation, leader, ids = group.stored
     named = str((event.detail or {}).get("leader", "")) or event.member_id
-    goes_on = event.generation_id == generation < group.generation and named in ids
+    goes_on = named in ids or _takes_a_place_of(group, event, ids)
+    goes_on = goes_on and event.generation_id == generation < group.generation
     if not goes_on and not _took_its_generation(group, event):
         return False
     facts.divergences += 1
@@ -102,6 +103,14 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     since = at if goes_on else min(at, event.handled_at_ms)
     facts.move(group, since, GroupState.STABLE, "generation seen", "inferred" if goes_on else "provisional")
     return True
+
+
+def _takes_a_place_of(group: Group, event: Event, ids: list[str]) -> bool:
+    """Whether a static member comes under a new id for one of those who are stored. If that one led, it does now."""
+    if event.member_id or not event.group_instance_id:
+        return False
+    ended = (group.ended.get(member_id) for member_id in ids)
+    return any(over is not None and over.member.instance_id == event.group_instance_id for over in ended)
 
 
 def _took_its_generation(group: Group, event: Event) -> bool:

@@ -228,3 +228,57 @@ def test_a_load_brings_nobody_back_whom_the_stored_generation_lacks() -> None:
     scene.tick(50_000, first_line=40_000, last_line=49_000)
     known = scene.known()
     assert known.alive() == {"a"}
+
+
+def test_whoever_takes_the_place_of_a_member_thought_gone_shows_that_the_group_was_never_left() -> None:
+    """Silence said that s had gone and left the group empty, in generation 2. s2 takes its place in generation 1."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"s": 0.0}, first=("s",), instances={"s": "seat"})
+    scene.synced(3_010, "s")
+    scene.heartbeat(6_000, "s")
+    for at in range(6_500, 30_000, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(30_000)
+    scene.replaced(30_500, "s2", "seat")
+    scene.events[-1] = scene.events[-1]._replace(
+        detail={**(scene.events[-1].detail or {}), "leader": "s2", "members": [["s2", "seat"]]}
+    )
+    scene.synced(30_510, "s2")
+    scene.heartbeats(33_000, 40_000, "s2")
+    scene.tick(40_500)
+    known = scene.known()
+    assert known.alive() == {"s2"}
+    assert [row["generation_before"] for row in known.rebalances()] == [0]
+
+
+def test_a_session_that_ended_when_its_broker_woke_may_have_begun_what_somebody_joined_then() -> None:
+    """The broker stands still from 12,000 to 30,000, over the deadline of b. At the wake a is answered 0, n joins 2 ms
+    later, and b is gone: its timer or n began the rebalance."""
+    scene = stable("a", "b")
+    scene.heartbeats(5_000, 12_001, "a", every=1_000)
+    scene.heartbeats(5_000, 7_001, "b", every=1_000)
+    scene.tick(12_100, last_line=12_000)
+    scene.heartbeat(30_000, "a")
+    scene.heartbeat(30_003, "a", error=27)
+    scene.heartbeat(30_020, "b", error=UNKNOWN_MEMBER)
+    scene.joined(31_000, 2, {"a": 30_100, "n": 30_002}, first=("n",))
+    scene.synced(31_010, "a", "n")
+    scene.tick(33_000, first_line=30_000, last_line=31_010)
+    row = scene.known().rebalances()[-1]
+    assert row["certainty"] == "provisional"
+    assert row["trigger_member_id"] in ("b", "n")
+
+
+def test_a_prediction_comes_true_when_the_session_ends_however_late() -> None:
+    """a dies before its broker stands still; the timer of the session that was foretold fires at the wake."""
+    scene = stable("a", "b")
+    scene.heartbeats(5_000, 14_001, "b", every=1_000)
+    scene.heartbeats(5_000, 6_001, "a", every=1_000)
+    scene.tick(14_100, last_line=14_000)
+    scene.heartbeat(30_000, "b", error=27)
+    scene.joined(30_100, 2, {"b": 30_050})
+    scene.synced(30_110, "b")
+    scene.tick(33_000, first_line=30_000, last_line=30_110)
+    known = scene.known()
+    assert known.ended()["a"][1] == "session_expired"
+    assert dict((member, outcome) for member, _, outcome in known.predictions())["a"] == "came_true"

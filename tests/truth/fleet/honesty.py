@@ -146,6 +146,8 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
             return _ended(truth, row["member_id"], at_ms, row["at_bound_ms"], cause)
         if any(_near(truth, row["member_id"], at_ms + late_ms) for late_ms in (0, row["at_bound_ms"] or 0)):
             return ""
+        if any(life.joined_at_ms == life.ended_at_ms == at_ms for life in _lives(truth, row["member_id"])):
+            return ""  # it was one, for less than a ms
         return f"said to be a member by {cause}; it was not"
     to, bound_ms = row["to_state"], row["at_bound_ms"]
     to_ms = at_ms + (MOST_LATE_MS if bound_ms is None else bound_ms)
