@@ -7,6 +7,7 @@ before it joined did not begin it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -287,7 +288,16 @@ def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, n
             if same:
                 return min(same, key=lambda item: abs(item.at - line_at))
             return Cause(line_at, trigger, named[0], *_known_of(group, named[0]))
+    # Other reasons name a member in their words alone, as that of a static one whose metadata is updated.
+    same = [one for one in candidates if one.member_id and _is_in(one.member_id, own)]
+    if same:
+        return min(same, key=lambda item: abs(item.at - line_at))
     return None
+
+
+def _is_in(member_id: str, words: str) -> bool:
+    """Whether words name a member, and not another one whose id goes on where this one ends."""
+    return re.search(rf"(?<!\S){re.escape(member_id)}(?![^\s,;.])", words) is not None
 
 
 def _known_of(group: Group, member_id: str) -> tuple[str, str]:
@@ -346,5 +356,5 @@ def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
         trigger = "metadata_changed"
     # Of a group that was not known whole, somebody unseen may have gone first.
     certainty: Certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
-    at, by = (join.handled_at, None) if join.since < 0 else (join.since, join.handled_at)
+    at, by = join.came
     return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

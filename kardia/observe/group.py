@@ -198,6 +198,16 @@ class Join:
     since: float = NEVER
     """The earliest that a JoinGroup of this member may have taken effect, if its client came by another connection
     meanwhile: one that waits is never answered, and so not logged, once another one of the same member has come."""
+    begun_at: float = NEVER
+    """The earliest that it took effect, and `done_by` the latest, where a broker was slow to handle it (`handling`)."""
+    done_by: float | None = None
+
+    @property
+    def came(self) -> tuple[float, float | None]:
+        """Between which instants it took effect; the second as `Ended.by`."""
+        if self.since >= 0:
+            return self.since, self.handled_at if self.done_by is None else self.done_by
+        return (self.handled_at, None) if self.done_by is None else (self.begun_at, self.done_by)
 
 
 @dataclass(slots=True)

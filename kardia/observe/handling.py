@@ -9,6 +9,7 @@ Sources: `KafkaApis`, `CoordinatorRuntime.scheduleWriteOperation`.
 from __future__ import annotations
 
 from kardia.events import Event
+from kardia.lateness import LATE_MS
 from kardia.model.sessions import Coordinator
 
 AT_ONCE_MS = 10.0
@@ -18,12 +19,14 @@ ms for more records before it writes, by default."""
 
 def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False) -> tuple[float, float | None]:
     """The earliest instant at which a request took effect, and the latest: None where that is the same. `waited`: its
-    answer had to wait for others, as in a rebalance, and does not tell when it took effect."""
-    begun_at = event.handled_at_ms
-    if event.handled_at_ms - event.arrived_at_ms > AT_ONCE_MS:
-        begun_at = event.arrived_at_ms
-    answered = coordinator is Coordinator.JAVA and not waited
-    done_at = max(event.handled_at_ms, event.decided_at_ms) if answered else event.handled_at_ms
+    answer had to wait for others, as in a rebalance, and tells no more than that; where the handler was slow, the
+    coordinator's own thread may have been slower, as much as a timer may be late."""
+    slow = event.handled_at_ms - event.arrived_at_ms > AT_ONCE_MS
+    begun_at = event.arrived_at_ms if slow else event.handled_at_ms
+    done_at = event.handled_at_ms
+    if coordinator is Coordinator.JAVA and (slow or not waited):
+        done_at = max(done_at, event.decided_at_ms)
+        done_at = min(done_at, event.handled_at_ms + LATE_MS) if waited else done_at
     if done_at - begun_at <= AT_ONCE_MS:
         return event.handled_at_ms, None
     return begun_at, done_at

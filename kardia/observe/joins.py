@@ -105,7 +105,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             is_new = False
         else:
             replaces, surely = replaced_by(observer, group, event)
-            member = Member(member_id, event.handled_at_ms, armed_at=open_rebalance.joined_at)
+            begun_at, by = took_effect(event, observer.coordinator, waited=True)
+            member = Member(member_id, begun_at, armed_at=open_rebalance.joined_at, joined_by=by)
             group.members[member_id] = member
     asked_since = pending.used(group, member_id, event)
     left = group.left_pending.pop(member_id, None)
@@ -147,6 +148,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
             replaces,
             surely,
             asked_since,
+            *took_effect(event, observer.coordinator, waited=True),
         )
     )
     open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader

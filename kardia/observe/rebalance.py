@@ -381,10 +381,10 @@ def _tell_phases(observer: Facts, group: Group, current: Rebalance, joins: dict[
     new = [join for join in joins.values() if join.is_new and join.member_id in group.members]
     for join in sorted(new, key=lambda item: (item.handled_at, item.member_id)):
         cause = "static_replaced" if join.replaces else "member_joined"
-        at, by = (join.handled_at, None) if join.since < 0 else (join.since, join.handled_at)
+        at, by = join.came
         observer.emit_transition(group, at, join.member_id, "Absent", "Member", cause, "exact", by)
-        sure: Certainty = "exact" if by is None else "inferred"
-        observer.emit_member(group, group.members[join.member_id], join.handled_at, sure)
+        sure: Certainty = "exact" if join.since < 0 else "inferred"
+        observer.emit_member(group, group.members[join.member_id], join.handled_at if join.since >= 0 else at, sure)
     observer.move(group, current.joined_at, GroupState.COMPLETING, "join phase completed", "exact")
 
 

@@ -107,3 +107,23 @@ def test_how_many_are_in_a_generation_is_not_sure_before_its_leader_is_answered(
     assert all(row["certainty"] != "exact" or row["members_after"] == 3 for row in told)
     assert (told[-1]["certainty"], told[-1]["members_after"]) == ("exact", 3)
     assert told[-1]["trigger_member_id"] == "a"
+
+
+UPDATES = "Updating metadata for static member {0} with instance id one; client reason: not provided"
+
+
+@pytest.mark.parametrize("first", ["a2", "b2"])
+def test_of_two_that_take_seats_in_one_moment_the_line_says_who_was_first(first: str) -> None:
+    """Both came while the broker stood still, and the line is nearer to the other one's JoinGroup."""
+    instances = {"a": "one", "b": "two", "c": "three", "a2": "one", "b2": "two"}
+    scene = Scene()
+    scene.joined(3_000, 1, {"c": 0.0, "a": 0.0, "b": 0.0}, first=("a", "b", "c"), instances=instances)
+    scene.synced(3_010, "c", "a", "b")
+    scene.heartbeats(6_000, 12_000, "a", "b", "c")
+    joins = {"a2": 12_022.0, "b2": 12_089.0} if first == "a2" else {"a2": 12_035.0, "b2": 12_009.0}
+    scene.prepares(12_064 if first == "a2" else 12_032, 1, UPDATES.format(first))
+    scene.joined(12_277, 2, {"c": 12_277.0, **joins}, first=("a2", "b2"), instances=instances)
+    scene.synced(12_290, "c", "a2", "b2")
+    scene.tick(15_000)
+    row = second(scene)
+    assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("static_replaced", first, "exact")
