@@ -281,4 +281,4 @@ def test_a_prediction_comes_true_when_the_session_ends_however_late() -> None:
     scene.tick(33_000, first_line=30_000, last_line=30_110)
     known = scene.known()
     assert known.ended()["a"][1] == "session_expired"
-    assert dict((member, outcome) for member, _, outcome in known.predictions())["a"] == "came_true"
+    assert {member: outcome for member, _, outcome in known.predictions()}["a"] == "came_true"
