@@ -172,17 +172,17 @@ def test_killed_anywhere_each_id_is_archived_once(
     assert sorted(archive.ids()) == sorted(ids_in(records))
 
 
-STRANGE: list[dict[str, object]] = [
-    {"generation_id": 2**40},
-    {"api_version": 2**63 - 1},
-    {"error_code": -(2**40)},
-    {"detail": {"partitions": {None: 1}}},
-    {"detail": {"partitions": msgspec.msgpack.Ext(1, b"x")}},
-    {"detail": {"bytes": 2**64 - 1, "ratio": float("nan"), "raw": b"\x00"}},
-]
+STRANGE: dict[str, dict[str, object]] = {
+    "a generation beyond 32 bits": {"generation_id": 2**40},
+    "an API version beyond 32 bits": {"api_version": 2**63 - 1},
+    "an error code below 32 bits": {"error_code": -(2**40)},
+    "a key that is no text": {"detail": {"partitions": {None: 1}}},
+    "an extension of msgpack": {"detail": {"partitions": msgspec.msgpack.Ext(1, b"x")}},
+    "numbers and bytes": {"detail": {"bytes": 2**64 - 1, "ratio": float("nan"), "raw": b"\x00"}},
+}
 
 
-@pytest.mark.parametrize("strange", STRANGE, ids=str)
+@pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
 def test_an_event_that_no_row_can_hold_is_archived_with_what_shows_it(tmp_path: Path, strange: dict[str, Any]) -> None:
     """No reader of lines makes one. It may come from a writer of another hand, and stops nothing and is not missing."""
     at = 1_795_000_000_000.0
