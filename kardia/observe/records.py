@@ -179,6 +179,8 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
                     moves.on_load_line(observer, loaded, at)
         return
     group = observer.groups.get(event.group_id)
+    if group is None and what == "preparing_rebalance":
+        group = moves.group_of(observer, event)  # its first JoinGroups wait, and are logged when they are answered
     if group is None:
         return
     if what != "group_loaded" and moves.is_overtaken(observer, group):

@@ -127,3 +127,15 @@ def test_of_two_that_take_seats_in_one_moment_the_line_says_who_was_first(first:
     scene.tick(15_000)
     row = second(scene)
     assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("static_replaced", first, "exact")
+
+
+def test_the_line_of_a_group_of_which_nothing_was_answered_yet_counts() -> None:
+    """Of three that come to a new group the second is handled first by the coordinator's own thread. Their JoinGroups
+    wait for 3 s, and nothing of the group was logged before."""
+    scene = Scene()
+    scene.prepares(10, 0, JOINS.format("b"), "b")
+    scene.joined(3_000, 1, {"a": 0.0, "b": 5.0, "c": 6.0}, first=("a", "b", "c"))
+    scene.synced(3_010, "a", "b", "c")
+    scene.tick(4_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["started_at_ms"] - START, row["trigger_member_id"], row["certainty"]) == (10, "b", "exact")
