@@ -174,11 +174,12 @@ def _came_first(group: Group, current: Rebalance, join: Join, due: float) -> boo
 
 
 def _could_begin(group: Group, join: Join) -> bool:
-    """Whether a JoinGroup may have begun a rebalance: whoever was told of one before asking did not begin it."""
+    """Whether a JoinGroup may have begun a rebalance: whoever was told of one before asking did not begin it. A broker
+    handles what comes by a connection in its order, so that stamps of one ms are no doubt."""
     member = group.members.get(join.asked_id)
     if member is None or member.told_at <= group.stable_at:
         return True
-    return not 0 <= member.told_at < join.handled_at - STAMP_MS
+    return not 0 <= member.told_at <= join.handled_at + STAMP_MS
 
 
 def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:

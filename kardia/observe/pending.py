@@ -38,9 +38,13 @@ def is_over(group: Group, member_id: str, at: float) -> bool:
 
 def used(group: Group, member_id: str, event: Event) -> float:
     """A JoinGroup with an id was answered: it blocked nothing, also if the member had left meanwhile. Returns since
-    when another one with that id may have waited: since the id was handed out, if by another connection; else NEVER."""
+    when another one with that id may have waited: since the id was handed out, if by another connection, or if its time
+    was over meanwhile, as then only somebody who waited can use it; else NEVER."""
     entry = group.pending.pop(member_id, None)
+    late = next((over for over in group.pending_over if over[0] == member_id), None)
     group.pending_over = [over for over in group.pending_over if over[0] != member_id]
+    if late is not None and event.handled_at_ms > late[3]:
+        return float(late[2])
     return NEVER if entry is None or entry[4] == event.connection else float(entry[3])
 
 

@@ -282,3 +282,19 @@ def test_a_prediction_comes_true_when_the_session_ends_however_late() -> None:
     known = scene.known()
     assert known.ended()["a"][1] == "session_expired"
     assert {member: outcome for member, _, outcome in known.predictions()}["a"] == "came_true"
+
+
+def test_an_id_whose_time_was_over_is_used_by_whoever_waited_with_it() -> None:
+    """n was handed its id at 20,000 and joined at 20,050 by a connection that broke. It comes again at 40,000, when an
+    id that nobody had joined with would be unknown; a, told of the rebalance 1 ms before it asked, did not begin it."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 20_000, "a", "b")
+    scene.member_id_required(20_000, "n")
+    scene.heartbeat(22_000, "a", error=27)
+    scene.heartbeats(22_500, 41_000, "b", error=27)
+    scene.joined(41_000, 2, {"a": 22_001, "b": 40_990, "n": 40_000})
+    scene.synced(41_010, "a", "b", "n")
+    scene.tick(43_000)
+    row = scene.known().rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"]) == ("member_joined", "n")
+    assert (row["started_at_ms"] - START, row["at_bound_ms"]) == (20_000, 2_000)
