@@ -257,7 +257,7 @@ def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
     chosen = _named(group, [cause], line[1], line[2], line[3])
     if chosen is None:
         return False
-    chosen.at, chosen.named, chosen.certainty = current.started_at, True, "exact"
+    chosen.at, chosen.named, chosen.certainty = current.started_at, True, _sure_by_line(chosen)
     chosen.by = line[1] if cause.by is not None and line[1] > chosen.at + STAMP_MS else None
     chosen.reason = chosen.reason or line[2]
     current.cause = chosen
@@ -276,8 +276,14 @@ def _by_line(group: Group, candidates: list[Cause], line: list[Any], near_ms: fl
         chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
     chosen.at, chosen.by = line_at, None
     chosen.reason = chosen.reason or reason
-    chosen.certainty = "exact"
+    chosen.certainty = _sure_by_line(chosen)
     return chosen
+
+
+def _sure_by_line(chosen: Cause) -> Certainty:
+    """How sure a cause is that the coordinator's line names. Why somebody left is told by the client, from version 5 of
+    LeaveGroup on, and not by the line."""
+    return "exact" if chosen.trigger not in BY_LEAVE or chosen.certainty == "exact" else "inferred"
 
 
 def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, named: list[str]) -> Cause | None:
@@ -288,12 +294,21 @@ def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, n
             same = [one for one in candidates if one.trigger in triggers and one.member_id in named]
             if same:
                 return min(same, key=lambda item: abs(item.at - line_at))
-            return Cause(line_at, trigger, named[0], *_known_of(group, named[0]))
+            why, sure = _why_it_left(group, named[0]) if triggers is BY_LEAVE else (trigger, "exact")
+            return Cause(line_at, why, named[0], *_known_of(group, named[0]), certainty=sure)
     # Other reasons name a member in their words alone, as that of a static one whose metadata is updated.
     same = [one for one in candidates if one.member_id and _is_in(one.member_id, own)]
     if same:
         return min(same, key=lambda item: abs(item.at - line_at))
     return None
+
+
+def _why_it_left(group: Group, member_id: str) -> tuple[str, Certainty]:
+    """Trigger of a rebalance that a LeaveGroup began, as far as the request told, and how sure that is."""
+    over = group.ended.get(member_id)
+    if over is None or over.cause not in ("left", "poll_timeout", "removed_by_admin"):
+        return "member_left", "inferred"
+    return "member_left" if over.cause == "left" else over.cause, "exact" if over.certainty == "exact" else "inferred"
 
 
 def _is_in(member_id: str, words: str) -> bool:

@@ -45,7 +45,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     generation = event.generation_id
     loads.take_back(observer, group, event, at)
     if _replaced_while_stable(group, event):
-        heard_steady(observer, group, event, at)
+        heard_steady(observer, group, event, event.handled_at_ms)
     begins = generation > group.generation or group.state in (GroupState.EMPTY, GroupState.DEAD)
     if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
         observer.late += 1
@@ -65,7 +65,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     if in_burst and open_rebalance is not None:
         take_join(observer, group, open_rebalance, event, member_id)
     elif not event.member_id and event.group_instance_id:
-        take_replacement(observer, group, event, member_id, at)
+        take_replacement(observer, group, event, member_id)
     else:
         member = group.members.get(member_id)
         if member is None:
@@ -243,7 +243,7 @@ def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:
     return next(others, holder)
 
 
-def take_replacement(observer: Facts, group: Group, event: Event, member_id: str, at: float) -> None:
+def take_replacement(observer: Facts, group: Group, event: Event, member_id: str) -> None:
     """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
     detail = event.detail or {}
     taken_at, by = took_effect(event, observer.coordinator)
@@ -281,5 +281,6 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     observer.emit_member(group, member, taken_at, "exact")
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
-    group.steady_at = max(group.steady_at, at)
+    # The group was Stable when it was handled; by the answer, which waits for an append, it need not have been.
+    group.steady_at = max(group.steady_at, event.handled_at_ms)
     observer.watch(group, member)

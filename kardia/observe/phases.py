@@ -136,7 +136,7 @@ def join_deadline(group: Group) -> float:
     current = group.rebalance
     if current is None or group.state != GroupState.PREPARING or current.started_at < 0 or longest_ms(group) <= 0:
         return NEVER
-    return current.started_at + longest_ms(group)
+    return current.started_at + longest_when_begun_ms(group, current, current.started_at)
 
 
 def longest_unseen_ms(group: Group) -> int:

@@ -48,7 +48,7 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     current = group.rebalance
     if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
         return
-    at = current.started_at + phases.longest_ms(group)
+    at = phases.join_deadline(group)
     if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
         watch_join_timer(observer, group, current)
         return

@@ -298,3 +298,39 @@ def test_an_id_whose_time_was_over_is_used_by_whoever_waited_with_it() -> None:
     row = scene.known().rebalances()[-1]
     assert (row["trigger"], row["trigger_member_id"]) == ("member_joined", "n")
     assert (row["started_at_ms"] - START, row["at_bound_ms"]) == (20_000, 2_000)
+
+
+def test_the_time_to_rejoin_is_that_of_those_who_were_there_when_it_began() -> None:
+    """b and c leave; a, dead, is the only one left, with 9 s of its own. The phase began with 20 s, by c's, and a's
+    session is over before that."""
+    scene = Scene()
+    rebalance = {"a": 9_000, "b": 9_000, "c": 20_000}
+    members = dict.fromkeys("abc", 0.0)
+    scene.joined(3_000, 1, members, first=("a", "b", "c"), session_ms=15_000, rebalance_ms=rebalance)
+    scene.synced(3_010, "a", "b", "c")
+    scene.heartbeats(5_000, 12_000, "a", "b", "c", every=2_000)
+    scene.leave(12_000, "b", reason="the consumer is being closed")
+    scene.leave(12_030, "c", reason="the consumer is being closed")
+    for at in range(12_500, 60_000, 500):
+        scene.fetch(at, "somebody")
+    scene.empty_record(26_010, 2)
+    scene.tick(60_000)
+    assert scene.known().ended()["a"][:2] == (26_000, "session_expired")
+
+
+def test_an_answer_that_waited_for_its_record_shows_a_stable_group_when_it_was_handled() -> None:
+    """s2 takes the place of s at 15,990 and is answered at 16,050. b, due at 16,000, was evicted between."""
+    scene = Scene()
+    statics = {"s": "seat"}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0, "s": 1.0}, first=("a", "b", "s"), instances=statics)
+    scene.synced(3_010, "a", "b", "s")
+    scene.heartbeats(6_000, 15_000, "a", "s", every=2_000)
+    scene.heartbeat(6_000, "b")
+    scene.replaced(16_050, "s2", "seat")
+    scene.events[-1] = scene.events[-1]._replace(arrived_at_ms=START + 15_989, handled_at_ms=START + 15_990)
+    scene.heartbeat(17_000, "a", error=27)
+    scene.joined(17_100, 2, {"a": 17_010, "s2": 17_050})
+    scene.synced(17_110, "a", "s2")
+    scene.tick(20_000)
+    known = scene.known()
+    assert known.ended()["b"][:2] == (16_000, "session_expired")
