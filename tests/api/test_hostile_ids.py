@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from api.ids import ID_BYTES_MAX, from_segment, to_segment
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, running
-from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
+from tests.api.written import NOW_MS, Tables, disagreement, health, member, prediction, progress, rebalance, transition
 
 IDS = [
     "plain",
@@ -108,6 +108,7 @@ def rows_of(text: str) -> list[tuple[str, tuple[Any, ...]]]:
         transition(text, 1, "Stable"),
         rebalance(text, NOW_MS - 5_000, trigger_member_id=text, stragglers=[(text, text, 5, True, False)]),
         prediction(text, text, "session"),
+        disagreement(text, "another_instant", 0, member_id=text, client_id=text),
     ]
 
 

@@ -176,6 +176,7 @@ def test_a_java_coordinator_that_was_slow_took_it_into_a_rebalance_at_any_time_b
     if coordinator == "java" and took_ms > 10:
         by = 12_300
     assert ended(scene, "b")[:2] == (begun, by - begun)
-    assert changed(scene, "b2", "Member") == [(begun, by - begun)]
+    came = (12_020, by - 12_020)  # who comes into a rebalance does so at the end of the handling, or later
+    assert changed(scene, "b2", "Member") == [came]
     (row,) = [row for row in standing("members", scene.known().rows["members"]) if row["member_id"] == "b2"]
-    assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == (begun, by - begun)
+    assert (row["joined_at_ms"] - START, row["at_bound_ms"]) == came
