@@ -40,7 +40,7 @@ UNNOTICED = {
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_release_agrees_with_the_model_and_every_situation_is_met() -> None:
-    _holds(VERSIONS, OPERATIONS, seed=1)
+    _holds(VERSIONS, OPERATIONS, seed=7)
 
 
 @pytest.mark.slow
