@@ -18,10 +18,6 @@ from kardia.observe.phases import join_deadline
 USED_WITHIN_MS = 1_000
 """A client joins with the id it was handed in its next request, milliseconds later."""
 
-REJOINS_WITHIN_MS = 150.0
-"""A client that comes that soon by another connection has sent nothing by the first one: some open the coordinator's
-own connection just then (80 ms were seen)."""
-
 MAX_OVER = 64
 """Ids that are over and still remembered per group, until the rebalance that waited for them is told."""
 
@@ -49,8 +45,7 @@ def used(group: Group, member_id: str, event: Event) -> float:
     group.pending_over = [over for over in group.pending_over if over[0] != member_id]
     if late is not None and event.handled_at_ms > late[3]:
         return float(late[2])
-    same = entry is None or entry[4] == event.connection or event.arrived_at_ms <= entry[3] + REJOINS_WITHIN_MS
-    return NEVER if entry is None or same else float(entry[3])
+    return NEVER if entry is None or entry[4] == event.connection else float(entry[3])
 
 
 def blocked(group: Group, current: Rebalance) -> list[list[Any]]:
