@@ -54,4 +54,5 @@ def test_both_programs_take_their_settings_and_become_ready(tmp_path: Path) -> N
     told: list[str] = []
     with Supervisor(found, told.append) as running:
         running.watch()
-    assert [sentence.split()[0] for sentence in told] == ["alertmanager", "prometheus"]
+    # Which is ready first is a matter of the machine.
+    assert sorted(sentence.split()[0] for sentence in told) == ["alertmanager", "prometheus"]
