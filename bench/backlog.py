@@ -24,7 +24,7 @@ from ingest.wire import FORMAT, FORMAT_HEADER, batches
 from kardia.events import DEFAULT_LANES, Event
 from kardia.observe import ObserverSettings
 from kardia.stretches import Stretch
-from kardia.tables import LIVE_TABLES, Row
+from kardia.tables import LIVE_TABLES, PROGRESS, Row
 from spark_jobs import session, stream, topic
 from spark_jobs.checkpoint import Agreement, open_checkpoint
 from spark_jobs.jvm import jars, java
@@ -39,6 +39,8 @@ WARM_BATCHES = 2
 class Identity:
     """A model that takes events and says how many they were."""
 
+    files_forgotten = 0
+
     def __init__(self, lane: int) -> None:
         """Begin a lane."""
         self._lane = lane
@@ -47,7 +49,8 @@ class Identity:
         """Give one row of progress."""
         progress: Row = (
             *("bench", "", -1, 0, 0, "exact", self._lane, "bench/request", 0),
-            *(len(events) + sum(map(len, stretches)), 0, 0, 0, 0, 0, 0, 0, 0),
+            len(events) + sum(map(len, stretches)),
+            *[0] * (len(PROGRESS.names) - 1 - PROGRESS.names.index("events")),
         )
         return {"progress": [progress]}
 

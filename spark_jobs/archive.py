@@ -57,15 +57,22 @@ class Archive:
     """The sink of the query and its marks."""
 
     def __init__(
-        self, spark: SparkSession, tables: Path, checkpoint: Checkpoint, reached: Reached = nothing_happens
+        self,
+        spark: SparkSession,
+        tables: Path,
+        checkpoint: Checkpoint,
+        reached: Reached = nothing_happens,
+        *,
+        forgot: Callable[[int], None],
     ) -> None:
-        """Prepare the table; `reached` is the fault port."""
+        """Prepare the table; `reached` is the fault port, `forgot` is told how many marks a batch dropped."""
         self._spark = spark
         self._tables = tables
         self._path = str(path_of(tables, EVENTS.name))
         self._generation = checkpoint.generation
         self._marks = MarksFiles(checkpoint.directory / f"{checkpoint.generation.name}-marks")
         self._reached = reached
+        self._forgot = forgot
         self.failure: BaseException | None = None
 
     def __call__(self, records: DataFrame, spark_batch_id: int) -> None:
@@ -85,7 +92,9 @@ class Archive:
                 .save(self._path)
             )
             self._reached("events:written", batch_id)
-            self._marks.save(spark_batch_id, advanced(marks, self._tables, batch_id, lanes))
+            after, forgotten = advanced(marks, self._tables, batch_id, lanes)
+            self._marks.save(spark_batch_id, after)
+            self._forgot(forgotten)
             self._reached("marks:written", batch_id)
             if spark_batch_id % UPKEEP_EVERY == UPKEEP_EVERY - 1:
                 keep(self._spark, self._path)

@@ -98,12 +98,13 @@ class ArchivedEvents:
         return set(zip(table.column("start").to_pylist(), table.column("shard").to_pylist(), strict=True))
 
 
-def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> LaneMarks:
-    """Marks after a batch: those before it, moved by what the batch has in the table."""
+def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> tuple[LaneMarks, int]:
+    """(marks after a batch: those before it, moved by what the batch has in the table; how many were forgotten)."""
     starts: dict[int, list[tuple[str, int]]] = {}
     for source, shard, start in surviving(lambda: _written(tables, batch_id)):
         starts.setdefault(lane_of_row(shard, lanes), []).append((source, start))
-    return {lane: moved(marks.get(lane, {}), starts.get(lane, ())) for lane in marks.keys() | starts.keys()}
+    after = {lane: moved(marks.get(lane, {}), starts.get(lane, ())) for lane in marks.keys() | starts.keys()}
+    return {lane: one.marks for lane, one in after.items()}, sum(one.forgotten for one in after.values())
 
 
 def _written(tables: Path, batch_id: int) -> list[tuple[str, int, int]]:

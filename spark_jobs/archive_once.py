@@ -17,7 +17,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -29,7 +29,7 @@ STRAYS = 65_536
 
 MAX_MARKS = 1_000
 """Marks kept per lane, those that moved last: a hundred brokers with ten rotated files each. A mark that was dropped
-costs one look into the table when its source speaks again, and no row."""
+costs one look into the table when its source speaks again, and no row; it is counted (`Moved`)."""
 
 
 class Mark(msgspec.Struct, array_like=True):
@@ -123,10 +123,19 @@ class Once:
         return found
 
 
-def moved(marks: Marks, starts: Iterable[tuple[str, int]]) -> Marks:
+class Moved(NamedTuple):
+    """Marks after a batch."""
+
+    marks: Marks
+    forgotten: int
+    """Marks that were dropped because there were more than `MAX_MARKS`."""
+
+
+def moved(marks: Marks, starts: Iterable[tuple[str, int]]) -> Moved:
     """Marks after a batch that archived these (source, start): the last moved at the end, `MAX_MARKS` at most."""
     after = dict(marks)
     for source, start in starts:
         before = after.pop(source, Mark(-1))
         after[source] = Mark(max(before.start, start))
-    return dict(list(after.items())[-MAX_MARKS:])
+    kept = dict(list(after.items())[-MAX_MARKS:])
+    return Moved(kept, len(after) - len(kept))

@@ -52,7 +52,9 @@ def step(
             raise not_applied(lane, error) from error
         state = before()
         careful, rows = step_with_care(lambda: _careful(factory, lane, state), run_of(events, stretches, finish=finish))
-        return factory.restore(lane, msgspec.msgpack.decode(kept(careful))), rows
+        restored = factory.restore(lane, msgspec.msgpack.decode(kept(careful)))
+        restored.files_forgotten = careful.files_forgotten
+        return restored, rows
 
 
 def _careful(factory: ObserverFactory, lane: int, state: bytes) -> Careful:

@@ -264,7 +264,9 @@ class _Job:
         settings, checkpoint = self._settings, self._checkpoints[archive.NAME]
         create_or_check(self._spark, settings.tables, EVENTS.name)
         self._spark.sparkContext.setLocalProperty(POOL, archive.NAME)
-        sink = archive.Archive(self._spark, settings.tables, checkpoint, self._reached)
+        sink = archive.Archive(
+            self._spark, settings.tables, checkpoint, self._reached, forgot=self._metrics.marks_forgotten.inc
+        )
         records = topic.records(
             self._spark,
             settings.bootstrap_server,

@@ -34,12 +34,27 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.files_forgotten = Counter(
+            "kardia_stream_files_forgotten",
+            "files of rotated logs whose positions are remembered no longer, by lane; a line of them that came again "
+            "would count as new",
+            registry=self.registry,
+        )
+
+        self.marks_forgotten = Counter(
+            "kardia_stream_archive_marks_forgotten",
+            "marks of the archive that were dropped, the longest unmoved first; each costs one look into the table "
+            "events if its source speaks again",
+            registry=self.registry,
+        )
+
     def committed(self, batch: Committed) -> None:
         """Take note of a batch."""
         self.batches.inc()
         self.rows.inc(batch.rows)
         self.foreign.inc(batch.foreign)
         self.not_applied.inc(batch.not_applied)
+        self.files_forgotten.inc(batch.files_forgotten)
         self.last_batch.set(batch.batch_id)
         self.write_seconds.set(batch.seconds)
 

@@ -24,6 +24,9 @@ Rows = Mapping[str, Sequence[Row]]
 class LaneModel(Protocol):
     """The model of one lane."""
 
+    files_forgotten: int
+    """Files of rotated logs whose positions were forgotten in the last step; a repeat of theirs would count anew."""
+
     def step(self, events: list[Event], stretches: Sequence[Stretch] = (), /) -> Rows:
         """Take the events of one batch, folded or not, give the rows they cause."""
 

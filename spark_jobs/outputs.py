@@ -1,6 +1,7 @@
 """Rows on their way from a lane to the sink: one (lane, table, blob) per table that has rows; blob is msgpack.
 
-One blob instead of N columns of N tables: the way through Spark has one fixed schema, and costs one copy.
+One blob instead of N columns of N tables: the way through Spark has one fixed schema, and costs one copy. What a lane
+counts and no table holds goes the same way, under a name that is no table's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import msgspec
 OUTPUT_DDL = "lane int, table string, blob binary"
 """Columns of the stateful operator's output."""
 
+FILES_FORGOTTEN = "files_forgotten"
+"""Name of the count of files whose positions a lane has forgotten (`kardia.observe.intake.MAX_SOURCES`)."""
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])
 
@@ -24,6 +28,17 @@ def encode_rows(rows: Sequence[Sequence[Any]]) -> bytes:
         return _encoder.encode(rows)
     except UnicodeEncodeError:
         return _encoder.encode(_visible(rows))
+
+
+def encode_step(rows: Mapping[str, Sequence[Sequence[Any]]], files_forgotten: int) -> list[tuple[str, bytes]]:
+    """What one step of a lane gives: (table, blob) of each table that has rows, and what was counted, if anything."""
+    counted = {FILES_FORGOTTEN: [(files_forgotten,)]} if files_forgotten else {}
+    return [(name, encode_rows(lines)) for name, lines in {**rows, **counted}.items() if lines]
+
+
+def take_files_forgotten(rows: dict[str, list[list[Any]]]) -> int:
+    """Take the count out of what `merge` gives; what is left are rows of tables."""
+    return sum(count for (count,) in rows.pop(FILES_FORGOTTEN, ()))
 
 
 def decode_rows(blob: bytes) -> list[list[Any]]:

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from spark_jobs.lane import Lane, Record
 from spark_jobs.model import ModelFactory
-from spark_jobs.outputs import OUTPUT_DDL, encode_rows
+from spark_jobs.outputs import OUTPUT_DDL, encode_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,7 +85,7 @@ class LaneProcessor(StatefulProcessor):
         given = lane.step(records, self._before)
         self._save(lane_number, lane)
         _tidy()
-        filled = [(table, encode_rows(lines)) for table, lines in given.items() if lines]
+        filled = encode_step(given, lane.model.files_forgotten)
         yield pd.DataFrame(
             {
                 "lane": pd.Series([lane_number] * len(filled), dtype="int32"),

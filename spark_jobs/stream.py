@@ -27,7 +27,7 @@ from spark_jobs.disk import disk_error, refusal
 from spark_jobs.errors import InputFileError, JobError, StateError, StoppedError, TablesError, TopicLossError
 from spark_jobs.lane import FOREIGN
 from spark_jobs.model import ModelFactory
-from spark_jobs.outputs import merge
+from spark_jobs.outputs import merge, take_files_forgotten
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_tables
 from spark_jobs.session import LANE_TASKS
@@ -55,6 +55,8 @@ class Committed:
     """Records refused because they are of another cluster."""
     not_applied: int = 0
     """Events and rows left out because the observer raised at them, or their table refused them."""
+    files_forgotten: int = 0
+    """Files of rotated logs whose positions are remembered no longer."""
 
 
 class Sink:
@@ -77,6 +79,7 @@ class Sink:
         try:
             found = outputs.toArrow()  # the one action: steps the lanes and writes their state
             rows = merge(zip(*(found.column(name).to_pylist() for name in ("lane", "table", "blob")), strict=True))
+            files_forgotten = take_files_forgotten(rows)
             tables = to_tables(rows, batch_id)
             self._writer.write(batch_id, tables)
         except BaseException as error:
@@ -86,7 +89,9 @@ class Sink:
             reasons = Counter(tables["rejected"]["reason"].to_pylist()) if "rejected" in tables else Counter[str]()
             written = sum(map(len, tables.values()))
             seconds = time.monotonic() - started
-            self._committed(Committed(batch_id, written, seconds, reasons[FOREIGN], reasons[NOT_APPLIED]))
+            self._committed(
+                Committed(batch_id, written, seconds, reasons[FOREIGN], reasons[NOT_APPLIED], files_forgotten)
+            )
 
 
 def start_query(

@@ -37,7 +37,8 @@ allow by default."""
 
 MAX_SOURCES = 1_000
 """Files of one log whose positions are remembered: six weeks of a log that is rotated every hour. A line of an older
-one would not be recognised as a repeat; no collector keeps positions of files that are gone."""
+one would not be recognised as a repeat; no collector keeps positions of files that are gone. What is forgotten is
+counted (`Intake.files_forgotten`), and the live job exports the count."""
 
 COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
 
@@ -131,6 +132,8 @@ class Intake(Facts):
     def __init__(self, settings: ObserverSettings, lane: int) -> None:
         super().__init__(settings, lane)
         self.sources: dict[str, Source] = {}
+        self.files_forgotten = 0
+        """Files beyond `MAX_SOURCES` that were forgotten in this step."""
         self.streams: dict[str, Stream] = {}
         self.queues: dict[str, list[tuple[float, Event]]] = {}
         """What waits, by broker: (instant of its effect, event)."""
@@ -143,6 +146,7 @@ class Intake(Facts):
     def take_in(self, events: Iterable[Event], stretches: Iterable[Stretch]) -> None:
         """Accept what has not been accepted before."""
         self._seen = None
+        self.files_forgotten = 0
         for source in self.sources.values():
             source.base = source.end
         folded = [self._accept_stretch(stretch) for stretch in stretches]  # before the ticks that count them
@@ -210,6 +214,7 @@ class Intake(Facts):
         older = [one for one, source in self.sources.items() if source.stream is stream]
         if len(older) >= MAX_SOURCES:
             del self.sources[older[0]]
+            self.files_forgotten += 1
         queue = self.queues.setdefault(broker_of(name), [])
         source = self.sources[name] = Source(stream, queue, end, tick_end)
         return source

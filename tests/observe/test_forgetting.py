@@ -132,7 +132,7 @@ def test_forgetting_is_part_of_the_order_of_events(steps: int) -> None:
 
 @pytest.mark.parametrize("count", [intake.MAX_SOURCES - 1, intake.MAX_SOURCES, intake.MAX_SOURCES + 1])
 def test_the_files_of_a_log_have_a_bound(count: int) -> None:
-    observer = Observer(SETTINGS)
+    observer, forgotten = Observer(SETTINGS), 0
     shard = shard_of("g")
     for number in range(count):
         at = START + number
@@ -151,5 +151,7 @@ def test_the_files_of_a_log_have_a_bound(count: int) -> None:
                 )
             ]
         )
+        forgotten += observer.files_forgotten
     assert len(observer.sources) == min(count, intake.MAX_SOURCES)
+    assert forgotten == count - len(observer.sources)
     assert f"10.0.0.1:9092/request/{count - 1:06}" in observer.sources

@@ -40,6 +40,7 @@ class Archiving:
         self.batch = 0
         self.read = 0
         self._planned = 0
+        self.forgotten = 0
         create_or_open(directory, EVENTS.name)
         self.marks = MarksFiles(directory / "marks")
 
@@ -66,7 +67,9 @@ class Archiving:
             write_deltalake(path, pa.Table.from_batches(found), mode="append", commit_properties=done)
         if fate == WRITTEN:
             return
-        self.marks.save(self.batch, advanced(marks, self.tables, self.batch, self.lanes))
+        after, forgotten = advanced(marks, self.tables, self.batch, self.lanes)
+        self.marks.save(self.batch, after)
+        self.forgotten += forgotten
         self._planned = 0
         self.batch += 1
         self.read += len(taken)

@@ -69,9 +69,12 @@ def test_a_source_whose_mark_was_forgotten_is_asked_for() -> None:
 
 def test_marks_are_bounded_and_those_that_moved_last_stay() -> None:
     marks: Marks = {}
+    forgotten = 0
     for number in range(MAX_MARKS + 1):
-        marks = moved(marks, [("first", number), (f"s-{number}", 5)])
+        marks, dropped = moved(marks, [("first", number), (f"s-{number}", 5)])
+        forgotten += dropped
         assert len(marks) <= MAX_MARKS
+        assert forgotten == max(0, number + 2 - MAX_MARKS)
     assert marks["first"] == Mark(MAX_MARKS)
     assert "s-1" not in marks
     assert "s-2" in marks
