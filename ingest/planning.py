@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from ingest.dialects import MAX_LINE_BYTES, Dialect
+from ingest.dialects import MAX_LINE_BYTES, Asked, Dialect, Listener, better
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.errors import LogFileError, SettingsError
@@ -29,7 +29,7 @@ RANGE_BYTES = 32 * 1024 * 1024
 file of 100 MB evenly."""
 
 HEAD_BYTES = 4 * 1024 * 1024
-"""The first line that names its broker is looked for in this much of a file."""
+"""The line that names its broker best is looked for in this much of a file."""
 
 _UNKNOWN_BROKER = "broker"
 
@@ -125,7 +125,7 @@ def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
     lines = head.split(b"\n")
     first_at_ms = next((at for line in lines if (at := dialect.stamp_ms(line)) is not None), 0.0)
     if not broker and stream == "request":
-        broker = next((name for line in lines if (name := dialect.broker_of(line))), "")
+        broker = _named(lines, dialect)
     last_at_ms = first_at_ms
     size = path.stat().st_size
     if not packed:
@@ -137,6 +137,16 @@ def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
                     last_at_ms = at_ms
                     break
     return _File(path, stream, head, name_of(head), broker, first_at_ms, last_at_ms, size, packed)
+
+
+def _named(lines: Sequence[bytes], dialect: Dialect) -> str:
+    """Name of the broker that wrote these lines: the listener that clients ask on, else the best there is."""
+    found: Listener | None = None
+    for line in lines:
+        found = better(found, dialect.broker_of(line))
+        if found is not None and found.asked is Asked.BY_CLIENTS:
+            break
+    return "" if found is None else found.address
 
 
 def _without_copies(files: list[_File]) -> list[_File]:

@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from ingest.blocks import AHEAD_MS, Sink, read_last, read_piece
-from ingest.dialects import Dialect
+from ingest.dialects import Asked, Dialect, Listener, better
 from ingest.identity import Saved
 from ingest.incarnation import Incarnation
 from ingest.router import Directory
@@ -20,9 +20,13 @@ from ingest.tail import Read, Tail
 from kardia.events import ALL_SHARDS, Event, Kind
 
 UNNAMED_BYTES = 4 * 1024 * 1024
-"""So much of a log is looked at for a line that names its broker; then it is called `broker`."""
+"""So much of a log is looked at for the listener that clients ask on; then the best that was seen names the broker."""
+
+UNNAMED_MS = 10_000
+"""And so long, where a broker has no clients: its log is known to be alive from then on only."""
 
 UNNAMED = "broker"
+"""Where no line tells."""
 
 
 class Covered(NamedTuple):
@@ -39,7 +43,7 @@ class LogStream:
     """A log that is being followed."""
 
     def __init__(self, tail: Tail, dialect: Dialect, lanes: int, directory: Directory, broker: str = "") -> None:
-        """`broker` empty: its name is taken from the first line that tells it."""
+        """`broker` empty: its name is taken from the first line of a client, else of another broker."""
         self.tail = tail
         self.dialect = dialect
         self.broker = broker
@@ -49,6 +53,8 @@ class LogStream:
         self._touched: dict[str, Incarnation] = {}
         self._held: list[Read] = []
         self._held_bytes = 0
+        self._held_since_ms = inf
+        self._listener: Listener | None = None
         self._complete_to_ms = 0.0
         self._not_after_ms = inf
 
@@ -60,9 +66,11 @@ class LogStream:
         for read in self.tail.read():
             size += len(read.piece.block) + max(read.piece.long_end - read.piece.long_start, 0)
             self._held.append(read)
+            if not self.broker:
+                self._look_for_listener(read)
         self._held_bytes += size
         self._not_after_ms = clock() + AHEAD_MS
-        if self._held and (self.broker or self._find_broker()):
+        if self._held and (self.broker or self._find_broker(wall_ms)):
             for read in self._held:
                 self._take(read)
             self._held, self._held_bytes = [], 0
@@ -71,13 +79,23 @@ class LogStream:
             self._complete_to_ms = max(self._complete_to_ms, wall_ms)
         return size
 
-    def _find_broker(self) -> bool:
-        for read in self._held:
-            for line in read.piece.block.split(b"\n"):
-                self.broker = self.dialect.broker_of(line)
-                if self.broker:
-                    return True
-        if self._held_bytes >= UNNAMED_BYTES:
+    def _look_for_listener(self, read: Read) -> None:
+        for line in read.piece.block.split(b"\n"):
+            if self._listener is not None and self._listener.asked is Asked.BY_CLIENTS:
+                return
+            self._listener = better(self._listener, self.dialect.broker_of(line))
+
+    def _find_broker(self, wall_ms: float) -> bool:
+        """Name the broker, if it can be named by now. The first lines of a broker that is a controller as well are
+        other controllers' FETCHes on a listener that no client knows."""
+        found = self._listener
+        self._held_since_ms = min(wall_ms, self._held_since_ms)
+        is_over = self._held_bytes >= UNNAMED_BYTES or (
+            found is not None and wall_ms - self._held_since_ms >= UNNAMED_MS
+        )
+        if found is not None and (is_over or found.asked is Asked.BY_CLIENTS):
+            self.broker = found.address
+        elif is_over:
             self.broker = UNNAMED
         return bool(self.broker)
 

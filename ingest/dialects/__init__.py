@@ -7,7 +7,8 @@ reason from `kardia.events.IGNORE_REASONS`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kardia.events import ALL_SHARDS, Event, Kind
 from kardia.slowness import Windows
@@ -26,6 +27,30 @@ Vector's default is 100 KiB, which cuts FETCH lines of wide consumers."""
 
 EXCERPT_CHARS = 200
 """Characters of a rejected line that are kept."""
+
+
+class Asked(IntEnum):
+    """Who asks on a listener, as far as one line shows it; a higher one names the broker better."""
+
+    BY_ANYBODY = 0
+    """It may be the listener of the controllers, which a broker that is a controller as well has beside its own."""
+    BY_BROKERS = 1
+    BY_CLIENTS = 2
+
+
+class Listener(NamedTuple):
+    """A listener of a broker."""
+
+    address: str
+    """`host:port` of the broker's end of a connection."""
+    asked: Asked
+
+
+def better(one: Listener | None, other: Listener | None) -> Listener | None:
+    """Which of two listeners names the broker: the one that clients ask on; among equals the first."""
+    if one is None or (other is not None and other.asked > one.asked):
+        return other
+    return one
 
 
 class Dialect(Protocol):
@@ -52,8 +77,8 @@ class Dialect(Protocol):
         """Instant of the line's own stamp."""
         ...
 
-    def broker_of(self, line: bytes) -> str:
-        """Name of the broker that wrote the line, empty when it does not tell."""
+    def broker_of(self, line: bytes) -> Listener | None:
+        """Where the broker that wrote the line was asked, None when the line does not tell."""
         ...
 
 

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ingest.dialects import Reading, rejection
+from ingest.dialects import Asked, Listener, Reading, rejection
 from ingest.dialects.quiet_lines import QuietLines
-from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents
+from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents, from_follower
 from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, PREFIX
 from ingest.dialects.slow_lines import note_slow
 from ingest.stamps import MILLIS, Stamps
@@ -83,17 +83,17 @@ class RequestJson:
         """Instant of the line's own stamp."""
         return self._at_ms(line)
 
-    def broker_of(self, line: bytes) -> str:
-        """`host:port` of the broker's end of the connection, empty when the line does not tell."""
+    def broker_of(self, line: bytes) -> Listener | None:
+        """The broker's end of the connection, None when the line does not tell."""
         at = line.find(MARK, 0, _HEAD_BYTES)
         if at < 0:
-            return ""
+            return None
         try:
             named = _broker_decoder.decode(line[at + len(MARK) : line.rfind(b"}") + 1])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return ""
+            return None
         match = CONNECTION.fullmatch(named.connection) if len(named.connection) <= MAX_CONNECTION else None
-        return match[1] if match else ""
+        return Listener(match[1], _asked(named)) if match else None
 
     def read(self, line: bytes, source: str, start: int, end: int) -> Reading:
         """Read one line. See `ingest.dialects.Dialect`."""
@@ -170,8 +170,46 @@ class RequestJson:
         return rejection("bad_json", f"a whole JSON object; {text}", line, source, start, end, at_ms)
 
 
-class _Named(msgspec.Struct):
+class _Asking(msgspec.Struct, rename="camel"):
+    request_api_key: int = -1
+    client_id: str | None = None
+
+
+class _ReplicaState(msgspec.Struct, rename="camel"):
+    replica_id: int = -1
+
+
+class _Fetching(msgspec.Struct, rename="camel"):
+    """What tells a follower's FETCH: its replica id, since 3.5 in an object of its own."""
+
+    replica_id: int = -1
+    replica_state: _ReplicaState | None = None
+
+
+class _Named(msgspec.Struct, rename="camel"):
     connection: str = ""
+    request_header: _Asking = msgspec.field(default_factory=_Asking)
+    request: _Fetching = msgspec.field(default_factory=_Fetching)
+
+
+_FETCH = 1
+
+_ON_BROKERS_ALONE = frozenset((0, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69, 76, 77, 78, 79, 88, 89))
+"""PRODUCE, METADATA, and what clients ask of group coordinators and leaders of share partitions: the message schemas of
+Kafka (`"listeners"`) have them on a broker's listeners only, never on those of a controller."""
+
+_CONTROLLERS_CLIENT = "raft-client-"
+"""Client id with which controllers and brokers fetch the metadata log from the controller that leads
+(`kafka.raft.KafkaRaftManager`)."""
+
+
+def _asked(named: _Named) -> Asked:
+    key = named.request_header.request_api_key
+    if key in _ON_BROKERS_ALONE:
+        return Asked.BY_CLIENTS
+    if key != _FETCH or (named.request_header.client_id or "").startswith(_CONTROLLERS_CLIENT):
+        return Asked.BY_ANYBODY
+    return Asked.BY_BROKERS if from_follower(named.request) else Asked.BY_CLIENTS
 
 
 _broker_decoder = msgspec.json.Decoder(_Named)

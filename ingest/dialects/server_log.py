@@ -268,9 +268,8 @@ class ServerLog:
         """Instant of the line's own stamp."""
         return self.stamps.at_ms(line)
 
-    def broker_of(self, line: bytes) -> str:  # noqa: ARG002
+    def broker_of(self, line: bytes) -> None:
         """`server.log` does not say at which address its broker listens."""
-        return ""
 
     def read(self, line: bytes, source: str, start: int, end: int) -> Reading:
         """Read one line. See `ingest.dialects.Dialect`."""

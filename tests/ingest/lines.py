@@ -10,6 +10,8 @@ from typing import Any
 
 DATA = Path(__file__).parent / "data"
 STORIES = Path(__file__).parent.parent / "corpora"
+CONTROLLERS = "10.0.0.1:9093"
+"""Listener of the controllers, on a broker that is one as well."""
 VERSIONS = ("2.8.2", "3.3.2", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 START_MS = 1_795_000_000_000
 
@@ -64,3 +66,28 @@ def line(number: int = 0, *, at_ms: int | None = None, **changes: Any) -> bytes:
     at = START_MS + number if at_ms is None else at_ms
     text = json.dumps(body(number, **changes), separators=(",", ":"))
     return f"{stamp(at)} DEBUG Completed request:{text} (kafka.request.logger)".encode()
+
+
+def _fetch(number: int, client: str, version: int, **changes: Any) -> bytes:
+    header = {**body()["requestHeader"], "requestApiKey": 1, "requestApiVersion": version, "clientId": client}
+    response = {"throttleTimeMs": 0, "errorCode": 0, "sessionId": 0, "responses": []}
+    return line(number, requestHeader={**header, "requestApiKeyName": "FETCH"}, response=response, **changes)
+
+
+def fetched_by_a_controller(number: int = 0) -> bytes:
+    """What brokers of 3.x and 4.x that are controllers as well write first, and twice a second for ever: another
+    controller, or broker, fetches the metadata log."""
+    request = {
+        "clusterId": "32ruVqXzHV1z5EGogn2dgw",
+        "replicaState": {"replicaId": 3, "replicaEpoch": -1},
+        "maxWaitMs": 500,
+        "topics": [{"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": [{"partition": 0, "fetchOffset": 0}]}],
+    }
+    at = {"connection": f"{CONTROLLERS}-10.0.0.3:43122-0-0", "listener": "CONTROLLER"}
+    return _fetch(number, "raft-client-3", 18, request=request, **at)
+
+
+def fetched_by_a_follower(number: int = 0) -> bytes:
+    """Another broker follows a partition."""
+    request = {"replicaState": {"replicaId": 2, "replicaEpoch": 10}, "maxWaitMs": 500, "topics": []}
+    return _fetch(number, "broker-2-fetcher-0", 18, request=request)

@@ -7,7 +7,7 @@ and real positions, a topic in memory; random histories with crashes beside one 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.collector import MAX_IN_FLIGHT, SLEPT_MS
+from ingest.stream import UNNAMED_MS
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
-from tests.ingest.lines import START_MS, body, line, stamp
+from tests.ingest.lines import CONTROLLERS, START_MS, body, fetched_by_a_controller, fetched_by_a_follower, line, stamp
 from tests.ingest.world import LANES, World
 
 
@@ -324,6 +325,35 @@ def test_a_server_log_waits_for_the_name_of_its_broker(tmp_path: Path) -> None:
         world.drain()
         lines = [event for event in world.topic.events() if event.kind == Kind.COORDINATOR_LINE]
         assert [event.source.rsplit("/", 1)[0] for event in lines] == ["10.0.0.1:9092/server"]
+
+
+def test_a_broker_that_is_a_controller_is_named_by_what_clients_know(world: World) -> None:
+    """Its first lines are FETCHes on the listener of the controllers, which no client ever sees."""
+    world.file.write(fetched_by_a_controller(1) + b"\n" + fetched_by_a_follower(2) + b"\n")
+    world.step(4)
+    world.write(1)
+    world.drain()
+    assert {event.source.split("/")[0] for event in world.topic.events()} == {"10.0.0.1:9092"}
+    check_chain(world)
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [((fetched_by_a_controller, fetched_by_a_follower), "10.0.0.1:9092"), ((fetched_by_a_controller,), CONTROLLERS)],
+    ids=["followed", "alone"],
+)
+def test_a_broker_that_no_client_asks_is_named_after_a_while(
+    world: World, lines: tuple[Callable[[int], bytes], ...], name: str
+) -> None:
+    world.file.write(b"".join(one(number) + b"\n" for number, one in enumerate(lines)))
+    world.step(2, each_s=UNNAMED_MS / 1_000 - 1)
+    assert not world.topic.records
+    world.drain()
+    assert {event.source.split("/")[0] for event in ticks(world)} == {name}
+    world.write(1)
+    world.drain()
+    assert {event.source.split("/")[0] for event in ticks(world)} == {name}, "a name does not change"
+    check_chain(world)
 
 
 def test_the_ledger_adds_up(world: World) -> None:

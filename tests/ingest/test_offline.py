@@ -16,7 +16,7 @@ from ingest.errors import SettingsError
 from ingest.offline import FileRange, ParsedRange, parse_pieces, parse_range, plan, route
 from ingest.router import Directory
 from kardia.events import Event, Kind, event_id, stream_of
-from tests.ingest.lines import START_MS, STORIES, body, line
+from tests.ingest.lines import START_MS, STORIES, body, fetched_by_a_controller, line
 from tests.ingest.world import LANES, World
 
 
@@ -116,7 +116,7 @@ def test_a_server_log_belongs_to_the_request_log_with_its_number() -> None:
     story = STORIES / "m01_coordinator_kill-4.1.2"
     ranges = plan(sorted(story.glob("kafka-request-*")), sorted(story.glob("server-*")))
     named = {Path(piece.path).name: piece.source.split("/")[0] for piece in ranges}
-    for number, port in ((1, 22000), (2, 22010), (3, 22020)):
+    for number, port in ((1, 21000), (2, 21010), (3, 21020)):
         assert named[f"kafka-request-{number}.log.gz"] == named[f"server-{number}.log.gz"] == f"127.0.0.1:{port}"
 
 
@@ -135,6 +135,14 @@ def test_a_server_log_that_could_be_of_several_brokers_is_refused(tmp_path: Path
 def test_a_name_that_is_given_wins(tmp_path: Path) -> None:
     path = written(tmp_path / "kafka-request.log", range(2))
     assert plan([path], broker="b-7")[0].source.startswith("b-7/request/")
+
+
+def test_rotated_files_of_a_controller_belong_to_one_broker(tmp_path: Path) -> None:
+    """One file begins with a line of the controllers' listener, the next one with a line of a client."""
+    first, second = tmp_path / "kafka-request.log.1", tmp_path / "kafka-request.log"
+    first.write_bytes(b"".join(data + b"\n" for data in (fetched_by_a_controller(), *map(line, range(1, 3)))))
+    second.write_bytes(b"".join(data + b"\n" for data in (*map(line, range(3, 5)), fetched_by_a_controller(5))))
+    assert {piece.source.split("/")[0] for piece in plan([first, second])} == {"10.0.0.1:9092"}
 
 
 # --- what a range carries ------------------------------------------------------------------------------------------

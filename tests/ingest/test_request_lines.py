@@ -15,12 +15,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.dialects import EXCERPT_CHARS, Reading
+from ingest.dialects import EXCERPT_CHARS, Asked, Reading
 from ingest.dialects.request_json import RequestJson
 from ingest.stamps import zone_named
 from kardia.events import ALL_SHARDS, IGNORE_REASONS, REJECT_REASONS, Event, Kind, event_id, shard_of
 from tests.ingest.golden import GOLDEN, readings
-from tests.ingest.lines import DATA, START_MS, STORIES, VERSIONS, body, line, recorded
+from tests.ingest.lines import (
+    CONTROLLERS,
+    DATA,
+    START_MS,
+    STORIES,
+    VERSIONS,
+    body,
+    fetched_by_a_controller,
+    fetched_by_a_follower,
+    line,
+    recorded,
+)
 
 
 def read(data: bytes, zone: str = "UTC") -> Reading:
@@ -142,7 +153,29 @@ def test_the_remote_address_is_taken_from_the_right(connection: str, host: str, 
     data = line(connection=connection)
     assert event(data).client_host == host
     if broker:
-        assert RequestJson(zone_named("UTC")).broker_of(data) == broker
+        assert RequestJson(zone_named("UTC")).broker_of(data) == (broker, Asked.BY_CLIENTS)
+
+
+@pytest.mark.parametrize(
+    ("data", "listener"),
+    [
+        (fetched_by_a_controller(), (CONTROLLERS, Asked.BY_ANYBODY)),
+        (fetched_by_a_follower(), ("10.0.0.1:9092", Asked.BY_BROKERS)),
+        (line(), ("10.0.0.1:9092", Asked.BY_CLIENTS)),
+    ],
+    ids=["raft", "follower", "heartbeat"],
+)
+def test_a_line_shows_who_asks_on_its_listener(data: bytes, listener: tuple[str, Asked]) -> None:
+    assert RequestJson(zone_named("UTC")).broker_of(data) == listener
+
+
+def test_no_recorded_line_of_a_client_is_taken_for_one_of_a_controller() -> None:
+    for version in VERSIONS:
+        for title, data in recorded(version):
+            found = RequestJson(zone_named("UTC")).broker_of(data)
+            if title.startswith(("FETCH", "HEARTBEAT", "JOIN_GROUP", "SYNC_GROUP", "OFFSET_COMMIT")):
+                assert found is not None, title
+                assert found.asked is Asked.BY_CLIENTS, title
 
 
 # --- hostile ids -----------------------------------------------------------------------------------------------------
