@@ -44,6 +44,8 @@ class Kind(NamedTuple):
     runbook: str
     hold_ms: int = 0
     linger_ms: int = 0
+    names_at_once: bool = False
+    """Whether a member that comes into it is told at once: its time runs out before the next refresh."""
 
 
 KINDS = {
@@ -52,12 +54,14 @@ KINDS = {
         "A consumer group member is about to be evicted for silence.",
         "session-timeout-imminent.md",
         linger_ms=30_000,
+        names_at_once=True,
     ),
     "KafkaGroupPollTimeoutImminent": Kind(
         "warning",
         "A consumer group member has not polled for most of its poll interval.",
         "poll-timeout-imminent.md",
         linger_ms=30_000,
+        names_at_once=True,
     ),
     "KafkaGroupZombieMember": Kind(
         "warning", "A consumer group member heartbeats and does no work.", "zombie-member.md", linger_ms=30_000

@@ -9,6 +9,9 @@ Rules, in this order, for each key of a finding:
 4. Flapping: each time it was raised within `FLAP_WINDOW_MS` doubles the linger of the next (from `FLAP_LINGER_MS`
    on), up to `LINGER_MS_MAX`: it stays raised instead of coming and going.
 5. What is raised is refreshed every `REFRESH_MS` at least. Whoever hears nothing for `EXPIRES_MS` may take it for over.
+6. A member that was not named yet since the alert was raised is told at once (`KINDS[...].names_at_once`), not with the
+   next refresh: a timeout that is near is over by then. Each once, at most every `NAMED_AFTER_MS`, and only the first
+   `NAMED_MAX`: a large group that fails one after the other does not flood.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ from api.notify.conditions import KINDS, Finding, Found
 REFRESH_MS = 30_000
 EXPIRES_MS = 4 * REFRESH_MS
 """Prometheus, too, sends an end four evaluation or resend intervals ahead."""
+
+NAMED_AFTER_MS = 2_000
+"""A third of the shortest session timeout that brokers allow by default, of which half is left when it is near."""
+NAMED_MAX = 100
 
 FLAP_WINDOW_MS = 600_000
 FLAP_LINGER_MS = 15_000
@@ -50,6 +57,8 @@ class Alert(msgspec.Struct):
     """Up to when there was evidence of it, if there is none now."""
     by_feed: bool = False
     """Whether that is so, or was so last, because nothing is heard at all."""
+    named: list[str] = []
+    """Ids of members that were named since it was raised, `NAMED_MAX` at most."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -89,7 +98,7 @@ class Lifecycle:
             if alert.raised_at_ms is None and found.is_held(finding):
                 alert.since_ms = now_ms
             elif alert.raised_at_ms is None and now_ms - alert.since_ms >= KINDS[key[0]].hold_ms:
-                alert.raised_at_ms, alert.told = now_ms, 0
+                alert.raised_at_ms, alert.told, alert.named = now_ms, 0, []
                 alert.raises_ms = [*alert.raises_ms, now_ms][-RAISES_KEPT:]
                 notices.append(_tell(alert, "raised", now_ms))
         for key, alert in list(self.alerts.items()):
@@ -112,8 +121,10 @@ class Lifecycle:
             if gone and not held and now_ms - alert.seen_ms >= linger_ms(alert, now_ms):
                 alert.raised_at_ms = alert.unknown_since_ms = None
                 notices.append(_tell(alert, "resolved", now_ms))
-            elif now_ms - alert.told_at_ms >= self._refresh_ms or (
-                was_unknown != (alert.unknown_since_ms is not None) and not alert.by_feed
+            elif (
+                now_ms - alert.told_at_ms >= self._refresh_ms
+                or (was_unknown != (alert.unknown_since_ms is not None) and not alert.by_feed)
+                or (not gone and _names_another(alert, now_ms))
             ):
                 notices.append(_tell(alert, "refreshed", now_ms))
         return notices
@@ -142,9 +153,21 @@ def linger_ms(alert: Alert, now_ms: int) -> int:
     return own if again <= 0 else min(LINGER_MS_MAX, max(own, FLAP_LINGER_MS) * 2**again)
 
 
+def _names_another(alert: Alert, now_ms: int) -> bool:
+    """Whether somebody is in it who was not told yet, and it is time to say so."""
+    return (
+        KINDS[alert.finding.alert].names_at_once
+        and now_ms - alert.told_at_ms >= NAMED_AFTER_MS
+        and len(alert.named) < NAMED_MAX
+        and not set(alert.finding.member_ids) <= set(alert.named)
+    )
+
+
 def _tell(alert: Alert, what: str, now_ms: int) -> Notice:
     alert.told += 1
     alert.told_at_ms = now_ms
+    if KINDS[alert.finding.alert].names_at_once:
+        alert.named = list(dict.fromkeys((*alert.named, *alert.finding.member_ids)))[:NAMED_MAX]
     digest = blake2b("\0".join(alert.finding.key).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     notice_id = f"{digest}-{alert.since_ms}-{alert.told}"
     return Notice(notice_id, what, alert.finding, alert.since_ms, now_ms, alert.unknown_since_ms)

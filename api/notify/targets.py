@@ -113,6 +113,7 @@ def _cloud_event(notice: Notice, links: Links) -> dict[str, Any]:
             "labels": labels(finding),
             "annotations": texts(notice, links),
             "members": list(finding.members),
+            "member_ids": list(finding.member_ids),
             "since_at_ms": notice.since_ms,
             "told_at_ms": notice.at_ms,
             "unknown_since_at_ms": notice.unknown_since_ms,

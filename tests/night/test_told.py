@@ -32,6 +32,7 @@ def message(at_ms: int, what: str, number: int = 1, alert: str = SESSION, **data
         "data": {
             "labels": labels,
             "members": ["app-1 at 127.0.0.1"],
+            "member_ids": [MEMBER],
             "told_at_ms": at_ms,
             "unknown_since_at_ms": None,
             "outcome": None,
@@ -116,6 +117,9 @@ def test_an_outcome_is_held_against_the_brokers_log(text: str, what: set[str]) -
 def test_a_flood_is_found() -> None:
     soon = message(BEGIN + 65_000, "refreshed", 3)
     assert kinds(story(RAISED, soon, RESOLVED)) == {FLOODED}
+    another = message(BEGIN + 65_000, "refreshed", 3, member_ids=[MEMBER, "app-2"])
+    assert kinds(story(RAISED, another, RESOLVED)) == set(), "somebody who was not named yet"
+    assert kinds(story(RAISED, another, message(BEGIN + 70_000, "refreshed", 4), RESOLVED)) == {FLOODED}
     unknown = message(BEGIN + 65_000, "refreshed", 3, unknown_since_at_ms=BEGIN)
     assert kinds(story(RAISED, unknown, RESOLVED)) == set()
     assert kinds(story(RAISED, message(BEGIN + 90_000, "raised", 3), RESOLVED)) == {FLOODED}
@@ -126,7 +130,7 @@ def test_a_flood_is_found() -> None:
     ]
     assert kinds(story(RAISED, RESOLVED, *flapping)) == {FLOODED}
     assert kinds(story(RAISED, RESOLVED, *flapping[:-2])) == set()
-    many = [Notice(str(n), BEGIN, BEGIN, "raised", ("a", str(n), ""), (), "", False) for n in range(MINUTE_MAX + 1)]
+    many = [Notice(str(n), BEGIN, BEGIN, "raised", ("a", str(n), ""), (), (), "", False) for n in range(MINUTE_MAX + 1)]
     calm = story(RAISED, RESOLVED)
     assert kinds(replace(calm, notices=[*calm.notices, *many])) == {FLOODED}
     assert kinds(replace(calm, notices=[*calm.notices, *many[2:]])) == set()

@@ -28,7 +28,8 @@ OUTCOME_WITHIN_MS = 1_500
 """A notice has no bound; a timer of a broker was never seen to be later than a second."""
 
 AGAIN_AFTER_MS = 25_000
-"""A refresh goes out every 30 s, and at once where evidence is missing or there again."""
+"""A refresh goes out every 30 s, and at once where evidence is missing or there again, or somebody is named who was
+not since it was raised."""
 
 LISTED, LISTED_WITHIN_MS = "KafkaGroupEvictions", 60_000
 """The alert that names everybody who was evicted lately, and how long after an eviction it may come."""
@@ -65,6 +66,7 @@ class Notice:
     key: tuple[str, str, str]
     """Alert, group, source."""
     members: tuple[str, ...]
+    member_ids: tuple[str, ...]
     outcome: str
     unknown: bool
 
@@ -117,6 +119,7 @@ def notices(messages: Iterable[Message]) -> list[Notice]:
             what,
             key,
             tuple(data["members"]),
+            tuple(data["member_ids"]),
             data["outcome"] or "",
             unknown,
         )
@@ -143,7 +146,7 @@ def name_of(member_id: str) -> str:
 
 def _untold(told: Told, counts: Counter[str]) -> Iterator[Finding]:
     """Dangers that the tables had while nobody was told that there was one in that group. An alert is about a group: a
-    further member comes to be named with the next refresh."""
+    further member is named two seconds later, and one in danger for less than that may be over by then."""
     for danger in told.dangers:
         if danger.evidence_at_ms > told.until_ms or not danger.must_be_told(told.awake):
             counts["dangers that were over soon, or that nobody could tell"] += 1
@@ -229,8 +232,11 @@ def _floods(told: Told) -> Iterator[Finding]:
         by_key.setdefault(one.key, []).append(one)
     for (alert, group_id, source), ones in by_key.items():
         whose = f"{alert} {group_id}{source}".rstrip()
+        named: set[str] = set()
         for before, one in pairwise(ones):
+            named = {*before.member_ids, *(named if before.what != "raised" else ())}
             soon = one.told_at_ms - before.told_at_ms < AGAIN_AFTER_MS and before.unknown == one.unknown
+            soon = soon and set(one.member_ids) <= named
             if one.what == "raised" and before.what != "resolved":
                 yield Finding(one.told_at_ms, group_id, FLOODED, f"{whose} was raised twice without an end between")
             elif one.what == "refreshed" and soon:

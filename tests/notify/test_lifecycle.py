@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 
 from api.notify import targets
 from api.notify.conditions import BLIND, KINDS, Finding, Found
-from api.notify.lifecycle import ALERTS_MAX, EXPIRES_MS, FLAP_LINGER_MS, REFRESH_MS, Alert, Lifecycle
+from api.notify.lifecycle import (
+    ALERTS_MAX,
+    EXPIRES_MS,
+    FLAP_LINGER_MS,
+    NAMED_AFTER_MS,
+    NAMED_MAX,
+    REFRESH_MS,
+    Alert,
+    Lifecycle,
+)
 from api.notify.targets import Links
 from dashboards import rules
 from kardia.instants import to_rfc3339
@@ -37,6 +48,51 @@ def test_a_finding_is_raised_once_refreshed_and_resolved_after_its_linger() -> N
     assert told(lifecycle, REFRESH_MS + LINGER_MS - 1, found()) == []
     assert told(lifecycle, REFRESH_MS + LINGER_MS, found()) == ["resolved"]
     assert told(lifecycle, REFRESH_MS + 10 * LINGER_MS, found()) == []
+
+
+def near(*member_ids: str) -> Found:
+    return found(SESSION._replace(members=member_ids, member_ids=member_ids))
+
+
+def test_who_comes_into_danger_is_named_at_once_and_once() -> None:
+    """Until the next refresh its timeout would have passed."""
+    lifecycle = Lifecycle()
+    assert told(lifecycle, 0, near("a")) == ["raised"]
+    assert told(lifecycle, 1_999, near("a", "b")) == [], "not twice within two seconds"
+    (notice,) = lifecycle.step(2_000, near("a", "b"))
+    assert (notice.what, notice.finding.members) == ("refreshed", ("a", "b"))
+    assert told(lifecycle, 4_000, near("b")) == []
+    assert told(lifecycle, 6_000, near("a")) == [], "it was named already"
+    assert told(lifecycle, 8_000, found()) == []
+    assert told(lifecycle, 10_000, near("c")) == ["refreshed"], "the alert still stands, and another one is in it"
+    assert told(lifecycle, 40_000, near("c")) == ["refreshed"]
+
+
+def test_who_is_named_is_told_again_when_it_was_over() -> None:
+    lifecycle = Lifecycle()
+    told(lifecycle, 0, near("a"))
+    assert told(lifecycle, 2_000, near("b")) == ["refreshed"]
+    assert "resolved" in told(lifecycle, 2_000 + LINGER_MS, found())
+    assert told(lifecycle, 90_000, near("b")) == ["raised"]
+    assert told(lifecycle, 92_000, near("a")) == ["refreshed"]
+
+
+def test_a_large_group_that_fails_member_by_member_does_not_flood() -> None:
+    lifecycle = Lifecycle()
+    said = [
+        notice
+        for at_ms in range(0, 600_000, 500)
+        for notice in lifecycle.step(at_ms, near(*(f"m-{at_ms // 500 + more}" for more in range(3))))
+    ]
+    assert len(said) <= 1 + NAMED_MAX + 600_000 // REFRESH_MS
+    assert all(len(alert.named) <= NAMED_MAX for alert in lifecycle.alerts.values())
+    assert min(later.at_ms - one.at_ms for one, later in pairwise(said)) >= NAMED_AFTER_MS
+
+
+def test_an_alert_that_lists_what_happened_waits_for_its_refresh() -> None:
+    lifecycle = Lifecycle()
+    told(lifecycle, 0, found(EVICTIONS._replace(members=("a",), member_ids=("a",))))
+    assert told(lifecycle, 5_000, found(EVICTIONS._replace(members=("a", "b"), member_ids=("a", "b")))) == []
 
 
 def test_a_condition_that_does_not_last_is_not_told() -> None:
