@@ -6,7 +6,7 @@ A JoinGroup took effect when it was handled, maybe long before it was answered a
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.model.states import COORDINATOR_MOVED, ErrorCode, GroupState
@@ -184,12 +184,14 @@ def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
     old = group.members.get(group.instances.get(event.group_instance_id, ""))
     came_by = "member_joined"
     if old is not None and old.member_id != member_id:
+        known = old.deadline >= 0 and not old.renewed_unseen and old.armed_at > group.unsure_to
+        how_sure: Certainty = "exact" if known else "provisional"
         if 0 <= old.deadline <= taken_at:
-            how_sure: Certainty = "exact" if old.deadline < taken_at - LATE_MS else "provisional"
+            how_sure = weaker(how_sure, "exact" if old.deadline < taken_at - LATE_MS else "provisional")
             lives.end(observer, group, old, old.deadline, "session_expired", "", how_sure, taken_at)
         else:
             came_by = "static_replaced"
-            lives.end(observer, group, old, taken_at, "static_replaced", "", "exact")
+            lives.end(observer, group, old, taken_at, "static_replaced", "", how_sure)
     member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, "exact")

@@ -228,9 +228,21 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
             group.ended[member_id].told = True
         return
     over = group.ended.get(member_id)
-    sure = over is not None and over.certainty == "exact" and over.by is None
-    if over is not None and over.cause in ("session_expired", "unknown") and not sure:
+    if over is None:
+        _on_unheard_failed(observer, group, member_id, at)
+        return
+    if over.cause in ("session_expired", "unknown") and not (over.certainty == "exact" and over.by is None):
         over.ended_at, over.cause, over.certainty, over.by, over.told = at, "session_expired", "exact", None, True
         if over.fault == faults.UNKNOWN:
             faults.judge(observer, group, over)
         observer.emit_member(group, over.member, at, "exact", over)
+
+
+def _on_unheard_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """Nothing else names this member. Of a group whose members are all known it can be only one whose first JoinGroup
+    was never answered; of others it may have been there before anything of the group was read."""
+    if len(group.ended) >= lives.MAX_ENDED:
+        return  # it may be one that ended before and is held no longer
+    cause = "join_timeout" if group.whole else "session_expired"
+    how_sure: Certainty = "exact" if group.whole else "provisional"
+    lives.end(observer, group, Member(member_id, at), at, cause, "", how_sure)

@@ -212,3 +212,20 @@ def test_a_full_group_is_empty_if_nobody_is_let_in_when_its_time_is_over() -> No
         "c": "rejected",
     }
     assert known.states()[-1][1] == "Empty"
+
+
+@pytest.mark.parametrize(("gap_at", "how_sure"), [(None, "exact"), (4_000, "provisional")])
+def test_whose_place_was_taken_after_a_gap_may_have_been_gone_before(gap_at: float | None, how_sure: str) -> None:
+    """A static process came back while the group prepared, and another one took its place in turn: its answer (82)
+    tells of it. Whoever had the place before it was a member still, if it is known that its session was not over."""
+    scene = stable("a", "b", instances={"b": "i-b"})
+    if gap_at is not None:
+        scene.gap(gap_at, gap_at + 500)
+    else:
+        scene.heartbeats(4_000, 9_000, "b")
+    scene.heartbeats(4_100, 30_000, "a", error=27)
+    refused(scene, 16_000, 12_000, "", 82, instance="i-b", assigned="b2")
+    scene.tick(32_000)
+    known = scene.known()
+    assert known.ended()["b"] == (12_000, "static_replaced", how_sure)
+    assert known.ended()["b2"] == (16_000, "static_replaced", "exact")

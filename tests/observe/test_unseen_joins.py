@@ -94,3 +94,22 @@ def test_a_heartbeat_before_half_of_the_timeout_takes_back_what_was_foretold() -
     assert known.ended() == {}
     assert known.predictions() == [("b", "session", "averted")]
     assert certainties(known, "predictions", outcome="open") == ["provisional"]
+
+
+def test_who_is_named_by_the_line_of_its_failure_alone_waited_in_a_first_join() -> None:
+    """The id of a static process that took the place of one that waited is nowhere else: its JoinGroup is answered to
+    nobody. All who were ever let in are known, so it was none of them."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 30_000, "a", "b", error=27)
+    scene.failed(25_000, "n")
+    scene.tick(32_000)
+    assert scene.known().ended()["n"] == (25_000, "join_timeout", "exact")
+
+
+def test_where_a_gap_hides_who_is_a_member_it_is_not_known_what_it_waited_for() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 30_000, "a", "b")
+    scene.gap(10_000, 11_000)
+    scene.failed(25_000, "n")
+    scene.tick(32_000)
+    assert scene.known().ended()["n"] == (25_000, "session_expired", "provisional")

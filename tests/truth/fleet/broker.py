@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kardia.model.operations import Answer, Commit, Join, Leave, Operation, Sync
+from kardia.model.operations import Answer, Commit, Join, Leave, Operation, Sync, groups_of
 from tests.truth.fleet.answers import request_of, response_of
 from tests.truth.fleet.late import JAVA_THREADS, SCALA_THREADS, TimerThread
 from tests.truth.fleet.lines import RequestLog, Sender, Times, line_of
@@ -83,6 +83,8 @@ class Broker:
         """Mean time until the other replicas of `__consumer_offsets` have a record; 0 where it has but one."""
         self.stands_to_ms = 0.0
         """Until then its process stands still (SIGSTOP, a starved machine): sockets take what comes, nothing else."""
+        self._behind: dict[str, Callable[[], None]] = {}
+        """Group -> the request that its coordinator has not come to yet, see `_keep`."""
         self._connections: list[Connection] = []
         self._accepted = 0
         """Connections since its process began. Each network thread numbers its own; the numbers are in the log, the
@@ -164,10 +166,30 @@ class Broker:
             wait_ms = self._append_ms() if stores else 0.0
             self.world.at(handled_at_ms + wait_ms, lambda: self._act(asked, operation))
             return
-        soon = handled_at_ms + chance.uniform(0.05, 0.4) + self._busy_ms(operation)
+        soon = handled_at_ms + chance.uniform(0.05, 0.4)
+        self.world.at(soon, lambda: self._come_to(asked, operation))
+
+    def _come_to(self, asked: Asked, operation: Operation) -> None:
+        """A Java coordinator takes the requests of a group in the order in which they came."""
+        for group_id in groups_of(operation):
+            self._behind.pop(group_id, _nothing)()
         if isinstance(operation, Sync) and operation.assignments:
-            soon += chance.uniform(5.0, 8.0)  # Stable when the record is stored
-        self.world.at(soon, lambda: self._act(asked, operation))
+            stored_ms = self.world.random.uniform(5.0, 8.0)  # Stable when the record is stored
+            self.world.after(stored_ms, lambda: self._act(asked, operation))
+        elif isinstance(operation, Leave) and self._chance.random() < 0.1:
+            self._keep(operation.group_id, lambda: self._act(asked, operation))
+        else:
+            self._act(asked, operation)
+
+    def _keep(self, group_id: str, act: Callable[[], None]) -> None:
+        """A Java coordinator is busy with another append. It acts later, or when the next request of the group has
+        come: requests that show by when they were done, because they wait for nothing else. Of others nothing could
+        show it."""
+        self._behind[group_id] = act
+        busy_ms = self._chance.uniform(5.0, 90.0)
+        self.world.after(
+            busy_ms, lambda: self._behind.pop(group_id)() if self._behind.get(group_id) is act else _nothing()
+        )
 
     def _act(self, asked: Asked, operation: Operation) -> None:
         if not asked.connection.alive:
@@ -193,13 +215,6 @@ class Broker:
         elif isinstance(operation, Commit) or (isinstance(operation, Join) and recorded):
             linger_ms = self._append_ms()
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
-
-    def _busy_ms(self, operation: Operation) -> float:
-        """How long a Java coordinator does not come to a request because it is busy with another append: of requests
-        whose answers show by when they were done, because they wait for nothing else. Of others nothing could show it.
-        """
-        busy = isinstance(operation, Leave) and self._chance.random() < 0.1
-        return self._chance.uniform(5.0, 90.0) if busy else 0.0
 
     def _append_ms(self) -> float:
         """How long a coordinator waits until a record is stored; its own thread goes on meanwhile."""
@@ -249,6 +264,10 @@ class Broker:
         connection.busy = False
         if connection.waiting:
             self._take(connection.waiting.popleft())
+
+
+def _nothing() -> None:
+    """Nobody is waited for."""
 
 
 def _fetch(asked: Asked) -> tuple[dict[str, Any], dict[str, Any]]:

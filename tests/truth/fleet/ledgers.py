@@ -97,6 +97,12 @@ def _matched(
     return of_true
 
 
+def _unsynced(truth: Truth, one: TrueRebalance) -> set[str]:
+    """Who was removed by the timer for SyncGroup that began a rebalance."""
+    removed = (life for life in truth.lives if life.cause == "sync_timeout")
+    return {life.member_id for life in removed if abs(life.ended_at_ms - one.started_at_ms) <= 1}
+
+
 def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], until_ms: float) -> None:
     def wrong(kind: str, text: str) -> None:
         result.problem(kind, truth.group_id, one.started_at_ms, f"{text}; {row['certainty']}; {one}")
@@ -115,6 +121,8 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
     else:
         result.count("rebalances: trigger right")
     named = row["trigger_member_id"] or ""
+    if row["trigger"] == one.trigger == "sync_timeout" and named in _unsynced(truth, one):
+        named = one.member_id  # one timer removes all who are missing, in the order of a hash table
     if row["trigger"] == one.trigger and named != one.member_id:
         if row["certainty"] in ("exact", "inferred") or named not in _near(truth, one):
             wrong("wrong trigger member", f"said {named}")

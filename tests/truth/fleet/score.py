@@ -69,8 +69,10 @@ def score(run: Run, seen: Seen) -> Score:
     result.count("divergences", seen.divergences)
     tables = {name: by_group(named(name, rows)) for name, rows in seen.rows.items() if name != "progress"}
     stood = {name: by_group(standing(name, seen.rows[name])) for name in ("members", "rebalances", "predictions")}
+    # A collector that sleeps at the end has not read the last lines.
+    read_to_ms = min([run.ended_at_ms, *(begin for begin, end in run.sleeps if end > run.ended_at_ms)])
     for group_id, truth in run.truths.items():
-        until_ms = run.ended_at_ms - END_MARGIN_MS
+        until_ms = read_to_ms - END_MARGIN_MS
         of_group = {name: rows.get(group_id, []) for name, rows in tables.items()}
         doubts = said_states.doubts(of_group["health"])
         # A log that was silent because the machine slept looks like that of a broker that was down.
