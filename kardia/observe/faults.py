@@ -98,9 +98,15 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
         return "broker_slow"
     if max(slow_ms, member.throttled_ms, silent_ms) >= ENOUGH * spare_ms:
         return UNKNOWN
-    # 2. A coordinator loaded the group: the client lived and did not find it, or others found it, or nobody did.
+    # Where its broker's log was silent, those who are not heard may only be unseen: the next lines may tell otherwise.
+    unseen = silent_ms > 0 and over.certainty == "provisional"
+    # 2. A coordinator loaded the group: the client lived and did not find it, or others found it, or nobody did. Who
+    # asks anew under another id lived as well, or was started again: its old id cannot tell which.
+    if loaded and goes_on:
+        return "coordinator_moved"
     if loaded:
-        return "coordinator_moved" if goes_on else "client_silent" if heard_there + elsewhere else UNKNOWN
+        others_found_it = heard_there + elsewhere and not _is_back_as_another(group, member, heard_at)
+        return "client_silent" if others_found_it and not unseen else UNKNOWN
     # 3. Its poll interval ran out where it says nothing of it.
     if _stopped_by_itself(member, heard_at):
         signs["polled_at_ms"] = int(member.last_poll_at + 0.5)
@@ -110,6 +116,8 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
         return "heartbeats_stopped"
     # 5. Nothing came of it any more: from nobody at its address, or from it only. Where the end itself is provisional,
     # the others may only be unseen: with another broker, or in a JoinGroup.
+    if unseen:
+        return UNKNOWN
     others_too = silent_there and not heard_there and over.certainty != "provisional"
     return "host_silent" if others_too else "client_silent"
 
@@ -189,6 +197,18 @@ def _others(group: Group, member: Member, heard_at: float, at: float) -> tuple[i
         elif here and not may_wait and abs(last - heard_at) <= within_ms < at - last:
             silent_there += 1
     return heard_there, silent_there, elsewhere
+
+
+def _is_back_as_another(group: Group, member: Member, heard_at: float) -> bool:
+    """Whether its client, by name and address, joined under another id since then."""
+    current = group.rebalance
+    joined = {} if current is None else {join.member_id: join.handled_at for join in current.joins}
+    return any(
+        (other.client_id, other.client_host) == (member.client_id, member.client_host)
+        and other.member_id != member.member_id
+        and max(other.joined_at, joined.get(other.member_id, NEVER)) >= heard_at
+        for other in group.members.values()
+    )
 
 
 def _last_heard(group: Group) -> Iterator[tuple[Member, float, bool]]:

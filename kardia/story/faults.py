@@ -97,7 +97,7 @@ def _coordinator_moved(_life: Row, signs: dict[str, int], at_ms: int) -> str:
     )
 
 
-def _unknown(_life: Row, signs: dict[str, int], at_ms: int) -> str:
+def _unknown(life: Row, signs: dict[str, int], at_ms: int) -> str:
     why = []
     if signs.get("log_silent_ms"):
         why.append(f"the broker logged nothing at all for {words.span(signs['log_silent_ms'])}")
@@ -108,7 +108,8 @@ def _unknown(_life: Row, signs: dict[str, int], at_ms: int) -> str:
     if "loaded_at_ms" in signs and not why:
         loaded = _clock(signs, "loaded_at_ms", at_ms)
         why.append(f"a coordinator loaded the group at {loaded}, and nobody was heard after it")
-    return f"Who broke it cannot be told{': ' if why else ''}{words.listing(why)}."
+    yet = " yet" if life["certainty"] == "provisional" else ""
+    return f"Who broke it cannot be told{yet}{': ' if why else ''}{words.listing(why)}."
 
 
 _VERDICTS = {

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from kardia.events import Kind
+from kardia.tables import TABLES
 from tests.support.scene import START, Known, Scene
+from tests.support.served import story_batches
 from tests.support.stories import named
 
 UNKNOWN_MEMBER = 25
@@ -278,3 +280,28 @@ def test_what_a_broker_that_stood_still_kept_from_being_heard_is_no_habit() -> N
     scene.tick(30_100, first_line=24_000, last_line=30_000)
     members = scene.known().observer.groups["g"].members
     assert {member.habit_ms for member in members.values()} == {2_000}
+
+
+BLAMED = {
+    "d01_kill_long-4.4.0": {"pair-b": {"unknown"}, "both-a": {"unknown"}, "both-b": {"unknown"}, "lone-a": {"unknown"}},
+    "d03_stand_still-3.9.2": {
+        "lone-a": {"unknown"},
+        "both-a": {"unknown"},
+        "both-b": {"unknown"},
+        "pair-b": {"client_silent"},
+    },
+}
+"""What stands in the end, with the whole of server.log: the broker was killed, or stood still, and clients came back
+under other ids; pair-b of the second one is killed after its broker was back."""
+
+
+@pytest.mark.parametrize("story", BLAMED)
+def test_nobody_is_blamed_for_an_outage_of_the_broker_while_that_can_be_taken_back(story: str) -> None:
+    """Read second by second: what is said of an end before server.log has been read is provisional."""
+    names = TABLES["members"].names
+    told: dict[str, set[str]] = {}
+    for _, rows in story_batches(story):
+        for row in (dict(zip(names, one, strict=True)) for one in rows.get("members", ())):
+            if row["ended_at_ms"] is not None and row["end_cause"] == "session_expired":
+                told.setdefault(row["member_id"][:6], set()).add(row["fault"])
+    assert told == BLAMED[story]

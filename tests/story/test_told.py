@@ -328,6 +328,12 @@ def test_who_broke_it_is_told_with_what_shows_it(found: tuple[str, ...]) -> None
     assert text.count("Who broke it") == 1
 
 
+def test_who_broke_it_may_be_told_later() -> None:
+    given = {"fault": "unknown", "fault_certainty": "unknown", "fault_signs": [], "certainty": "provisional"}
+    (text,) = texts(material(lives=[life("a", -50_000, 10_000, "session_expired", **given)]), "ended")
+    assert "Who broke it cannot be told yet." in text
+
+
 @pytest.mark.parametrize("late_ms", [0, 150, 900])
 def test_a_timer_that_a_load_began_anew_and_that_fired_late_was_not_begun_by_the_member(late_ms: int) -> None:
     """It was heard half a second before the load: its session ran from the load, however late its end was seen."""
