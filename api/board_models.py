@@ -86,7 +86,7 @@ class GroupOnBoard(_OnBoard):
     """A group as it stands."""
 
     group_id: str
-    state: str
+    state: str = Field(description="its state; Unknown while the feed is stale, or its broker silent beyond a session")
     state_since_at_ms: int | None
     state_certainty: str
     status: str = Field(json_schema_extra={"enum": [*SHOWN, "no members"]}, description="the worst of its members")

@@ -112,3 +112,37 @@ def test_what_is_predicted_is_a_word(tables: Tables, serve: Serve) -> None:
     )
     found = served(serve).get(CLUSTER)["next"]
     assert {one["kind"]: one["predicted"] for one in found} == {"session": "yes", "poll": "no"}
+
+
+def test_a_state_that_a_silent_broker_told_is_not_known(tables: Tables, serve: Serve) -> None:
+    """The feed of the cluster is fresh; the broker of this group has logged nothing since before a session was over. A
+    broker that lives would have evicted."""
+    tables.create()
+    over_ms = NOW_MS - 2_500
+    tables.batch(
+        0,
+        transition("orders", 1, "Stable", at_ms=NOW_MS - 30_000),
+        *(member("orders", one) for one in "ab"),
+        health("orders", "a", status="overdue", certainty="provisional", session_deadline_at_ms=over_ms),
+        health("orders", "b", status="imminent", certainty="provisional", session_deadline_at_ms=NOW_MS + 300),
+        progress(NOW_MS),
+    )
+    api = served(serve)
+    told = ("state", "state_since_at_ms", "state_certainty", "status", "in_danger")
+    group = api.get(GROUP)["group"]
+    assert [group[name] for name in told] == ["Unknown", over_ms, "unknown", "overdue", 2]
+    lanes = api.get("/api/v1/clusters/demo/groups/orders/lanes")
+    assert [(one["at_ms"], one["state"]) for one in lanes["states"]][-2:] == [
+        (NOW_MS - 30_000, "Stable"),
+        (over_ms, "Unknown"),
+    ]
+    assert "unknown" not in {one["status"] for one in lanes["samples"]}
+    later_ms = NOW_MS + 1_000
+    tables.batch(
+        1,
+        *(health("orders", one, at_ms=later_ms, last_heard_at_ms=NOW_MS + 500) for one in "ab"),
+        progress(later_ms),
+    )
+    api.wait_for_batch(1)
+    group = api.get(GROUP)["group"]
+    assert [group[name] for name in told[:3]] == ["Stable", NOW_MS - 30_000, "exact"]

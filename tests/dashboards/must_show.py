@@ -211,6 +211,9 @@ MUST_SHOW = {
         (
             NO_EVICTION,
             NO_REBALANCE,
+            stat("group", "State now", "Unknown", BLIND),
+            cell("group", "State of the group", "state", "", "Unknown", BLIND),
+            cell("fleet", "Worst groups", "{group}", "state", "Unknown", BLIND),
             cell("fleet", "Who is next", WHO, "status", "overdue", OVER),
             cell("fleet", "Who is next", WHO, "certainty", "provisional", SOON),
             cell("fleet", "Worst groups", "{group}", "worst status", "overdue", OVER),
