@@ -17,6 +17,7 @@ from demo import server_log
 from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
+from kardia.tables import LEAVE_CAUSES
 
 WITHIN_MS = 10
 """Both logs have whole milliseconds, and a timer may fire a few late."""
@@ -54,7 +55,7 @@ line. A Java coordinator gathers records for 5 ms before it writes: so much late
 
 END_OF = {
     server_log.MEMBER_FAILED: ("session_expired",),
-    server_log.MEMBER_LEFT: ("left", "poll_timeout", "removed_by_admin"),
+    server_log.MEMBER_LEFT: LEAVE_CAUSES,
     server_log.STATIC_REPLACED: ("static_replaced",),
     server_log.NOT_JOINED: ("rebalance_timeout",),
     server_log.NOT_SYNCED: ("sync_timeout",),

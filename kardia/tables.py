@@ -67,6 +67,9 @@ EVICTION_CAUSES = (
 """End causes that took a membership away from a consumer that had not asked to go. `unknown` is none of them: an
 eviction is never invented. A poll timeout is one, although the client itself sends the leave."""
 
+LEAVE_CAUSES = ("left", "poll_timeout", "removed_by_admin")
+"""End causes that are a LeaveGroup, whoever sent it and why."""
+
 STRUCK = {"session_expired": "session", "poll_timeout": "poll", "rebalance_timeout": "rebalance"}
 """End cause -> kind of the prediction that it makes true."""
 

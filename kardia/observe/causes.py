@@ -8,7 +8,6 @@ before it joined did not begin it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kardia.certainty import Certainty, stands, weaker
@@ -16,9 +15,22 @@ from kardia.lateness import LATE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.late import begun_by, earlier, fired_from, near
-from kardia.observe.phases import STAMP_MS, due_of, longest_when_begun_ms
+from kardia.observe.missing import Missing, could_begin
+from kardia.observe.phases import STAMP_MS, due_of
+from kardia.tables import LEAVE_CAUSES
 
-BY_LEAVE = frozenset({"member_left", "poll_timeout", "removed_by_admin"})
+CAUSE_TO_TRIGGER = {
+    "session_expired": "session_expired",
+    "left": "member_left",
+    "poll_timeout": "poll_timeout",
+    "removed_by_admin": "removed_by_admin",
+    "sync_timeout": "sync_timeout",
+    "join_timeout": "session_expired",
+}
+"""`end_cause` -> `trigger` of the rebalance that it begins."""
+
+BY_LEAVE = frozenset(CAUSE_TO_TRIGGER[cause] for cause in LEAVE_CAUSES)
+"""Triggers that are a LeaveGroup."""
 
 _WORDS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("Adding new member ", frozenset({"member_joined"}), "member_joined"),
@@ -43,7 +55,7 @@ class Dropped(NamedTuple):
     certainty: Certainty
 
 
-def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Member) -> Dropped:
+def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
     """Which timer ended a member that is missing when the join phase ends.
 
     Three may have: of the time for SyncGroup before, of its session, of the phase. None fires before its deadline, and
@@ -54,14 +66,14 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
         return Dropped(member, joined_at, None, "unknown", "unknown")
     deadline = armed + member.session_ms
-    began, first = _began(group, current, member)
-    longest = longest_when_begun_ms(group, current, began, first)
+    began, first = missing.began(member)
+    longest = missing.longest_ms(began, first)
     over_at = current.sync_over_at
     unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
     unsynced = unsynced and member.joined_at <= over_at  # else it took its place again in the Stable group
     if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):
         by = began if began >= over_at else joined_at
-        rivalled = near(over_at, deadline) or any(_came_first(group, current, join, over_at) for join in current.joins)
+        rivalled = near(over_at, deadline) or missing.joined_before_sync_was_over
         how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
         return Dropped(member, over_at, by, "sync_timeout", how_sure)
     # What may be doubted of the timers themselves: from when the session ran, and since when the phase.
@@ -69,14 +81,14 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     phase_over_at = began + longest if began >= 0 and longest > 0 and not member.instance_id else NEVER
     by_session = deadline <= joined_at + STAMP_MS
     by_phase = 0 <= phase_over_at <= joined_at + STAMP_MS
-    unsure = unsure or _taken_over(current, member, deadline)
-    unsure = unsure or _may_have_begun_before(group, current, member, deadline - longest)
+    unsure = unsure or missing.taken_over(member, deadline)
+    unsure = unsure or missing.may_have_begun_before(member, deadline - longest)
     sure: Certainty = "provisional" if unsure else "exact"
     if by_session and by_phase and near(deadline, phase_over_at):
         if deadline + STAMP_MS < phase_over_at:
             return Dropped(member, min(deadline, joined_at), joined_at, "session_expired", "provisional")
         return Dropped(member, joined_at, None, "rebalance_timeout", "provisional")
-    unasked = joined_at - max((join.handled_at for join in current.joins), default=0) > observer.settings.tolerance_ms
+    unasked = joined_at - missing.last_asked_at > observer.settings.tolerance_ms
     if armed <= group.unsure_to and 0 <= group.broke_at <= joined_at - member.session_ms and not unasked:
         # The session ran from a load that came soon after the last line, maybe: it was over before the others joined.
         over_by = min(at for at in (began, joined_at) if at >= 0)
@@ -91,40 +103,7 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, member: Membe
     if by_phase:
         in_time = joined_at - phase_over_at <= LATE_MS + _width(current)
         return Dropped(member, joined_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
-    return _by_what_is_near(observer, group, current, member, Timers(deadline, phase_over_at, longest))
-
-
-def _began(group: Group, current: Rebalance, member: Member) -> tuple[float, str]:
-    """(when a rebalance began, as far as its requests and the sessions of others show; whose session began it). Whoever
-    is missing beside `member`, and whose session was over before anything else was seen, began it."""
-    begins = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
-    began, first = min((at for at in begins if at >= 0), default=NEVER), ""
-    for other, armed in _missing_beside(group, current, member):
-        over_at = fired_from(group, armed + other.session_ms)
-        known = armed > max(group.unsure_to, group.gap_at) and not other.is_unsure(armed)
-        if known and group.steady_at <= over_at <= current.joined_at and (began < 0 or over_at < began):
-            began, first = over_at, other.member_id
-    return began, first
-
-
-def _may_have_begun_before(group: Group, current: Rebalance, member: Member, at: float) -> bool:
-    """Whether a rebalance may have begun by an instant, about, by something of which it is not known when it was: the
-    session of somebody else that is missing, or a JoinGroup by a connection that broke."""
-    if any(0 <= join.since <= at + LATE_MS for join in current.joins):
-        return True
-    return any(
-        (armed <= max(group.unsure_to, group.gap_at) or other.is_unsure(armed))
-        and armed + other.session_ms <= at + LATE_MS
-        for other, armed in _missing_beside(group, current, member)
-    )
-
-
-def _missing_beside(group: Group, current: Rebalance, member: Member) -> Iterator[tuple[Member, float]]:
-    """(who is missing when the join phase ends beside a member, from when its session ran)."""
-    listed = {entry[0] for entry in current.listed or ()}
-    for other in group.members.values():
-        if other is not member and other.member_id not in listed and other.armed_before_join >= 0 <= other.session_ms:
-            yield other, other.armed_before_join
+    return _by_what_is_near(observer, group, joined_at, member, Timers(deadline, phase_over_at, longest, unasked))
 
 
 class Timers(NamedTuple):
@@ -133,19 +112,20 @@ class Timers(NamedTuple):
     session_at: float
     phase_at: float
     phase_ms: int
+    unasked: bool
+    """Whether no JoinGroup was handled about when the phase ended."""
 
 
-def _by_what_is_near(observer: Facts, group: Group, current: Rebalance, member: Member, timers: Timers) -> Dropped:
+def _by_what_is_near(observer: Facts, group: Group, joined_at: float, member: Member, timers: Timers) -> Dropped:
     """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
-    joined_at, tolerance = current.joined_at, observer.settings.tolerance_ms
-    armed = member.armed_before_join
+    tolerance, armed = observer.settings.tolerance_ms, member.armed_before_join
     known = armed > max(group.unsure_to, group.gap_at) and not member.is_unsure(armed)
     if timers.phase_at >= 0 and joined_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
         return Dropped(member, joined_at, None, "rebalance_timeout", "inferred")
     if timers.session_at <= joined_at + tolerance:
         # Stamps of a busy broker come late: its last renewal was earlier than they say.
         return Dropped(member, joined_at, None, "session_expired", "inferred" if known else "provisional")
-    if armed <= group.unsure_to and joined_at - max((join.handled_at for join in current.joins), default=0) > tolerance:
+    if armed <= group.unsure_to and timers.unasked:
         # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
         # joined at this instant, so the phase ended because this member's session did.
         return Dropped(member, joined_at, None, "session_expired", "provisional")
@@ -160,28 +140,6 @@ def _width(current: Rebalance) -> float:
     return max(0.0, (cause.by if cause.by >= 0 else cause.at + LATE_MS) - cause.at)
 
 
-def _taken_over(current: Rebalance, member: Member, deadline: float) -> bool:
-    """Whether a process took the place of a static member while the timer of its session may have been late: it was
-    replaced or evicted, and which of the two looks the same."""
-    newcomers = (join for join in current.joins if join.instance_id == member.instance_id and not join.asked_id)
-    return bool(member.instance_id) and any(0 <= join.handled_at - deadline <= LATE_MS for join in newcomers)
-
-
-def _came_first(group: Group, current: Rebalance, join: Join, due: float) -> bool:
-    """Whether a JoinGroup may have begun a rebalance before a timer that was due a moment before it."""
-    before_told = current.told_at < 0 or join.handled_at <= current.told_at
-    return before_told and due - STAMP_MS <= join.handled_at <= due + LATE_MS and _could_begin(group, join)
-
-
-def _could_begin(group: Group, join: Join) -> bool:
-    """Whether a JoinGroup may have begun a rebalance: whoever was told of one before asking did not begin it. A broker
-    handles what comes by a connection in its order, so that stamps of one ms are no doubt."""
-    member = group.members.get(join.asked_id)
-    if member is None or member.told_at <= group.stable_at:
-        return True
-    return not 0 <= member.told_at <= join.handled_at + STAMP_MS
-
-
 def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
     """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
     candidates = [] if current.cause is None else [current.cause]
@@ -191,7 +149,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
         if how in ("session_expired", "sync_timeout")
     ]
     candidates += _ended_before(group, current)
-    asked = [join for join in (*current.joins, *current.refused) if _could_begin(group, join)]
+    asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join)]
     candidates += [_of_join(group, current, join) for join in asked]
     tolerance = observer.settings.tolerance_ms
     line = _line_of(group, current, tolerance)
@@ -306,9 +264,9 @@ def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, n
 def _why_it_left(group: Group, member_id: str) -> tuple[str, Certainty]:
     """Trigger of a rebalance that a LeaveGroup began, as far as the request told, and how sure that is."""
     over = group.ended.get(member_id)
-    if over is None or over.cause not in ("left", "poll_timeout", "removed_by_admin"):
+    if over is None or over.cause not in LEAVE_CAUSES:
         return "member_left", "inferred"
-    return "member_left" if over.cause == "left" else over.cause, "exact" if over.certainty == "exact" else "inferred"
+    return CAUSE_TO_TRIGGER[over.cause], "exact" if over.certainty == "exact" else "inferred"
 
 
 def _is_in(member_id: str, words: str) -> bool:

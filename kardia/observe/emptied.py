@@ -15,7 +15,7 @@ from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Rebalance
 from kardia.observe.ledger import emit, follows_from
 from kardia.observe.phases import STAMP_MS, all_ends
-from kardia.observe.rebalance import CAUSE_TO_TRIGGER, begin, end_member
+from kardia.observe.rebalance import begin, end_member
 
 
 def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
@@ -85,7 +85,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         key=lambda over: (over.ended_at, over.member.member_id),
         default=None,
     )
-    if first is None or first.cause not in CAUSE_TO_TRIGGER:
+    if first is None or first.cause not in causes.CAUSE_TO_TRIGGER:
         return
     member = first.member
     sure = weaker(first.certainty, "inferred")
@@ -94,7 +94,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         sure = weaker(sure, "provisional")  # its timer may have been late
     current.cause = Cause(
         first.ended_at,
-        CAUSE_TO_TRIGGER[first.cause],
+        causes.CAUSE_TO_TRIGGER[first.cause],
         member.member_id,
         member.client_id,
         member.instance_id,

@@ -12,6 +12,7 @@ from kardia.model.sessions import POLL_INTERVAL_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Rebalance
 from kardia.observe.phases import STAMP_MS, due_of
+from kardia.tables import LEAVE_CAUSES
 
 MAX_STRAGGLERS = 50
 """Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
@@ -21,7 +22,6 @@ RETURN_MAX_MS = POLL_INTERVAL_MS
 """A client that comes back later is a new story."""
 
 _BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
-_BY_LEAVE = frozenset({"left", "poll_timeout", "removed_by_admin"})
 
 _TAKEN_AWAY = frozenset({"session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout"})
 
@@ -119,7 +119,7 @@ def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
         return False
     if over.cause == cause.trigger == "session_expired":
         return abs(over.member.deadline - due_of(group, cause)) <= STAMP_MS
-    return over.cause == "session_expired" or (over.cause in _BY_LEAVE and over.ended_at != cause.at)
+    return over.cause == "session_expired" or (over.cause in LEAVE_CAUSES and over.ended_at != cause.at)
 
 
 def withdraw(observer: Facts, group: Group, current: Rebalance) -> None:

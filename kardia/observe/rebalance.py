@@ -18,24 +18,13 @@ from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.observe.late import fired_from
 from kardia.observe.ledger import emit, follows_from, remember
+from kardia.observe.missing import Missing
 from kardia.observe.phases import STAMP_MS, longest_ms, sync_deadline, unsynced
 from kardia.observe.watches import watch_deserted, watch_join_timer, watch_sync_timer
-
-LEFT = frozenset({"left", "poll_timeout", "removed_by_admin"})
-"""Causes of an end by LeaveGroup."""
+from kardia.tables import LEAVE_CAUSES
 
 AT_ONCE_MS = 100.0
 """Who did not wait is answered within that."""
-
-CAUSE_TO_TRIGGER = {
-    "session_expired": "session_expired",
-    "left": "member_left",
-    "poll_timeout": "poll_timeout",
-    "removed_by_admin": "removed_by_admin",
-    "sync_timeout": "sync_timeout",
-    "join_timeout": "session_expired",
-}
-"""`end_cause` -> `trigger` of the rebalance that it begins."""
 
 
 def end_member(
@@ -57,13 +46,13 @@ def end_member(
         settle(observer, group, group.rebalance)
         if group.rebalance is not None and group.rebalance.joined_at < 0:
             return  # it left right after the join phase: said, and begun, when that was settled
-    trigger = CAUSE_TO_TRIGGER.get(cause, "unknown")
+    trigger = causes.CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty, by)
     if stands(why.certainty) and _somebody_else_may_have_gone(group, at):
         why.certainty = "provisional"
     current = group.rebalance
     unexplained = current is not None and current.cause is None and current.joined_at < 0
-    if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEFT:
+    if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEAVE_CAUSES:
         near = abs(at - current.told_at) <= STAMP_MS  # others were told of the rebalance in the same instant
         near = near and abs(group.unsynced_at - current.told_at) > STAMP_MS  # else who did not sync in time began it
         if near and any(0 <= other.deadline <= at + STAMP_MS for other in group.members.values()):
@@ -221,7 +210,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     else:
         gone = []
         group.whole = False
-    dropped = [causes.how_dropped(observer, group, current, member) for member in gone]
+    missing = Missing(group, current)
+    dropped = [causes.how_dropped(observer, group, current, missing, member) for member in gone]
     causes.choose(observer, group, current, dropped)
     current.caused_by = follows_from(group, current)
     if first_time:
@@ -341,7 +331,7 @@ def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
 def note_left_after(observer: Facts, current: Rebalance, over: Ended) -> None:
     """Somebody who asked to leave in the instant in which the join phase ended is in the new generation all the same:
     it left right after, and the order of the two was lost in the stamps."""
-    if over.cause in LEFT and over.ended_at >= current.joined_at - observer.settings.burst_ms:
+    if over.cause in LEAVE_CAUSES and over.ended_at >= current.joined_at - observer.settings.burst_ms:
         at = max(over.ended_at, current.joined_at)
         current.left_after.append([over.member.member_id, at, over.cause, over.reason, over.certainty, over.by])
 

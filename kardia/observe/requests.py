@@ -31,6 +31,7 @@ from kardia.observe.group import NEVER, Group, Member, Rebalance
 from kardia.observe.handling import took_effect
 from kardia.observe.identity import identify, learn_library, says_library
 from kardia.observe.phases import STAMP_MS
+from kardia.tables import LEAVE_CAUSES
 
 MAX_LEFT_PENDING = 64
 """Ids remembered per group that left before they were seen to join; the oldest goes first."""
@@ -77,7 +78,7 @@ def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> b
     """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
     does not answer 0 to a member that has left."""
     over = group.ended.get(member_id)
-    if over is None or over.cause not in rebalance.LEFT:
+    if over is None or over.cause not in LEAVE_CAUSES:
         return False
     last_at = over.ended_at if over.by is None else max(over.by, over.ended_at)
     return over.ended_at - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms

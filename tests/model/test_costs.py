@@ -9,10 +9,8 @@ Kafka writes the whole group anew for each of them, and so does the model.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,34 +18,27 @@ import pytest
 import kardia.model
 from kardia.model.joins import _has_room
 from tests.model.context import GROUP, OTHER, Context
+from tests.support.work import Lines
 
 FEW, MANY = 60, 240
 GROWTH_MAX = 6.0
 """Between the four of what grows with the members, or little more than they, and the sixteen of their square."""
 
-FOLDER = str(Path(kardia.model.__file__).parent)
 
-
-class Work:
+class Work(Lines):
     """Counts, inside `with`, the lines of kardia/model that run and the comparisons of ids."""
 
-    done = 0
+    def __init__(self) -> None:
+        super().__init__(Path(kardia.model.__file__).parent)
 
     def __enter__(self) -> Work:
-        self.done = Id.compared = 0
-        sys.settrace(self._enter)
+        Id.compared = 0
+        super().__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
+        super().__exit__()
         self.done += Id.compared
-
-    def _enter(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
-        return self._line if frame.f_code.co_filename.startswith(FOLDER) else None
-
-    def _line(self, _frame: FrameType, _event: str, _argument: object) -> Callable[..., Any]:
-        self.done += 1
-        return self._line
 
 
 class Id(str):
