@@ -403,6 +403,13 @@ PROGRESS = Table(
     ),
 )
 
+OF_THE_LINE = (
+    _s("source", "BROKER/STREAM/INCARNATION of the line", nullable=False),
+    _l("start", "first byte of the line", nullable=False),
+    _l("end", "byte after the line", nullable=False),
+)
+"""Columns that say which line of which log a row is about."""
+
 DISAGREEMENT_ROWS = Table(
     "disagreements",
     "one row per line of server.log that says otherwise than the requests: which group, when, and what each says",
@@ -424,9 +431,7 @@ DISAGREEMENT_ROWS = Table(
             "when, by the requests: the end, or the deadline of the session of a member; null where it is about none",
         ),
         _s("concluded_certainty", "how sure that was", nullable=False),
-        _s("source", "BROKER/STREAM/INCARNATION of the line", nullable=False),
-        _l("start", "first byte of the line", nullable=False),
-        _l("end", "byte after the line", nullable=False),
+        *OF_THE_LINE,
     ),
 )
 
@@ -436,9 +441,7 @@ REJECTED = Table(
     ("cluster_id", "source", "start"),
     COMMON
     + (
-        _s("source", "BROKER/STREAM/INCARNATION", nullable=False),
-        _l("start", "first byte of the line", nullable=False),
-        _l("end", "byte after the line", nullable=False),
+        *OF_THE_LINE,
         _s("reason", "one of the closed list", nullable=False),
         _s("expected", "what would have been understood"),
         _s("excerpt", "at most 200 characters, control characters escaped", personal=True),

@@ -5,7 +5,7 @@ Imports nothing heavy before a verb is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -77,6 +77,9 @@ class TableOutput(StrEnum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+
+
+TableOutputOption = Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")]
 
 
 @contextmanager
@@ -210,6 +213,17 @@ def print_json(value: Any) -> None:
 def print_as(output: TextOutput | TableOutput, value: Any) -> None:
     """In the form for programs that was asked for."""
     (print_yaml if output.value == "yaml" else print_json)(value)
+
+
+def print_rows(
+    output: TableOutput, name: str, found: tuple[list[Any], bool], as_table: Callable[[list[Any], bool], Any]
+) -> None:
+    """Rows, and whether there are more of them, as a table or, under `name`, in the form for programs."""
+    rows, more = found
+    if output is TableOutput.TABLE:
+        stdout().print(as_table(rows, more))
+    else:
+        print_as(output, {name: rows, "more": more})
 
 
 def print_yaml(value: Any) -> None:

@@ -12,13 +12,13 @@ from kardia.command.asking import (
     ClusterOption,
     FromOption,
     TableOutput,
+    TableOutputOption,
     TablesOption,
     TokenOption,
     ToOption,
     asking,
-    print_as,
+    print_rows,
     range_options,
-    stdout,
 )
 from kardia.command.options import GroupEitherWay
 
@@ -31,7 +31,7 @@ def disagreements(
     from_: FromOption = None,
     to: ToOption = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most that many lines, the latest.")] = 200,
-    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    output: TableOutputOption = TableOutput.TABLE,
     tables: TablesOption = None,
     api: ApiOption = None,
     cluster: ClusterOption = None,
@@ -42,8 +42,6 @@ def disagreements(
         from kardia.command import shown
 
         from_ms, to_ms = range_options(questions, from_, to)
-        rows, more = questions.disagreements(group, from_ms, to_ms, kind, limit)
-        if output is TableOutput.TABLE:
-            stdout().print(shown.disagreements(rows, more))
-        else:
-            print_as(output, {"disagreements": rows, "more": more})
+        print_rows(
+            output, "disagreements", questions.disagreements(group, from_ms, to_ms, kind, limit), shown.disagreements
+        )

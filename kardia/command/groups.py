@@ -14,6 +14,7 @@ from kardia.command.asking import (
     ApiOption,
     ClusterOption,
     TableOutput,
+    TableOutputOption,
     TablesOption,
     TokenOption,
     asking,
@@ -47,7 +48,7 @@ def groups(
         Sort, typer.Option(help="Worst status first, least margin of a timeout first, or by name.")
     ] = Sort.WORST,
     limit: Annotated[int, typer.Option(min=1, max=50_000, help="At most that many groups.")] = 100,
-    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    output: TableOutputOption = TableOutput.TABLE,
     names: Annotated[bool, typer.Option("--list", rich_help_panel=_HABIT, help="Only the names.")] = False,
     describe: Annotated[
         bool, typer.Option("--describe", rich_help_panel=_HABIT, help="With --group: the same as `kardia group`.")

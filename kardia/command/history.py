@@ -13,13 +13,13 @@ from kardia.command.asking import (
     FromOption,
     GroupArgument,
     TableOutput,
+    TableOutputOption,
     TablesOption,
     TokenOption,
     ToOption,
     asking,
-    print_as,
+    print_rows,
     range_options,
-    stdout,
 )
 from kardia.command.options import GroupEitherWay
 
@@ -40,7 +40,7 @@ def history(
     to: ToOption = None,
     of: Annotated[Entity | None, typer.Option("--of", help="Changes of the group or of its members alone.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most that many changes, the latest.")] = 200,
-    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    output: TableOutputOption = TableOutput.TABLE,
     tables: TablesOption = None,
     api: ApiOption = None,
     cluster: ClusterOption = None,
@@ -51,8 +51,9 @@ def history(
         from kardia.command import shown
 
         from_ms, to_ms = range_options(questions, from_, to)
-        rows, more = questions.history(group, from_ms, to_ms, None if of is None else of.value, limit)
-        if output is TableOutput.TABLE:
-            stdout().print(shown.history(rows, more))
-        else:
-            print_as(output, {"transitions": rows, "more": more})
+        print_rows(
+            output,
+            "transitions",
+            questions.history(group, from_ms, to_ms, None if of is None else of.value, limit),
+            shown.history,
+        )

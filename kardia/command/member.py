@@ -11,6 +11,7 @@ from kardia.command.asking import (
     ClusterOption,
     GroupArgument,
     TableOutput,
+    TableOutputOption,
     TablesOption,
     TokenOption,
     asking,
@@ -31,7 +32,7 @@ def member(
     member_id: Annotated[
         str, typer.Argument(metavar="MEMBER", help="The member: its id, or a client.id or static id of several.")
     ],
-    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    output: TableOutputOption = TableOutput.TABLE,
     tables: TablesOption = None,
     api: ApiOption = None,
     cluster: ClusterOption = None,

@@ -11,13 +11,13 @@ from kardia.command.asking import (
     ClusterOption,
     FromOption,
     TableOutput,
+    TableOutputOption,
     TablesOption,
     TokenOption,
     ToOption,
     asking,
-    print_as,
+    print_rows,
     range_options,
-    stdout,
 )
 
 
@@ -26,7 +26,7 @@ def rejected(
     from_: FromOption = None,
     to: ToOption = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most that many lines, the latest.")] = 200,
-    output: Annotated[TableOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TableOutput.TABLE,
+    output: TableOutputOption = TableOutput.TABLE,
     tables: TablesOption = None,
     api: ApiOption = None,
     cluster: ClusterOption = None,
@@ -37,8 +37,4 @@ def rejected(
         from kardia.command import shown
 
         from_ms, to_ms = range_options(questions, from_, to)
-        rows, more = questions.rejected(from_ms, to_ms, reason, limit)
-        if output is TableOutput.TABLE:
-            stdout().print(shown.rejected(rows, more))
-        else:
-            print_as(output, {"rejected": rows, "more": more})
+        print_rows(output, "rejected", questions.rejected(from_ms, to_ms, reason, limit), shown.rejected)

@@ -19,17 +19,22 @@ def life(known: Known, member: str) -> dict[str, Any]:
     return next(row for row in standing("members", known.rows["members"]) if row["member_id"] == member)
 
 
-def test_two_sessions_that_end_late_end_in_the_order_of_their_deadlines() -> None:
-    """b is due at 16,000, c at 16,020; a is still answered 0 at 16,050. Both go when the timer thread is back."""
+def without_b_and_c(*, last_of_c: float, told_at: float) -> Known:
+    """b is last heard at 6,000; a goes on, is told (27) of the rebalance, and is alone in the next generation."""
     scene = stable("a", "b", "c")
     scene.heartbeat(6_000, "b")
-    scene.heartbeat(6_020, "c")
-    scene.heartbeats(6_050, 16_051, "a", every=2_000)
-    scene.heartbeat(18_050, "a", error=27)
-    scene.joined(18_060, 2, {"a": 18_060})
-    scene.synced(18_070, "a")
+    scene.heartbeat(last_of_c, "c")
+    scene.heartbeats(6_050, told_at, "a", every=2_000)
+    scene.heartbeat(told_at, "a", error=27)
+    scene.joined(told_at + 10, 2, {"a": told_at + 10})
+    scene.synced(told_at + 20, "a")
     scene.tick(20_000)
-    known = scene.known()
+    return scene.known()
+
+
+def test_two_sessions_that_end_late_end_in_the_order_of_their_deadlines() -> None:
+    """b is due at 16,000, c at 16,020; a is still answered 0 at 16,050. Both go when the timer thread is back."""
+    known = without_b_and_c(last_of_c=6_020, told_at=18_050)
     row = known.rebalances()[-1]
     assert (row["trigger"], row["trigger_member_id"], row["certainty"]) == ("session_expired", "b", "exact")
     assert life(known, "b")["ended_at_ms"] - START == 16_050
@@ -37,15 +42,7 @@ def test_two_sessions_that_end_late_end_in_the_order_of_their_deadlines() -> Non
 
 
 def test_of_two_sessions_within_the_width_of_a_stamp_neither_is_surely_the_first() -> None:
-    scene = stable("a", "b", "c")
-    scene.heartbeat(6_000, "b")
-    scene.heartbeat(6_001, "c")
-    scene.heartbeats(6_050, 15_000, "a", every=2_000)
-    scene.heartbeat(16_050, "a", error=27)
-    scene.joined(16_060, 2, {"a": 16_060})
-    scene.synced(16_070, "a")
-    scene.tick(20_000)
-    known = scene.known()
+    known = without_b_and_c(last_of_c=6_001, told_at=16_050)
     row = known.rebalances()[-1]
     assert (row["trigger"], row["certainty"]) == ("session_expired", "provisional")
     assert {life(known, member)["certainty"] for member in ("b", "c")} == {"exact"}
