@@ -11,6 +11,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,18 @@ PAUSE_S = 0.002
 """Shorter than the stalls that matter (10 ms), long enough to cost nothing (500 looks a second, 1 % of a processor)."""
 
 _PATIENCE_S = 10.0
+
+AROUND_MS = 1_500
+"""A stall counts for what happened so long before and after it: whatever waited begins late as well."""
+
+Stall = tuple[int, float]
+"""(when it ended, epoch ms; how long it was, ms)."""
+
+
+def kept_waiting_ms(stalls: Iterable[Stall], at_ms: float) -> int:
+    """The longest that a program was seen to wait around an instant, whole ms; 0 if none was."""
+    near = (long for ended, long in stalls if ended - long - AROUND_MS <= at_ms <= ended + AROUND_MS)
+    return int(max(near, default=0.0))
 
 
 class Pace:
@@ -47,7 +60,7 @@ class Pace:
         """The longest stall until now, in whole ms; 0 where nothing could be measured."""
         return int(max((stall_ms for _, stall_ms in self._said()), default=0.0))
 
-    def stalls(self) -> list[tuple[int, float]]:
+    def stalls(self) -> list[Stall]:
         """Each stall of `each_ms` or more: when it ended (epoch ms), and how long it was (ms)."""
         return [(int(at_ms), stall_ms) for at_ms, stall_ms in self._said() if at_ms]
 

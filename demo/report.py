@@ -40,7 +40,7 @@ def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) 
         console.print(_foresight(len(leads), early))
     console.print(
         f"{len(verdict.errors_ms)} instants against the broker's log: median {verdict.median_ms:.0f} ms, "
-        f"largest {verdict.max_ms} ms."
+        f"largest {verdict.max_ms} ms. {_allowed(verdict)}"
     )
     for comparison in comparisons:
         style = "bold red" if comparison.fault else "" if comparison.equal else "yellow"
@@ -53,6 +53,18 @@ def _cells(line: Line) -> tuple[Text, ...]:
     verdict = Text("right", style="green") if not line.fault else Text(line.fault, style="bold red")
     # Ids come from clients and may hold anything: Text takes them literally, markup does not.
     return (Text(clock(line.at_ms)), Text(line.who), Text(line.done), Text(line.said), Text(lead), Text(error), verdict)
+
+
+def _allowed(verdict: Verdict) -> str:
+    """By what measure the instants are right."""
+    always, excused = f"Allowed: {verdict.tolerance.instant_ms} ms", verdict.excused
+    if not excused:
+        return f"{always}."
+    more_ms = max(line.excused_by_ms for line in excused)
+    return (
+        f"{always}; {len(excused)} of them {'was' if len(excused) == 1 else 'were'} allowed more, because this machine "
+        f"was seen to keep a program waiting then: up to {more_ms} ms more."
+    )
 
 
 def _foresight(struck: int, early_ms: Sequence[int]) -> str:

@@ -24,7 +24,7 @@ from demo.alarm import Alarm
 from demo.broker import NEWEST, Broker, BrokerSettings, free_ports, jar_set
 from demo.cast import Cast
 from demo.director import Director
-from demo.pace import Pace
+from demo.pace import Pace, Stall
 from demo.process import ProcessError
 from demo.roles import api_url, roles
 from demo.scenario import FAULTS, PARTITIONS, TOPIC, Cue
@@ -45,6 +45,9 @@ ROOM_MB = 1_000
 
 SETTLE_TIMEOUT_S = 90.0
 """Until the tables have everything of the story: a second or two live, a minute on a busy machine."""
+
+STALL_FROM_MS = 3
+"""Shorter waits are those of any machine."""
 
 PROMPT_MS = 2_000
 """The story begins when the tables are no further behind than this: a first batch of Spark takes its time."""
@@ -102,14 +105,14 @@ def show(options: Options, console: Console) -> bool:
             watchers = alarm.watchers
             console.print(f"Prometheus: {watchers.prometheus_url}/  Alertmanager: {watchers.alertmanager_url}/")
         cast = stack.enter_context(Cast(broker.bootstrap, options.directory / "consumers"))
-        pace = stack.enter_context(Pace(options.directory / "pace.log"))
+        pace = stack.enter_context(Pace(options.directory / "pace.log", STALL_FROM_MS))
         seen, begun = _play(options, console, supervisor, cast, config, alarm)
         # Nothing that happens from here on counts: both sides are cut at this instant.
         until_ms = _now_ms()
-        stall_ms = pace.worst_ms()
+        stall_ms, stalls = pace.worst_ms(), pace.stalls()
         tables = Tables(config.tables)
         _await_tables(tables, until_ms)
-        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast), options.tolerance)
+        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast), options.tolerance, stalls)
         console.print("Replaying the archived logs ...", style="dim")
         offsets = replayed.capture(broker.bootstrap, options.directory / "offsets.jsonl")
         again = replayed.replay(broker.request_log, offsets, CLUSTER, until_ms, options.directory / "replayed")
@@ -238,6 +241,7 @@ def _judge(
     seen: dict[tuple[str, str, str], int],
     witnesses: list[Witness],
     tolerance: Tolerance,
+    stalls: Sequence[Stall],
 ) -> Verdict:
     facts = [fact for fact in server_log.read(broker.server_log) if fact.at_ms <= until_ms]
     return judge(
@@ -251,6 +255,7 @@ def _judge(
             commits=[commit for commit in request_log.commits(broker.request_log) if commit.at_ms <= until_ms],
             witnesses=witnesses,
             tolerance=tolerance,
+            stalls=stalls,
             seen_at_ms=seen,
         )
     )

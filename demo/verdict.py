@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from demo import server_log
+from demo.pace import Stall, kept_waiting_ms
 from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
@@ -28,6 +29,8 @@ class Tolerance:
     """How far an instant may be from the broker's log. A starved machine, whose timers fire late, may need more."""
 
     instant_ms: int = WITHIN_MS
+    """What is allowed at any time; where the machine was seen to keep a program waiting, as much more
+    (`pace.kept_waiting_ms`): whoever logs an instant waits as well."""
 
     @property
     def median_ms(self) -> float:
@@ -98,6 +101,9 @@ class Line:
     """What is wrong, empty if nothing is."""
     routine: bool = False
     """Of a group's first forming, the broker's first group, or a commit in a short rebalance: counted, not listed."""
+    excused_by_ms: int = 0
+    """For how long the machine kept a program waiting around its instant, where the error is larger than what is
+    allowed at any time; 0 where it is not."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,8 @@ class Evidence:
     tolerance: Tolerance = Tolerance()
     first_group_id: str = ""
     """The first group that the broker ever had, if the facts reach back to it."""
+    stalls: Sequence[Stall] = ()
+    """When the machine kept a program waiting, and for how long."""
     seen_at_ms: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """(group, member, kind) to the wall-clock instant at which an open prediction was first readable in the tables."""
 
@@ -158,6 +166,11 @@ class Verdict:
     def max_ms(self) -> int:
         """Largest error."""
         return max(self.errors_ms, default=0)
+
+    @property
+    def excused(self) -> tuple[Line, ...]:
+        """Lines that are right only because the machine was seen to keep a program waiting around their instant."""
+        return tuple(line for line in self.lines if not line.fault and line.excused_by_ms)
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -301,7 +314,8 @@ def _straggler_fault(evidence: Evidence, start: Fact, row: Record) -> str:
         return ""
     longest = max((wait["waited_ms"] for wait in row["stragglers"] or []), default=0)
     off = longest - (joined - start.at_ms)
-    return "" if abs(off) <= _within_ms(evidence, start.group_id) else f"the longest wait named is {off:+d} ms off"
+    right = abs(off) <= _within_ms(evidence, start.group_id, joined)
+    return "" if right else f"the longest wait named is {off:+d} ms off"
 
 
 def _members_fault(evidence: Evidence, start: Fact, row: Record) -> str:
@@ -326,7 +340,7 @@ def _empties(evidence: Evidence) -> Iterable[Line]:
         said = "state Empty" if row else "nothing"
         yield _line(evidence, fact, f"group {fact.group_id}", said, row["at_ms"] if row else None)
     for row in rows:
-        within_ms = _within_ms(evidence, row["group_id"])
+        within_ms = _within_ms(evidence, row["group_id"], row["at_ms"])
         near = any(f.group_id == row["group_id"] and abs(f.at_ms - row["at_ms"]) <= within_ms for f in facts)
         if not near and row["from_state"] != "Unknown":
             yield _invented(row["at_ms"], row["group_id"], f"group {row['group_id']}", "state Empty")
@@ -367,7 +381,7 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
 def _commit_fault(evidence: Evidence, commit: Commit, names: Mapping[str, str]) -> str:
     """What the tables have wrong about an accepted commit; instants may be off by what an instant may be off."""
     at_ms = round(commit.at_ms)
-    within_ms = _within_ms(evidence, commit.group_id)
+    within_ms = _within_ms(evidence, commit.group_id, at_ms)
     states = [_state(evidence, commit.group_id, at_ms), _state(evidence, commit.group_id, at_ms - within_ms)]
     states += [
         str(row["to_state"])  # a rebalance of one member is over within milliseconds
@@ -438,10 +452,15 @@ def _forming(evidence: Evidence, fact: Fact) -> bool:
     return not first or fact.at_ms <= min(first)
 
 
-def _within_ms(evidence: Evidence, group_id: str) -> int:
-    """How far instants of a group may be off."""
+def _always_ms(evidence: Evidence, group_id: str) -> int:
+    """How far instants of a group may be off on an idle machine."""
     tolerance = evidence.tolerance
     return tolerance.first_group_ms if group_id == evidence.first_group_id else tolerance.instant_ms
+
+
+def _within_ms(evidence: Evidence, group_id: str, at_ms: int) -> int:
+    """How far an instant of a group may be off."""
+    return _always_ms(evidence, group_id) + kept_waiting_ms(evidence.stalls, at_ms)
 
 
 def _of(evidence: Evidence, what: str) -> list[Fact]:
@@ -466,10 +485,12 @@ def _line(
     error = None if instant is None else instant - fact.at_ms
     if error is None:
         fault = fault or "not in the tables"
-    elif abs(error) > _within_ms(evidence, fact.group_id):
+    elif abs(error) > _within_ms(evidence, fact.group_id, fact.at_ms):
         fault = fault or f"{error:+d} ms off"
     routine = forming or fact.group_id == evidence.first_group_id
-    return Line(fact.at_ms, fact.group_id, who, done or _DONE[fact.what], said, lead_ms, error, fault, routine)
+    excused = error is not None and abs(error) > _always_ms(evidence, fact.group_id)
+    by_ms = kept_waiting_ms(evidence.stalls, fact.at_ms) if excused else 0
+    return Line(fact.at_ms, fact.group_id, who, done or _DONE[fact.what], said, lead_ms, error, fault, routine, by_ms)
 
 
 def _invented(at_ms: int, group_id: str, who: str, said: str) -> Line:

@@ -29,7 +29,7 @@ def demo(
         typer.Option(
             min=1,
             help="Largest accepted difference, in ms, between an instant that Kardia names and the broker's log; the "
-            "median may be a fifth of it. For a machine that is busy with other things, which needs more than usual.",
+            "median may be a fifth of it. Where a program is seen to be kept waiting, as much more is accepted.",
         ),
     ] = None,
     stretch: Annotated[
