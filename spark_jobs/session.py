@@ -29,6 +29,10 @@ THREAD_VARIABLES = (
     "RAYON_NUM_THREADS",
 )
 
+MALLOC_ARENAS = "2"
+"""Arenas of the C library's allocator, in the JVM and in the Python workers. By default eight for each core, of which
+each keeps what its threads have freed: with two the JVM of a night of seven minutes has 817 MB instead of 892."""
+
 LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """State commit on a local disk in 7 ms instead of 202: rename in the file system itself."""
 
@@ -83,6 +87,7 @@ def start_session(
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
+    os.environ.setdefault("MALLOC_ARENA_MAX", MALLOC_ARENAS)
     if local:
         # Without it Spark asks the resolver for this machine's name, which a laptop off its network cannot answer.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

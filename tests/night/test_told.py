@@ -93,6 +93,8 @@ def test_an_alert_of_the_group_that_is_up_tells_of_a_further_member() -> None:
     said = compare_told(story(other, RESOLVED))
     assert said.findings == ()
     assert said.counts["dangers that had to be told: told of the group"] == 1
+    sooner = compare_told(story(message(BEGIN + 54_900, "raised"), RESOLVED))
+    assert sooner.counts["dangers that had to be told: told by name"] == 1, "before the look that saw the danger"
     over = message(BEGIN + 40_000, "resolved", 2, members=["app-2 at 127.0.0.1"])
     assert kinds(story(other, over)) == {MISSED}
     assert kinds(replace(story(other), facts=[])) == set()

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import psutil
+import pytest
+
 from tests.night.watch import (
     CEILING_MB,
     GROWTH_MB_PER_HOUR,
     JUDGED_S,
     LOG_KB_PER_HOUR,
     SETTLED_S,
+    STEP_MB,
     Sample,
     floods,
     memory,
+    memory_of,
 )
 
+KEPT = 64_000_000
 
-def life(mb_per_hour: float, seconds: float = SETTLED_S + JUDGED_S + 60, pid: int = 1) -> list[Sample]:
-    """A collector that grows evenly from 80 MB."""
+
+def life(mb_per_hour: float, seconds: float = SETTLED_S + 5_400, pid: int = 1) -> list[Sample]:
+    """A collector that grows evenly from 80 MB: so long that a growth at its limit is more than a step."""
     return [Sample(at, "collect", pid, 80 + mb_per_hour * at / 3_600) for at in range(0, int(seconds), 2)]
 
 
@@ -26,6 +36,30 @@ def test_growth_is_said_and_a_flat_role_is_not() -> None:
     assert grown.growth_mb_per_hour is not None
     assert abs(grown.growth_mb_per_hour - limit * 1.1) < 0.1
     assert len(grown.faults) == 1
+
+
+def test_a_step_of_the_allocator_is_no_growth() -> None:
+    seconds, limit = SETTLED_S + JUDGED_S + 60, STEP_MB["collect"]
+    per_hour = 3_600 / (2 / 3 * (seconds - SETTLED_S))
+    (step,), (more,) = (memory(life(mb * per_hour, seconds)) for mb in (limit * 0.9, limit * 1.1))
+    assert step.growth_mb_per_hour is not None
+    assert step.growth_mb_per_hour > GROWTH_MB_PER_HOUR["collect"]
+    assert step.faults == []
+    assert len(more.faults) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the proportional set size of Linux")
+def test_what_several_processes_share_counts_once() -> None:
+    """A forked worker shares what its parent had."""
+    forks = "other = os.fork(); other and os.write(1, b'%d\\n' % other)"
+    program = f"import os, sys; kept = b'x' * {KEPT}; {forks}; sys.stdin.read()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe, text=True) as parent:
+        assert parent.stdout is not None
+        both = [psutil.Process(pid) for pid in (parent.pid, int(parent.stdout.readline()))]
+        assert sum(map(memory_of, both)) < sum(one.memory_info().rss for one in both) - KEPT * 0.9
+        assert parent.stdin is not None
+        parent.stdin.close()
 
 
 def test_a_short_life_is_not_judged_by_its_growth_and_each_life_is_its_own() -> None:

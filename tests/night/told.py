@@ -156,9 +156,11 @@ def _untold(told: Told, counts: Counter[str]) -> Iterator[Finding]:
         within = [one for one in same if one.at_ms >= danger.committed_at_ms]
         before = [one for one in same if one.at_ms < danger.committed_at_ms]
         name = name_of(danger.member_id)
-        if any(name in one.names for one in within):
+        # The notifier may have seen it before the look that noted it here.
+        up = [one for one in before[-1:] if one.what != "resolved"]
+        if any(name in one.names for one in (*within, *up)):
             counts["dangers that had to be told: told by name"] += 1
-        elif any(one.what != "resolved" for one in (*within, *before[-1:])):
+        elif up or any(one.what != "resolved" for one in within):
             counts["dangers that had to be told: told of the group"] += 1
         else:
             counts["dangers that had to be told: not told"] += 1
