@@ -66,7 +66,7 @@ def compare_last(result: Score, truth: Truth, stood: dict[str, list[dict[str, An
                     result.count(f"stand provisional and untrue: {table}")
                     text = f"{table} {row.get('member_id') or ''} {wrong}"
                     result.problem("provisional and untrue at last", truth.group_id, row["at_ms"], text)
-    open_join_phase = bool(truth.rebalances) and truth.rebalances[-1].joined_at_ms < 0
+    open_join_phase = bool(truth.rebalances) and not 0 <= truth.rebalances[-1].joined_at_ms <= until_ms
     for row in stood["predictions"]:
         # Whoever stopped polling may be dead, which its session will show; who is silent may wait in a JoinGroup.
         waits = row["kind"] == "poll" or open_join_phase

@@ -39,11 +39,8 @@ LEFT = frozenset({"poll_timeout", "member_left"})
 """A client that leaves may say why, and the log of an old version cannot show it."""
 
 
-def compare(
-    result: Score, truth: Truth, rows: list[dict[str, Any]], shown_until: dict[str, float], evidence: Evidence
-) -> None:
-    """Score the rebalances of one group. `shown_until`: trigger -> instant up to which the end of the log shows them,
-    `""` for all others."""
+def compare(result: Score, truth: Truth, rows: list[dict[str, Any]], log_to_ms: float, evidence: Evidence) -> None:
+    """Score the rebalances of one group, whose log goes to an instant."""
     of_true = _matched(result, truth, rows, evidence)
     for place, one in enumerate(truth.rebalances):
         found = of_true.get(place, [])
@@ -53,7 +50,7 @@ def compare(
             result.problem("rebalance twice", truth.group_id, one.started_at_ms, text)
         if one.trigger == "sync_timeout" and not one.member_id:
             continue  # of an id left behind by a replaced static member: nobody is removed, nothing shows it
-        until_ms = shown_until.get(one.trigger, shown_until[""])
+        until_ms = log_to_ms - truth.shown_after_ms(one.trigger, one.joined_at_ms)
         if not 0 <= one.joined_at_ms <= until_ms or _hidden_by_the_next(truth, place):
             continue
         dark = evidence.damage.dark(one.started_at_ms, one.joined_at_ms) or evidence.hides(one)
@@ -64,7 +61,7 @@ def compare(
         if not found:
             result.problem("missed rebalance", truth.group_id, one.started_at_ms, f"{one}")
         else:
-            _one(result, truth, one, max(found, key=lambda row: row["known_at_ms"]), shown_until[""])
+            _one(result, truth, one, max(found, key=lambda row: row["known_at_ms"]), log_to_ms)
 
 
 def _hidden_by_the_next(truth: Truth, place: int) -> bool:

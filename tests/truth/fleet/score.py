@@ -79,8 +79,7 @@ def score(run: Run, seen: Seen) -> Score:
         silent = run.scenario.restarts or run.scenario.outages or run.scenario.quiet or run.scenario.asleep
         evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, died=silent)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
-        shown_until = {"": until_ms, "sync_timeout": _shown_until(truth, "sync_timeout", until_ms)}
-        ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), shown_until, evidence)
+        ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
         said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
         honesty.compare(result, truth, of_group, until_ms)
         honesty.compare_last(result, truth, {name: rows.get(group_id, []) for name, rows in stood.items()}, until_ms)
@@ -137,18 +136,13 @@ def _settled(truth: Truth, at_ms: int, until_ms: float) -> bool:
     return at_ms <= until_ms
 
 
-def _shown_until(truth: Truth, cause: str, until_ms: float) -> float:
-    """What came by then can be known by the end. That the time for SyncGroup was over is shown by an answer, or by none
-    to whoever may have joined unseen before, who would have been let in a rebalance timeout later."""
-    return until_ms - truth.longest_rebalance_timeout_ms() if cause == "sync_timeout" else until_ms
-
-
 def _lives(result: Score, truth: Truth, rows: list[dict[str, Any]], until_ms: float, evidence: Evidence) -> None:
     said = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["joined_at_ms"])}
     lives = {life.member_id: life for life in truth.lives}
     for life in lives.values():
         row = said.get(life.member_id)
-        if life.ended_at_ms >= 0 and _settled(truth, life.ended_at_ms, _shown_until(truth, life.cause, until_ms)):
+        shown_to_ms = until_ms - truth.shown_after_ms(life.cause, life.ended_at_ms)
+        if life.ended_at_ms >= 0 and _settled(truth, life.ended_at_ms, shown_to_ms):
             _one_end(result, truth, life, row, evidence)
         if row is not None and life.ended_at_ms < 0 and row["ended_at_ms"] is not None:
             _one_that_is_there(result, truth, life, row, evidence)

@@ -244,6 +244,15 @@ class Truth:
             return None
         return next((member for member in view.members if member.member_id == member_id), None)
 
+    def shown_after_ms(self, cause: str, at_ms: float) -> int:
+        """How long after an instant nothing shows what happened then: that the time for SyncGroup was over, or that a
+        join phase ended with nobody, is shown by no answer to whoever may have joined unseen before."""
+        with_nobody = any(
+            one.dropped and not one.joins and abs(one.joined_at_ms - at_ms) <= STAMPS_MS for one in self.rebalances
+        )
+        waits = cause == "sync_timeout" or with_nobody
+        return self.longest_rebalance_timeout_ms() if waits else 0
+
     def longest_rebalance_timeout_ms(self) -> int:
         """The highest rebalance timeout that any member ever had: so long may somebody wait in a JoinGroup, unseen."""
         views = (view for view in self._views if view is not None)
