@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -35,6 +35,9 @@ Found = TypeVar("Found")
 AT_ONCE = 250
 """Rows whose columns are made without a break for other threads. All of a second of a large fleet at once would keep
 them from running for tens of ms."""
+
+PIECE_ROWS = 16_384
+"""Rows of a piece at the most."""
 
 VANISHED_RETRIES = 3
 """Looks of a scan. A vacuum takes files away once per pass; meeting three passes in one read means that retention is
@@ -167,10 +170,25 @@ class TableReader:
             chosen = self._files.chosen(self._newest(), files)
         found = [fragment for one in chosen if (fragment := one.within(files)) is not None]
         dataset = self._files.dataset(found)
-        for batch in dataset.scanner(
-            columns=self._known(dataset.schema.names), filter=where, batch_size=16_384, use_threads=False
-        ).to_batches():
-            if batch.num_rows:
-                yield pa.Table.from_batches([batch])
+        batches = dataset.scanner(
+            columns=self._known(dataset.schema.names), filter=where, batch_size=PIECE_ROWS, use_threads=False
+        ).to_batches()
+        yield from _together(batches)
         with self._lock:
             self._files.keep(chosen)
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Rows in pieces of up to `PIECE_ROWS`. A live table has hundreds of files of a few rows each, and what a piece
+    costs beside its rows, a call for each column, was most of reading them."""
+    some: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if some and count + batch.num_rows > PIECE_ROWS:
+            yield pa.Table.from_batches(some).combine_chunks()
+            some, count = [], 0
+        if batch.num_rows:
+            some.append(batch)
+            count += batch.num_rows
+    if some:
+        yield pa.Table.from_batches(some).combine_chunks()

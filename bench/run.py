@@ -15,6 +15,7 @@ from bench.observer import observer_stage
 from bench.result import Result, machine, show
 from bench.serving import api_stage
 from bench.telling import notify_stage
+from bench.verbs import verbs_stage
 
 STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "lines": parse_stage,
@@ -24,6 +25,7 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "live": live_stage,
     "api": api_stage,
     "notify": notify_stage,
+    "verbs": verbs_stage,
 }
 """Stages in the order of the flow."""
 

@@ -13,7 +13,7 @@ def bench(
         list[str] | None,
         typer.Option(
             "--only",
-            help="Stage to run: lines, observer, replay, backlog, live, api, notify; several are allowed.",
+            help="Stage to run: lines, observer, replay, backlog, live, api, notify, verbs; several are allowed.",
         ),
     ] = None,
     scale: Annotated[

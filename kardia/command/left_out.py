@@ -1,8 +1,9 @@
 """Optional parts of libraries that no question needs, kept from being loaded.
 
 pyarrow loads pandas as soon as it makes its first scalar, only to know whether it was given one of pandas' series;
-httpx loads a command line of its own. Both do without where these cannot be imported. The two were a third of the CPU
-time of `kardia groups --tables`. For processes that ask and serve only: Spark's Python needs pandas.
+it loads numpy if it is there, for conversions that no answer makes; httpx loads a command line of its own. Both do
+without where these cannot be imported. They were more than a third of the CPU time of `kardia groups --tables`. For
+processes that ask and serve only: Spark's Python needs pandas.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 
-LEFT_OUT = ("pandas", "httpx._main")
+LEFT_OUT = ("numpy", "pandas", "httpx._main")
 
 
 class _LeftOut(MetaPathFinder):

@@ -10,8 +10,9 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, WriterProperties
 from deltalake.exceptions import DeltaError
 
-from api import files
+from api import files, reader
 from api.files import Bound, Files
+from api.reader import TableReader
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers import delta_rs
 from spark_jobs.writers import tables as tables_of_writer
@@ -53,6 +54,18 @@ def test_only_files_that_may_hold_rows_within_the_bounds_are_opened(
     table: DeltaTable, tmp_path: Path, bounds: list[Bound], expected: set[str]
 ) -> None:
     assert names(Files(Path(table.table_uri.removeprefix("file://"))), table, bounds) == expected
+
+
+@pytest.mark.parametrize(("piece_rows", "expected"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (100, [3])])
+def test_rows_of_many_small_files_come_in_few_pieces(
+    table: DeltaTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int, expected: list[int]
+) -> None:
+    """What a piece costs beside its rows was most of reading a live table."""
+    monkeypatch.setattr(reader, "PIECE_ROWS", piece_rows)
+    found = TableReader(Path(table.table_uri.removeprefix("file://")).parent, "members")
+    pieces = found.scan(None, [], lambda some: [list(found.rows(piece)) for piece in some])
+    assert [len(piece) for piece in pieces] == expected
+    assert {row.member_id for piece in pieces for row in piece} == {"m0", "m1", "m2"}
 
 
 def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(

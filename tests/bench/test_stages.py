@@ -65,3 +65,10 @@ def test_the_notify_stage_is_told_what_was_foretold(tmp_path: Path) -> None:
         assert first.more["alerts"] >= 3
         assert first.baseline is not None
         assert results[f"evidence to {way}, longest"].value >= first.value
+
+
+def test_the_verbs_stage_asks_as_a_user_does(tmp_path: Path) -> None:
+    results = STAGES["verbs"](tmp_path, 0.05)
+    assert [result.what.split()[1] for result in results] == ["groups", "group", "explain"]
+    assert all(result.value > (result.baseline or 0) > 0 for result in results)
+    assert results[0].target is not None
