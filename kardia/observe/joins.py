@@ -270,7 +270,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         member.doubtful_at = taken_at  # it runs on the timeout of whom it replaced, who was not seen
     elif old.member_id != member_id:
         member.session_ms = old.session_ms
-        rebalance.note_never_synced(group, old)
+        rebalance.note_never_synced(observer, group, old)
         loads.note_replaced(group, old.member_id, member_id)
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)

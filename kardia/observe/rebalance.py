@@ -152,12 +152,28 @@ def _first(silent: list[Member]) -> Member:
     return min(silent, key=lambda other: (other.deadline, other.member_id))
 
 
-def note_never_synced(group: Group, old: Member) -> None:
+def note_never_synced(observer: Facts, group: Group, old: Member) -> None:
     """A static member took its place again before its old id had synced: when the time for SyncGroup is over, the
     coordinator begins a rebalance because of that id."""
     current = group.rebalance
     if current is not None and current.settled and old.synced_generation != group.generation:
         current.never_synced = old.member_id
+        watch_sync_timer(observer, group)
+
+
+def begin_without(observer: Facts, group: Group, at: float, now: float) -> None:
+    """The time for SyncGroup was over at `at`, and an old id had sent none: the coordinator began a rebalance that
+    nobody was told of so far. Provisional, because somebody may have begun one unseen before. Where members are
+    answered as in a Stable group still, the timer is late, and is looked at again a moment later."""
+    current = group.rebalance
+    if current is None or not current.never_synced or group.steady_at > at + LATE_MS:
+        return
+    if group.steady_at > at and now < group.steady_at + deadlines.GRACE_MS:
+        again_at = group.steady_at + deadlines.GRACE_MS
+        observer.schedule(group, again_at, "unsynced", str(group.generation))
+        return
+    why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, certainty="provisional")
+    begin(observer, group, why, NEVER, -1)
 
 
 def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:

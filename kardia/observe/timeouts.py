@@ -14,7 +14,7 @@ from kardia.observe.emptied import becomes_empty
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Member
 from kardia.observe.phases import STAMP_MS, unsynced
-from kardia.observe.rebalance import end_member
+from kardia.observe.rebalance import begin_without, end_member
 from kardia.observe.watches import watch_join_timer
 
 
@@ -72,13 +72,17 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
 
 
 def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
-    """The time for SyncGroup was over, and the only member there is has not sent one: as the leader it would have been
-    answered at once. Whoever had joined unseen before that would have been let in by now."""
+    """The time for SyncGroup was over. The only member there is has not sent one: as the leader it would have been
+    answered at once, and whoever had joined unseen before that would have been let in by now. Or an old id has not."""
     at = phases.sync_deadline(group)
-    if group.state != GroupState.COMPLETING or key != str(group.generation) or not 0 <= at <= due:
+    if key != str(group.generation) or not 0 <= at <= due or observer.silent_at(group.broker, at):
+        return
+    if group.state == GroupState.STABLE:
+        begin_without(observer, group, at, due)
+    if group.state != GroupState.COMPLETING:
         return
     alone = len(group.members) == 1 and group.whole and not group.pending
-    if not alone or observer.silent_at(group.broker, at):
+    if not alone:
         return
     for member in unsynced(group):
         if phases.how_ended(group, member)[2] == "sync_timeout":

@@ -207,6 +207,41 @@ def test_who_joined_unseen_before_the_time_for_sync_was_over_has_saved_its_membe
     assert scene.known().ended() == {}
 
 
+def replaced_before_it_synced(*heard: str) -> Scene:
+    """b, static, is replaced in generation 1 before its old id has sent SyncGroup; the time for that is over at
+    12,000. Nobody is heard after 9,000 but a stranger and who is `heard`, as in a Stable group."""
+    scene = Scene()
+    instances = {"b": "i-b"}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, session_ms=30_000, rebalance_ms=9_000, instances=instances)
+    scene.synced(3_010, "a")
+    scene.replaced(6_000, "b2", "i-b", session_ms=30_000, rebalance_ms=9_000)
+    scene.synced(6_010, "b2")
+    scene.heartbeats(6_020, 9_100, "a", "b2")
+    for at in range(9_500, 23_000, 500):
+        scene.fetch(at, "stranger")
+        for member in heard:
+            scene.heartbeat(at, member)
+    return scene
+
+
+def test_an_old_id_that_never_synced_begins_a_rebalance_that_nobody_is_told_of() -> None:
+    """Who is dynamic has the time to rejoin from then on, whatever is left of its session."""
+    scene = replaced_before_it_synced()
+    scene.tick(22_900)
+    known = scene.known()
+    assert known.states()[-1] == (12_000, "PreparingRebalance")
+    assert known.ended()["a"] == (21_000, "rebalance_timeout", "provisional")
+    assert "b2" not in known.ended()
+
+
+def test_but_not_while_its_members_are_answered_as_in_a_stable_group() -> None:
+    scene = replaced_before_it_synced("a", "b2")
+    scene.tick(22_900)
+    known = scene.known()
+    assert known.states()[-1] == (3_010, "Stable")
+    assert set(known.ended()) == {"b"}
+
+
 def test_all_who_did_not_sync_in_time_go_together() -> None:
     scene = Scene()
     members = {"a": 0.0, "b": 0.0, "c": 0.0}

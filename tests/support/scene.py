@@ -133,11 +133,13 @@ class Scene:
                 },
             )
 
-    def replaced(self, at: float, member: str, instance: str, *, session_ms: int = 10_000) -> None:
+    def replaced(
+        self, at: float, member: str, instance: str, *, session_ms: int = 10_000, rebalance_ms: int = 60_000
+    ) -> None:
         """A static member comes back under a new id and is answered with the generation that is there."""
         detail = {
             "session_timeout_ms": session_ms,
-            "rebalance_timeout_ms": 60_000,
+            "rebalance_timeout_ms": rebalance_ms,
             "protocol_type": "consumer",
             "assigned_member_id": member,
             "members": [],
