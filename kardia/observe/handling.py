@@ -30,3 +30,13 @@ def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False)
     if done_at - begun_at <= AT_ONCE_MS:
         return event.handled_at_ms, None
     return begun_at, done_at
+
+
+def told_between(event: Event) -> tuple[float, float | None]:
+    """Between which instants that happened which an answer that waited tells of; the second None where that is one. The
+    answer is made by another thread than what it tells of, and after it. A broker that sends it late was late to make
+    it, by no more than that in every recording: 22 ms of 51, 11 of 35, and nothing of 2."""
+    sent_after_ms = event.logged_at_ms - event.decided_at_ms
+    if sent_after_ms <= AT_ONCE_MS:
+        return event.decided_at_ms, None
+    return event.decided_at_ms - sent_after_ms, event.decided_at_ms

@@ -14,7 +14,7 @@ from kardia.observe import generations, lives, loads, moves, pending, polls, reb
 from kardia.observe.deadlines import GRACE_MS
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Group, Join, Member, Rebalance
-from kardia.observe.handling import AT_ONCE_MS, took_effect
+from kardia.observe.handling import AT_ONCE_MS, told_between, took_effect
 from kardia.observe.identity import identify
 from kardia.observe.phases import STAMP_MS
 from kardia.observe.requests import CLASSIC, NONE, heard_steady, notice, on_refused
@@ -40,7 +40,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         if event.member_id:
             on_refused(observer, group, event, at)
         elif error == ErrorCode.FENCED_INSTANCE_ID:
-            take_fenced(observer, group, event, at)
+            take_fenced(observer, group, event)
         return
     generation = event.generation_id
     loads.take_back(observer, group, event, at)
@@ -174,7 +174,7 @@ def _done_by(observer: Facts, event: Event) -> float | None:
     return done_by if done_by is not None and done_by > event.handled_at_ms + STAMP_MS else None
 
 
-def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
+def take_fenced(observer: Facts, group: Group, event: Event) -> None:
     """A static process that restarted waited in its JoinGroup, and was replaced by the next one before it was let in:
     its answer (82) names the id that it had been given."""
     detail, taken_at = event.detail or {}, event.handled_at_ms
@@ -195,7 +195,8 @@ def take_fenced(observer: Facts, group: Group, event: Event, at: float) -> None:
     member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, "exact")
-    lives.end(observer, group, member, at, "static_replaced", "", "exact")
+    told_from, told_by = told_between(event)
+    lives.end(observer, group, member, max(told_from, taken_at), "static_replaced", "", "exact", told_by)
 
 
 def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]:
@@ -221,8 +222,9 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
     for over in reversed(list(group.ended.values())):
         if over.member.instance_id != instance_id:
             continue
-        told_after_ms = over.ended_at - taken_at
-        if over.cause == "static_replaced" and -observer.settings.burst_ms <= told_after_ms <= AT_ONCE_MS:
+        told_by = over.ended_at if over.by is None else max(over.by, over.ended_at)
+        in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at - taken_at <= AT_ONCE_MS
+        if over.cause == "static_replaced" and in_time:
             return over.member.member_id, True  # it waited, and was told in the instant in which its place was taken
         if over.certainty != "exact" and taken_at - LATE_MS <= over.ended_at <= taken_at - STAMP_MS:
             if over.by is not None and not 0 <= over.by < taken_at:

@@ -229,3 +229,20 @@ def test_whose_place_was_taken_after_a_gap_may_have_been_gone_before(gap_at: flo
     known = scene.known()
     assert known.ended()["b"] == (12_000, "static_replaced", how_sure)
     assert known.ended()["b2"] == (16_000, "static_replaced", "exact")
+
+
+@pytest.mark.parametrize(("sent_after", "ended"), [(2, 16_000), (51, 15_949)])
+def test_an_answer_that_is_sent_late_was_made_late(sent_after: float, ended: float) -> None:
+    """A broker that goes on after it stood still: the place was taken 22 ms before the answer (82) was made, which was
+    sent 51 ms after that."""
+    scene = stable("a", "b", instances={"b": "i-b"})
+    scene.heartbeats(4_000, 9_000, "b")
+    scene.heartbeats(4_100, 30_000, "a", error=27)
+    refused(scene, 16_000, 12_000, "", 82, instance="i-b", assigned="b2")
+    scene.events[-1] = scene.events[-1]._replace(logged_at_ms=START + 16_000 + sent_after)
+    scene.events.sort(key=lambda event: event.logged_at_ms)
+    scene.tick(32_000)
+    known = scene.known()
+    assert known.ended()["b2"] == (ended, "static_replaced", "exact")
+    (row,) = (row for row in named("members", known.rows["members"]) if row["member_id"] == "b2" and row["ended_at_ms"])
+    assert row["at_bound_ms"] == 16_000 - ended
