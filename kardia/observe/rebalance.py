@@ -103,6 +103,9 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
     if group.state == GroupState.PREPARING and current is not None:
         if current.told_at < 0:
             current.told_at = at
+            cause = current.cause
+            if cause is not None and cause.trigger == "sync_timeout" and cause.certainty == "provisional":
+                cause.certainty, cause.by = "inferred", at  # one that had begun alone is shown
         return
     if current is not None and current.joined_at >= 0 and at <= current.joined_at + tolerance:
         return  # logged a little out of order: it belongs to the join phase that just ended
