@@ -36,6 +36,11 @@ def is_over(group: Group, member_id: str, at: float) -> bool:
     return True
 
 
+def was_never_used(group: Group, member_id: str) -> bool:
+    """Whether the time of an id was over before an answer showed that anybody used it: who did waits in a JoinGroup."""
+    return any(over[0] == member_id for over in group.pending_over)
+
+
 def used(group: Group, member_id: str, event: Event) -> float:
     """A JoinGroup with an id was answered: it blocked nothing, also if the member had left meanwhile. Returns since
     when another one with that id may have waited: since the id was handed out, if by another connection, or if its time

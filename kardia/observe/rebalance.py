@@ -19,7 +19,7 @@ from kardia.observe.group import NEVER, Cause, Ended, Group, Join, Member, Rebal
 from kardia.observe.late import fired_from
 from kardia.observe.ledger import emit, follows_from, remember
 from kardia.observe.missing import Missing
-from kardia.observe.phases import STAMP_MS, longest_ms, sync_deadline, unsynced
+from kardia.observe.phases import STAMP_MS, how_ended, is_tied, longest_ms, sync_deadline, unsynced
 from kardia.observe.watches import watch_deserted, watch_join_timer, watch_sync_timer
 from kardia.tables import LEAVE_CAUSES
 
@@ -127,14 +127,19 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         group.unsynced_at = unsynced_at if unsynced_due else NEVER
         begin(observer, group, None, at, len(group.members))
         observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
-    elif silent and deadlines.surely_silent(group, first := _first(silent)):
+    elif silent and _went_by_session(group, first := _first(silent)):
         how_sure = deadlines.sureness(group, first)
         ended_at = min(fired_from(group, first.deadline), at)
+        tied = is_tied(group, first)
+        if tied:
+            how_sure = weaker(how_sure, "provisional")
         if group.pending and at < first.deadline + LATE_MS:
             how_sure = weaker(
                 how_sure, "provisional"
             )  # who was handed an id may have joined before a timer that is late
         end_member(observer, group, first, ended_at, "session_expired", "", how_sure, at)
+        if tied:
+            lives.rival(group, first.member_id)
     elif unsynced_due and not group.pending:  # an id that was handed out may have been used, unseen, before that
         for one in unsynced(group):
             if one is not member:
@@ -149,6 +154,11 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         begin(observer, group, None, at, len(group.members))
     if group.rebalance is not None and group.rebalance.told_at < 0:
         group.rebalance.told_at = at
+
+
+def _went_by_session(group: Group, member: Member) -> bool:
+    """Whether a member whose session is over is gone for that, and not for its SyncGroup, whose time was over before."""
+    return deadlines.surely_silent(group, member) and how_ended(group, member)[2] == "session_expired"
 
 
 def _first(silent: list[Member]) -> Member:

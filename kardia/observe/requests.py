@@ -252,9 +252,10 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
                 gone.on_gone(observer, group, asked_id, at)
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
-        if pending.is_over(group, member_id, at) and member_id not in group.members:
+        was_pending = pending.is_over(group, member_id, at)
+        if (was_pending or pending.was_never_used(group, member_id)) and member_id not in group.members:
             _left_unseen(group, member_id, event, reason or "", by)
-            if observer.coordinator is sessions.Coordinator.JAVA:
+            if was_pending and observer.coordinator is sessions.Coordinator.JAVA:
                 rebalance.on_pending_left(observer, group, member_id, event, at)
             continue
         if left_just_now(observer, group, member_id, at):

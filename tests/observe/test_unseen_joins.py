@@ -72,6 +72,22 @@ def test_a_new_member_that_leaves_in_the_instant_in_which_it_is_let_in_was_a_mem
     assert known.states()[-1] == (3_000, "Empty")
 
 
+def test_so_it_was_if_it_waited_for_longer_than_its_id_was_held_for_it() -> None:
+    """It asks at 4,010 and is let in at 24,000, when b is dropped; the time of its id was over at 14,000."""
+    scene = stable("a", "b")
+    scene.member_id_required(4_000.0, "n")
+    scene.heartbeats(6_000, 23_000, "a", error=27)
+    scene.joined(24_000, 2, {"n": 4_010.0, "a": 23_500.0})
+    leave = len(scene.events)
+    scene.leave(23_999.6, "n", reason="the consumer is being closed")
+    scene.events.insert(leave - 2, scene.events.pop())
+    scene.tick(26_000)
+    known = scene.known()
+    assert known.ended()["n"] == (24_000, "left", "exact")
+    assert known.rebalances()[1]["trigger"] == "member_joined"
+    assert known.rebalances()[1]["trigger_member_id"] == "n"
+
+
 def test_a_timeout_is_foretold_when_a_heartbeat_is_missing_and_again_when_half_of_it_is_over() -> None:
     scene = stable("a", "b")
     scene.heartbeats(6_000, 16_000, "a", "b")
