@@ -169,7 +169,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
 def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
     stable_at = max(group.stable_at, group.steady_at)
-    if stable_at < 0 or (group.previous and stable_at <= group.previous[0]):
+    if stable_at < 0 or (group.previous and stable_at <= group.previous[0] + STAMP_MS):
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
     return [

@@ -240,11 +240,12 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
 
 
 def _let_sync_pass(group: Group, old: Member, taken_at: float) -> bool:
-    """Whether a member may have been removed because the time for SyncGroup was over when its place was taken."""
+    """Whether a member may have been removed because the time for SyncGroup was over when its place was taken. Once
+    somebody is told of the next rebalance nobody waits for SyncGroup."""
     current = group.rebalance
     if current is None or not old.seen_joining or old.synced_generation == current.generation_before:
         return False
-    return 0 <= current.sync_over_at <= taken_at
+    return 0 <= current.sync_over_at <= taken_at and not 0 <= current.told_at < current.sync_over_at
 
 
 def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:
@@ -264,12 +265,13 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     old = _holder(group, event.group_instance_id, member_id)
     if old is not None and old.member_id != member_id:
         taken_at = max(taken_at, old.joined_at)
+    armed_at = max(taken_at, event.handled_at_ms)  # the instant in every recording, within these bounds
     member = group.members.get(member_id)
     if member is None:
-        member = Member(member_id, taken_at, armed_at=taken_at, generation_first=event.generation_id, joined_by=by)
+        member = Member(member_id, taken_at, armed_at=armed_at, generation_first=event.generation_id, joined_by=by)
         group.members[member_id] = member
     if old is None:
-        member.doubtful_at = taken_at  # it runs on the timeout of whom it replaced, who was not seen
+        member.doubtful_at = armed_at  # it runs on the timeout of whom it replaced, who was not seen
     elif old.member_id != member_id:
         member.session_ms = old.session_ms
         rebalance.note_never_synced(observer, group, old)
@@ -291,7 +293,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     deadline_ms = member.session_ms
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     if deadline_ms >= 0:
-        member.armed_at = taken_at + deadline_ms - member.session_ms
+        member.armed_at = armed_at + deadline_ms - member.session_ms
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     observer.emit_member(group, member, taken_at, "exact")
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)

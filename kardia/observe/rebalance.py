@@ -157,7 +157,7 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
 
 
 def _went_by_session(group: Group, member: Member) -> bool:
-    """Whether a member whose session is over is gone for that, and not for its SyncGroup, whose time was over before."""
+    """Whether a member whose session is over is gone for that, not for its SyncGroup, whose time was over before."""
     return deadlines.surely_silent(group, member) and how_ended(group, member)[2] == "session_expired"
 
 
@@ -296,20 +296,26 @@ def _taken_at(current: Rebalance, member: Member) -> float:
 
 def _correct_replaced(observer: Facts, group: Group, current: Rebalance) -> None:
     """A process took the place of a static member that had let the time for SyncGroup pass: if nothing began this
-    rebalance before, the coordinator had removed that member, and the process was somebody new."""
+    rebalance before, the coordinator had removed that member, and the process was somebody new. So it was if something
+    did, and the session of that member was over."""
     over_at = current.sync_over_at
     if over_at < 0 or over_at < group.steady_at - LATE_MS:
         return
     signs = [current.started_at, current.told_at, *(join.handled_at for join in (*current.joins, *current.refused))]
     began = min((at for at in signs if at >= 0), default=NEVER)
-    if began < over_at - STAMP_MS:
-        return
     for join in current.joins:
         over = group.ended.get(join.replaces)
         if over is None or over.cause != "static_replaced" or not over.member.seen_joining:
             continue
-        if over.member.synced_generation != current.generation_before and over.member.told_at < 0:
+        waited_for = over.member.synced_generation != current.generation_before and over.member.told_at < 0
+        if not waited_for or over.member.joined_at > over_at:
+            continue
+        ran_out_at = over.member.armed_at + over.member.session_ms
+        if began >= over_at - STAMP_MS:
             lives.correct(observer, group, over, over_at, "sync_timeout", "provisional", began)
+            join.replaces = ""
+        elif over.certainty == "provisional" and over.member.armed_at >= 0 and ran_out_at <= join.handled_at - STAMP_MS:
+            lives.correct(observer, group, over, ran_out_at, "session_expired", "provisional", join.handled_at)
             join.replaces = ""
 
 

@@ -234,6 +234,8 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
                 began = current.told_at - observer.settings.burst_ms
             if began >= 0 and event.handled_at_ms < began:
                 renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
+            elif at - event.handled_at_ms > STAMP_MS:
+                member.doubtful_at = member.armed_at  # it may have waited: when the rebalance began is not known yet
     elif event.member_id:
         on_refused(observer, group, event, at)
 

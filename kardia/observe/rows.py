@@ -294,15 +294,19 @@ def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
 
 
 def _may_be_dropped(group: Group, member: Member, now: float) -> bool:
-    """Whether the session of somebody else is over, unseen, for so long that the time to rejoin may be over as well."""
+    """Whether the session of somebody else is over, unseen, for so long that the time to rejoin may be over as well.
+    One whose deadline a gap has hidden may be over at any time since an answer showed that the group was Stable."""
     if member.rebalance_ms >= now - group.steady_at:
         return False  # the common case, without a look at the others
-    over = [other for other in group.members.values() if group.steady_at < other.deadline <= now]
+    over = {
+        other.member_id: max(other.deadline, group.steady_at)
+        for other in group.members.values()
+        if other is not member and (other.deadline < 0 or group.steady_at < other.deadline <= now)
+    }
     if not over:
         return False
-    first = min(over, key=lambda other: other.deadline)
-    longest = max((other.rebalance_ms for other in group.members.values() if other is not first), default=-1)
-    return first is not member and 0 < longest <= now - first.deadline
+    left = (other.rebalance_ms for other in group.members.values() if other.member_id not in over)
+    return 0 < max(left) <= now - min(over.values())
 
 
 def _certainty(group: Group, member: Member, now: float) -> Certainty:

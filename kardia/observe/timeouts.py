@@ -34,12 +34,14 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     due = first.deadline if why == "session_expired" else group.unsynced_at
     # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired.
     began, by = (current.sent_back_at, None) if current.sent_back_at >= due - STAMP_MS else (min(due, at), at)
-    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", "inferred", by)
+    # An id that was handed out may have been used before that, unseen, and have begun it.
+    sure: Certainty = "provisional" if group.pending else "inferred"
+    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", sure, by)
     current.started_at = current.told_start = began
     current.told_from = group.told_state
     for member in silent if why == "sync_timeout" else [first]:
-        lives.end(observer, group, member, began, why, "", "inferred", by)
-    observer.move(group, began, GroupState.PREPARING, why, "inferred", by)
+        lives.end(observer, group, member, began, why, "", sure, by)
+    observer.move(group, began, GroupState.PREPARING, why, sure, by)
     watch_join_timer(observer, group, current)
 
 

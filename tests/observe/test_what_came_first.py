@@ -331,3 +331,132 @@ def test_an_answer_that_waited_for_its_record_shows_a_stable_group_when_it_was_h
     scene.tick(20_000)
     known = scene.known()
     assert known.ended()["b"][:2] == (16_000, "session_expired")
+
+
+def test_whose_session_and_whose_time_for_sync_end_together_went_by_either() -> None:
+    """n, of a session of 15 s, never synced; the time for SyncGroup is 15 s as well."""
+    scene = Scene()
+    sessions = {"a": 30_000, "n": 15_000}
+    scene.joined(3_000, 1, {"a": 0.0, "n": 1.0}, first=("a", "n"), session_ms=sessions, rebalance_ms=15_000)
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 18_000, "a", every=2_000)
+    scene.heartbeat(18_020, "a", error=27)
+    scene.joined(18_100, 2, {"a": 18_050})
+    scene.synced(18_110, "a")
+    scene.tick(20_000)
+    assert life(scene.known(), "n")["certainty"] == "provisional"
+
+
+def test_whose_end_a_join_phase_waited_for_did_not_begin_the_next_one() -> None:
+    """b began a phase at 6,100, in whose first ms a was answered 0; it ended with the session of c, at 16,000. Nobody
+    synced, c is told that it is gone at 24,900, and d joins at 25,000."""
+    scene = stable("a", "b", "c")
+    scene.heartbeat(6_000, "c")
+    scene.heartbeat(6_100.4, "a")
+    scene.heartbeat(9_000, "a", error=27)
+    scene.joined(16_000, 2, {"b": 6_100, "a": 9_010})
+    scene.heartbeat(24_900, "c", error=UNKNOWN_MEMBER, generation=1)
+    scene.joined(25_100, 3, {"d": 25_000, "a": 25_050, "b": 25_060}, first=("d",))
+    scene.synced(25_110, "d", "a", "b")
+    scene.tick(27_000)
+    known = scene.known()
+    assert known.ended()["c"][:2] == (16_000, "session_expired")
+    row = known.rebalances()[-1]
+    assert (row["started_at_ms"] - START, row["trigger"]) == (25_000, "member_joined")
+
+
+def taken_after_its_session(*, began: float, told: float, taken: float, session_ms: int) -> Known:
+    """s, static, never syncs, which it may until 23,000, and is not heard. n joins at `began`, a is `told` of that, and
+    another process takes the place of s when its session is over."""
+    scene = Scene()
+    sessions = {"a": 30_000, "s": session_ms}
+    members = {"a": 0.0, "s": 1.0}
+    scene.joined(3_000, 1, members, session_ms=sessions, rebalance_ms=20_000, instances={"s": "seat"}, first=("a", "s"))
+    scene.synced(3_010, "a")
+    scene.heartbeats(5_000, began, "a", every=2_000)
+    scene.member_id_required(began - 10, "n")
+    scene.heartbeat(told, "a", error=27)
+    later = {"s2": taken, "n": began, "a": told + 10}
+    scene.joined(taken + 1_000, 2, later, leader="a", first=("s2",), instances={"s2": "seat"})
+    scene.synced(taken + 1_010, "a", "n", "s2")
+    scene.tick(taken + 3_000)
+    return scene.known()
+
+
+def test_once_a_rebalance_is_told_nobody_is_removed_for_a_missing_sync() -> None:
+    known = taken_after_its_session(began=16_000, told=17_000, taken=24_000, session_ms=15_000)
+    assert known.ended()["s"][:2] == (18_000, "session_expired")
+
+
+def test_nor_once_it_has_begun_which_its_answers_show_later() -> None:
+    known = taken_after_its_session(began=22_000, told=24_000, taken=26_000, session_ms=22_000)
+    assert known.ended()["s"][:2] == (25_000, "session_expired")
+    row = known.rebalances()[-1]
+    assert (row["started_at_ms"] - START, row["trigger_member_id"]) == (22_000, "n")
+
+
+def test_who_came_after_the_time_for_sync_was_not_removed_for_it() -> None:
+    """x1 joins at 24,000, when the time for SyncGroup is over since 23,000, and x2 takes its place at 26,000."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=30_000, rebalance_ms=20_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 23_000, "a", "b")
+    scene.heartbeat(25_000, "a", error=27)
+    scene.heartbeat(25_000, "b", error=27)
+    detail = {"assigned_member_id": "x1", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 20_000}
+    scene._event(Kind.JOIN, 26_000, since=24_000, client_id="x", group_instance_id="seat", error_code=82, detail=detail)
+    members = {"a": 25_010, "b": 25_020, "x2": 26_000}
+    scene.joined(28_000, 2, members, first=("x2",), instances={"x2": "seat"}, rebalance_ms=20_000)
+    scene.synced(28_010, "a", "b", "x2")
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["x1"] == (26_000, "static_replaced", "exact")
+    row = known.rebalances()[-1]
+    assert (row["trigger"], row["trigger_member_id"]) == ("member_joined", "x1")
+
+
+def test_a_deadline_is_not_sure_where_a_gap_hides_who_may_have_begun_a_rebalance() -> None:
+    """b may be gone, for all that is known since the gap, and with it the time that a has to rejoin."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=30_000, rebalance_ms=9_000)
+    scene.synced(3_010, "a", "b")
+    scene.gap(6_000, 7_000)
+    scene.heartbeat(8_000, "a")
+    for at in range(8_500, 25_000, 500):
+        scene.fetch(at, "stranger")
+        scene.tick(at + 10)
+    known = scene.known_step_by_step()
+    said = [
+        (row["at_ms"] - START, row["certainty"])
+        for row in named("health", known.rows["health"])
+        if row["member_id"] == "a"
+    ]
+    assert "exact" in {certainty for at, certainty in said if 8_000 <= at < 17_000}
+    assert {certainty for at, certainty in said if at >= 17_500} == {"provisional"}
+
+
+def test_an_id_that_was_handed_out_may_have_begun_what_a_missing_sync_seems_to() -> None:
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=30_000, rebalance_ms=20_000)
+    scene.member_id_required(20_000, "n", session_ms=30_000)
+    scene._event(Kind.SYNC, 24_500, member_id="b", client_id="b", generation_id=1, error_code=27)
+    scene.tick(26_000)
+    ends = [row for row in named("members", scene.known().rows["members"]) if row["end_cause"]]
+    assert [row["certainty"] for row in ends] == ["provisional"]
+
+
+def test_a_seat_that_was_taken_within_bounds_runs_from_the_end_of_its_handling() -> None:
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "s": 1.0}, first=("a", "s"), instances={"s": "seat"})
+    scene.synced(3_010, "a", "s")
+    scene.heartbeats(6_000, 10_000, "a", "s", every=2_000)
+    scene.replaced(10_033, "s2", "seat")
+    scene.events[-1] = scene.events[-1]._replace(arrived_at_ms=START + 10_000, handled_at_ms=START + 10_019)
+    scene.heartbeats(12_000, 20_000, "a", every=2_000)
+    scene.heartbeat(20_100, "a", error=27)
+    scene.joined(20_200, 2, {"a": 20_110})
+    scene.synced(20_210, "a")
+    scene.tick(22_000)
+    known = scene.known()
+    assert known.ended()["s"][:2] == (10_000, "static_replaced")
+    assert known.ended()["s2"][:2] == (20_019, "session_expired")

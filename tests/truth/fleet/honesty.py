@@ -88,7 +88,7 @@ def _of_one_instant(truth: Truth, row: dict[str, Any]) -> bool:
 def _left(truth: Truth, row: dict[str, Any]) -> bool:
     """Whether a member is said to have left when it did: only its client knows why, if its version tells no reason."""
     return row["end_cause"] in _LEAVES and any(
-        life.cause in _LEAVES and abs(life.ended_at_ms - row["ended_at_ms"]) <= NEAR_MS
+        life.cause in _LEAVES and abs(off_ms(row["ended_at_ms"], row["at_bound_ms"], life.ended_at_ms)) <= NEAR_MS
         for life in _lives(truth, row["member_id"])
     )
 

@@ -22,6 +22,9 @@ INSTANT_MS = 3
 """Start, end of the join phase and completion: two stamps that are cut to 1 ms, and the way from a handler thread to
 the coordinator's own."""
 
+ASKED_MS = 10
+"""Start by a LeaveGroup: within that nothing is promised, because a Java coordinator waits for more records."""
+
 WAITED_MS = 24
 """How long somebody was waited for: two instants, one of which may be that of a request in the coordinator's queue."""
 
@@ -125,7 +128,8 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
             wrong("wrong trigger member", f"said {named}")
         result.count("trigger members of one instant, said provisionally")
     if row["trigger"] != "unknown":
-        _instant(result, "start", row["started_at_ms"], row["at_bound_ms"], one.started_at_ms, wrong)
+        width_ms = ASKED_MS if one.trigger in LEFT else INSTANT_MS
+        _instant(result, "start", row["started_at_ms"], row["at_bound_ms"], one.started_at_ms, wrong, width_ms)
     bound_ms = row["completed_bound_ms"]
     _instant(result, "end of the join phase", row["joined_at_ms"], bound_ms, one.joined_at_ms, wrong)
     over_at_ms = completed_at_ms(truth, one)
@@ -134,14 +138,22 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
     _straggler(result, truth, one, row)
 
 
-def _instant(result: Score, what: str, said: int | None, bound_ms: int | None, true: int, wrong: Any) -> None:
+def _instant(
+    result: Score,
+    what: str,
+    said: int | None,
+    bound_ms: int | None,
+    true: int,
+    wrong: Any,
+    width_ms: float = INSTANT_MS,
+) -> None:
     """One instant of a rebalance with its bound. -1 in truth: it did not come so far, and nothing may be said of it."""
     if said is None or true < 0:
         if said is not None or true >= 0:
             wrong(f"rebalance, {what}", f"said {said}, {true}")
         return
     result.error(f"rebalance, {what}", said - true)
-    if abs(off_ms(said, bound_ms, true)) > INSTANT_MS:
+    if abs(off_ms(said, bound_ms, true)) > width_ms:
         wrong(f"rebalance, {what}", f"{off_ms(said, bound_ms, true):+d} ms, bound {bound_ms}")
 
 
