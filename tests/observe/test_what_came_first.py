@@ -405,7 +405,7 @@ def test_who_came_after_the_time_for_sync_was_not_removed_for_it() -> None:
     scene.heartbeat(25_000, "b", error=27)
     detail = {"assigned_member_id": "x1", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 20_000}
     scene._event(Kind.JOIN, 26_000, since=24_000, client_id="x", group_instance_id="seat", error_code=82, detail=detail)
-    members = {"a": 25_010, "b": 25_020, "x2": 26_000}
+    members = {"a": 25_010.0, "b": 25_020.0, "x2": 26_000.0}
     scene.joined(28_000, 2, members, first=("x2",), instances={"x2": "seat"}, rebalance_ms=20_000)
     scene.synced(28_010, "a", "b", "x2")
     scene.tick(30_000)
