@@ -36,9 +36,10 @@ def is_over(group: Group, member_id: str, at: float) -> bool:
     return True
 
 
-def was_never_used(group: Group, member_id: str) -> bool:
-    """Whether the time of an id was over before an answer showed that anybody used it: who did waits in a JoinGroup."""
-    return any(over[0] == member_id for over in group.pending_over)
+def was_over_before(group: Group, member_id: str, at: float) -> bool:
+    """Whether the time of an id was over well before `at`, and no answer has shown that anybody used it: whoever did
+    waits in a JoinGroup."""
+    return any(over[0] == member_id and over[3] < at - USED_WITHIN_MS for over in group.pending_over)
 
 
 def used(group: Group, member_id: str, event: Event) -> float:

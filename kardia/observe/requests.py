@@ -255,7 +255,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         member_id = asked_id or group.instances.get(instance_id or "", "")
         was_pending = pending.is_over(group, member_id, at)
-        if (was_pending or pending.was_never_used(group, member_id)) and member_id not in group.members:
+        if (was_pending or pending.was_over_before(group, member_id, at)) and member_id not in group.members:
             _left_unseen(group, member_id, event, reason or "", by)
             if was_pending and observer.coordinator is sessions.Coordinator.JAVA:
                 rebalance.on_pending_left(observer, group, member_id, event, at)

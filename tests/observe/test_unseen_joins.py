@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kardia.events import Kind
 from kardia.tables import Row
 from tests.observe.test_scenes import stable
 from tests.support.scene import Known, Scene
@@ -86,6 +87,17 @@ def test_so_it_was_if_it_waited_for_longer_than_its_id_was_held_for_it() -> None
     assert known.ended()["n"] == (24_000, "left", "exact")
     assert known.rebalances()[1]["trigger"] == "member_joined"
     assert known.rebalances()[1]["trigger_member_id"] == "n"
+
+
+def test_whoever_is_removed_while_it_waits_was_a_member_also_if_its_own_answer_is_read_first() -> None:
+    scene = stable("a", "b")
+    scene.member_id_required(4_000.0, "n")
+    scene.heartbeats(6_000, 12_000, "a", "b", error=27)
+    detail = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "assigned_member_id": ""}
+    scene._event(Kind.JOIN, 12_000.2, since=4_010, member_id="n", client_id="n", error_code=25, detail=detail)
+    scene.leave(12_000.3, "n", reason="member was removed by an admin", client="admin")
+    scene.tick(14_000)
+    assert scene.known().ended()["n"] == (12_000, "removed_by_admin", "exact")
 
 
 def test_a_timeout_is_foretold_when_a_heartbeat_is_missing_and_again_when_half_of_it_is_over() -> None:
