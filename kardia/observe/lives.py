@@ -60,7 +60,7 @@ def _score(facts: Facts, group: Group, over: Ended) -> None:
             continue
         deadline = getattr(over.member, f"{kind}_prediction_deadline")
         over.foretold.append([kind, getattr(over.member, f"{kind}_prediction_at"), deadline])
-        outcome = _outcome(over, kind, deadline)
+        outcome = _outcome(group, over, kind, deadline)
         facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
 
 
@@ -69,10 +69,12 @@ def _at_most(over: Ended) -> Certainty:
     return "exact" if over.certainty == "unknown" else over.certainty
 
 
-def _outcome(over: Ended, kind: str, deadline: float) -> str:
+def _outcome(group: Group, over: Ended, kind: str, deadline: float) -> str:
     if kind == STRUCK.get(over.cause):
         # A session that was begun anew without its member, as by a load, ends at another deadline.
-        anew = kind == "session" and abs(over.ended_at - deadline) > LATE_MS < abs(over.member.deadline - deadline)
+        since_load = 0 <= over.member.armed_at <= group.unsure_to
+        anew = since_load or abs(over.member.deadline - deadline) > LATE_MS
+        anew = anew and kind == "session" and abs(over.ended_at - deadline) > LATE_MS
         return "averted" if anew else "came_true"
     return "unknown" if over.cause in ("unknown", "session_expired") else "averted"
 
@@ -82,7 +84,7 @@ def _rescore(facts: Facts, group: Group, over: Ended) -> None:
     for kind, predicted_at, deadline in over.foretold:
         setattr(over.member, f"{kind}_prediction_at", predicted_at)
         setattr(over.member, f"{kind}_prediction_deadline", deadline)
-        outcome = _outcome(over, kind, deadline)
+        outcome = _outcome(group, over, kind, deadline)
         facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
 
 

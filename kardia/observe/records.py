@@ -15,7 +15,7 @@ from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, disagreements, emptied, faults, gone, lives, loads, moves, phases, rebalance
+from kardia.observe import costs, disagreements, emptied, gone, lives, loads, moves, phases, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
 
@@ -232,10 +232,8 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
         _on_unheard_failed(observer, group, member_id, at)
         return
     if over.cause in ("session_expired", "unknown") and not (over.certainty == "exact" and over.by is None):
-        over.ended_at, over.cause, over.certainty, over.by, over.told = at, "session_expired", "exact", None, True
-        if over.fault == faults.UNKNOWN:
-            faults.judge(observer, group, over)
-        observer.emit_member(group, over.member, at, "exact", over)
+        over.told = True
+        lives.correct(observer, group, over, at, "session_expired", "exact")
 
 
 def _on_unheard_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:

@@ -412,3 +412,18 @@ def test_an_end_that_was_another_one_takes_back_that_its_prediction_came_true() 
     known = scene.known()
     assert known.ended()["b"][:2] == (15_900, "static_replaced")
     assert [outcome for member, _, outcome in known.predictions() if member == "b"] == ["averted"]
+
+
+def test_a_prediction_is_scored_by_the_line_that_tells_when_its_member_failed() -> None:
+    """b's session is over at 16,000, which silence shows at 17,000; the broker says at 17,500 that it failed then."""
+    scene = stable("b")
+    scene.heartbeat(6_000, "b")
+    for at in range(6_500, 17_500, 500):
+        scene.fetch(at, "stranger")
+    scene.failed(17_500, "b")
+    scene.fetch(18_000, "stranger")
+    scene.tick(19_000)
+    known = scene.known_step_by_step()
+    assert known.ended()["b"] == (17_500, "session_expired", "exact")
+    rows = [row for row in standing("predictions", known.rows["predictions"]) if row["kind"] == "session"]
+    assert [(row["outcome"], row["outcome_at_ms"] - START) for row in rows] == [("came_true", 17_500)]
