@@ -103,9 +103,8 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
     if group.state == GroupState.PREPARING and current is not None:
         if current.told_at < 0:
             current.told_at = at
-            cause = current.cause
-            if cause is not None and cause.trigger == "sync_timeout" and cause.certainty == "provisional":
-                cause.certainty, cause.by = "inferred", at  # one that had begun alone is shown
+            if current.cause is not None and _is_of_an_old_id(group, current.cause):
+                current.cause.certainty, current.cause.by = "inferred", at  # one that had begun untold is shown
         return
     if current is not None and current.joined_at >= 0 and at <= current.joined_at + tolerance:
         return  # logged a little out of order: it belongs to the join phase that just ended
@@ -174,7 +173,7 @@ def note_never_synced(observer: Facts, group: Group, old: Member) -> None:
         watch_sync_timer(observer, group)
 
 
-def begin_without(observer: Facts, group: Group, at: float, now: float) -> None:
+def begin_untold(observer: Facts, group: Group, at: float, now: float) -> None:
     """The time for SyncGroup was over at `at`, and an old id had sent none: the coordinator began a rebalance that
     nobody was told of so far. Provisional, because somebody may have begun one unseen before. Where members are
     answered as in a Stable group still, the timer is late, and is looked at again a moment later."""
@@ -187,6 +186,13 @@ def begin_without(observer: Facts, group: Group, at: float, now: float) -> None:
         return
     why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, certainty="provisional")
     begin(observer, group, why, NEVER, -1)
+
+
+def _is_of_an_old_id(group: Group, cause: Cause) -> bool:
+    """Whether a rebalance was begun by the SyncGroup that an id of a static member never sent, which is replaced."""
+    over = group.ended.get(cause.member_id)
+    replaced = over is None or over.cause == "static_replaced"
+    return cause.trigger == "sync_timeout" and cause.certainty == "provisional" and replaced
 
 
 def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:

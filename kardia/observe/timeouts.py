@@ -14,7 +14,7 @@ from kardia.observe.emptied import becomes_empty
 from kardia.observe.facts import Facts
 from kardia.observe.group import NEVER, Cause, Group, Member
 from kardia.observe.phases import STAMP_MS, unsynced
-from kardia.observe.rebalance import begin_without, end_member
+from kardia.observe.rebalance import begin_untold, end_member
 from kardia.observe.watches import watch_join_timer
 
 
@@ -80,7 +80,7 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     if key != str(group.generation) or not 0 <= at <= due or observer.silent_at(group.broker, at):
         return
     if group.state == GroupState.STABLE:
-        begin_without(observer, group, at, due)
+        begin_untold(observer, group, at, due)
     if group.state != GroupState.COMPLETING:
         return
     alone = len(group.members) == 1 and group.whole and not group.pending

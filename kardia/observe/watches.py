@@ -43,7 +43,8 @@ def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
 
 def watch_sync_timer(observer: Facts, group: Group) -> None:
     """Look again when the time for SyncGroup was over, where a single member may let it pass, and when a JoinGroup in
-    which somebody may have waited unseen, since before that, would have been answered."""
+    which somebody may have waited unseen, since before that, would have been answered. Where an old id has not synced,
+    nobody has to be waited for: the coordinator begins a rebalance then."""
     at, current = sync_deadline(group), group.rebalance
     if at >= 0 and current is not None and current.never_synced:
         observer.schedule(group, at + GRACE_MS, "unsynced", str(group.generation))

@@ -460,3 +460,21 @@ def test_a_seat_that_was_taken_within_bounds_runs_from_the_end_of_its_handling()
     known = scene.known()
     assert known.ended()["s"][:2] == (10_000, "static_replaced")
     assert known.ended()["s2"][:2] == (20_019, "session_expired")
+
+
+def test_being_told_of_it_does_not_say_which_of_two_timers_began_a_rebalance() -> None:
+    """The same two timers of n, at 18,000, seen by silence first: a is told at 19,500."""
+    scene = Scene()
+    sessions = {"a": 30_000, "n": 15_000}
+    scene.joined(3_000, 1, {"a": 0.0, "n": 1.0}, first=("a", "n"), session_ms=sessions, rebalance_ms=15_000)
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 17_900, "a", every=2_000)
+    for at in (18_100, 18_600, 19_100, 19_300):
+        scene.fetch(at, "stranger")
+    scene.heartbeat(19_500, "a", error=27)
+    scene.tick(19_600)
+    scene.tick(20_700)
+    group = scene.known().observer.groups["g"]
+    assert group.rebalance is not None
+    assert group.rebalance.cause is not None
+    assert (group.rebalance.cause.trigger, group.rebalance.cause.certainty) == ("sync_timeout", "provisional")
