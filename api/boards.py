@@ -142,7 +142,7 @@ def _waited_for(one: dict[str, Any], freshness: Freshness) -> dict[str, Any]:
 
 
 def _group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
-    state, unheard_since_ms = None if freshness.stale else view.state_now, present.unheard_since_ms(view)
+    state = None if freshness.stale else view.state_now
     since_ms = None if freshness.stale else view.rebalancing_since_ms
     shown = Counter(present.shown_now(view, member_id, freshness) for member_id in view.lives)
     worst = present.worst(shown)
@@ -151,8 +151,8 @@ def _group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "href": answers.group_href(view.cluster_id, view.group_id),
         "group_id": view.group_id,
         "state": present.state_now(view, freshness),
-        "state_since_at_ms": None if state is None else unheard_since_ms or state.since_at_ms,
-        "state_certainty": "unknown" if state is None or unheard_since_ms is not None else state.certainty,
+        "state_since_at_ms": None if state is None else state.since_at_ms,
+        "state_certainty": "unknown" if state is None else state.certainty,
         "status": ("unknown" if freshness.stale else "no members") if worst is None else worst,
         "members": len(view.lives),
         "in_danger": None if freshness.stale else sum(shown[status] for status in present.IN_DANGER),

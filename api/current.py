@@ -27,6 +27,10 @@ Found = TypeVar("Found")
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Assigning", "Reconciling", "Unknown")
 """States that have a series of their own; a word outside this list is shown as it is and counted as Unknown."""
 
+UNKNOWN_STATE = "Unknown"
+
+UNHEARD = "coordinator_unheard"
+"""Why the state of a group is not known that was Stable: a session deadline passed, and its broker wrote nothing."""
 
 RECENT_KEPT = 32
 """What happened to a group lately, kept to count it within some minutes."""
@@ -164,18 +168,30 @@ class GroupView:
 
     @property
     def state_now(self) -> StateNow | None:
-        """State of the group; None before anything is known of it."""
+        """State of the group; None before anything is known of it, Unknown while its coordinator is not heard."""
         if self.ahead is not None or self.state is None:
             return self.ahead
+        if (unheard_ms := self.unheard_since_ms) is not None:
+            return StateNow(UNKNOWN_STATE, unheard_ms, UNHEARD, "unknown")
         row = self.state
         return StateNow(str(row.to_state), row.at_ms, row.cause, row.certainty)
 
     @property
     def state_name(self) -> str:
-        """Name of its state; Unknown before anything is known of it."""
+        """Name of `state_now`; Unknown without one."""
         if self.ahead is not None:
             return self.ahead.name
-        return "Unknown" if self.state is None else str(self.state.to_state)
+        is_known = self.state is not None and self.unheard_since_ms is None
+        return str(self.state.to_state) if is_known else UNKNOWN_STATE
+
+    @property
+    def unheard_since_ms(self) -> int | None:
+        """Since when the state of a Stable group is only what it was: the first session deadline that passed without a
+        line of its broker. A broker that lives evicts at that instant and writes on, so it is down, or stands still,
+        or is not the coordinator any more, however fresh the feed of the cluster is. None while the broker is heard."""
+        if not self.health or self.ahead is not None or self.state is None or self.state.to_state != "Stable":
+            return None  # nothing is remembered of a view that has no member yet: it is being folded
+        return self.remembered("unheard_since", _unheard_since_ms)
 
     @property
     def rebalancing_since_ms(self) -> int | None:
@@ -213,6 +229,15 @@ def _statuses(view: GroupView) -> Counter[str]:
     if len(view.lives) > len(found):
         counts["unknown"] += len(view.lives) - len(found)
     return counts
+
+
+def _unheard_since_ms(view: GroupView) -> int | None:
+    over = (
+        row.session_deadline_at_ms
+        for row in view.health.values()
+        if row.status == "overdue" and row.group_state == "Stable" and row.session_deadline_at_ms is not None
+    )
+    return min(over, default=None)
 
 
 def _first_deadline_ms(view: GroupView) -> int | None:

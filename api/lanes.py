@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api.current import StateNow
+from api.current import UNKNOWN_STATE, StateNow
 from api.deadlines import headroom
-from api.present import UNKNOWN_STATE
 from kardia.certainty import Certainty
 from kardia.statuses import AWAITED
 

@@ -120,8 +120,9 @@ MEANINGS: dict[str, str] = {
     "since_at_ms": "when it began",
     "source": "BROKER/STREAM",
     "sources": "logs that are read, and how far",
-    "state": "state of the group, as Kafka names it; Unknown before anything is known",
-    "state_cause": "why it is in this state; null before anything is known",
+    "state": "state of the group, as Kafka names it; Unknown before anything is known, and while its coordinator is "
+    "silent beyond a session deadline",
+    "state_cause": "why it is in this state, or `coordinator_unheard`; null before anything is known",
     "state_certainty": "how sure the state is",
     "state_since_at_ms": "since when; null before anything is known",
     "table": "table of the row that says it",

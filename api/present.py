@@ -10,15 +10,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from api.current import GroupView
+from api.current import UNKNOWN_STATE, GroupView
 from api.freshness import Freshness
 from kardia.statuses import AWAITED, BADNESS, NOT_KNOWN, shown
 
 IN_DANGER = ("imminent", "overdue", AWAITED)
 """Shown statuses of a member that loses its membership, or holds a rebalance up, unless something comes of it."""
-
-UNKNOWN_STATE = "Unknown"
-_STABLE = "Stable"
 
 
 def shown_as(row: Any) -> str:
@@ -48,24 +45,8 @@ def shown_now(view: GroupView, member_id: str, freshness: Freshness) -> str:
 
 
 def state_now(view: GroupView, freshness: Freshness) -> str:
-    """State of a group, Unknown while the feed is stale, or its coordinator is not heard."""
-    return UNKNOWN_STATE if freshness.stale or unheard_since_ms(view) is not None else view.state_name
-
-
-def unheard_since_ms(view: GroupView) -> int | None:
-    """Since when the state of a Stable group is only what it was: the first session deadline that passed without a
-    line of its broker. A broker that lives evicts at that instant and writes on, so it is down, or stands still, or is
-    not the coordinator any more, however fresh the feed of the cluster is. None while the broker is heard."""
-    return view.remembered("unheard_since", _unheard_since_ms)
-
-
-def _unheard_since_ms(view: GroupView) -> int | None:
-    over = (
-        row.session_deadline_at_ms
-        for row in view.health.values()
-        if row.status == "overdue" and row.group_state == _STABLE and row.session_deadline_at_ms is not None
-    )
-    return min(over, default=None) if view.state_name == _STABLE else None
+    """State of a group, Unknown while the feed is stale."""
+    return UNKNOWN_STATE if freshness.stale else view.state_name
 
 
 def in_danger(view: GroupView) -> list[str]:

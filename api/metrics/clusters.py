@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.current import STATES, ClusterView, GroupView
+from api.current import STATES, UNKNOWN_STATE, ClusterView, GroupView
 from api.deadlines import HEADROOM_OF, endangered
 from api.distribution import Distribution
 from api.present import in_danger, shown_by_status
@@ -35,7 +35,7 @@ OF_CLUSTER = ("cluster",)
 
 def state_label(view: GroupView) -> str:
     """State of a group as a label of the closed list."""
-    return view.state_name if view.state_name in STATES else "Unknown"
+    return view.state_name if view.state_name in STATES else UNKNOWN_STATE
 
 
 def below(view: GroupView) -> Counter[tuple[str, float]]:

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from api import archive, lanes, pulse, report_models
 from api.asking import Limit, answer, router_of
+from api.current import UNKNOWN_STATE
 from api.cursor import Place
 from api.desk import Desk, DeskOf
 from api.freshness import Freshness
 from api.names import AN_ID, ClusterId, GroupId
-from api.present import UNKNOWN_STATE, unheard_since_ms
 from api.routes.pulse import WIDTH_MAX_MS, WIDTH_MS
 from api.times import TimeRange
 
@@ -98,7 +98,7 @@ async def _picture(
     found = [one for one in members if member is None or one["member_id"] == member]
     ends = lanes.Ends(to_ms, reached_ms if is_blind else None)
     lists = lanes.flat(lanes.worst(found, limit), ends.blind_from_ms)
-    unheard_ms = unheard_since_ms(view)
+    unheard_ms = view.unheard_since_ms
     if ends.blind_from_ms is None and unheard_ms is not None and unheard_ms < to_ms:
         ends = ends._replace(blind_from_ms=unheard_ms)  # of the state alone: a deadline that passed is known
     return _Picture(

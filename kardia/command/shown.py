@@ -75,7 +75,7 @@ def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
     if foreign:
         state = f"its state is not known, because the {words.listing(foreign)} protocol is not modelled"
     elif row["state"] == "Unknown":
-        state = "its state is not known yet"
+        state = "its state is not known" + " yet" * (row["state_cause"] is None)
     if row["generation_id"] is not None and not foreign:
         state += f" in generation {row['generation_id']}"
     if row["state_since_at_ms"] is not None and not foreign:

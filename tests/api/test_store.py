@@ -11,10 +11,11 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import archive
+from api import answers, archive, roster
 from api.archive import Window
 from api.cursor import Place
 from api.errors import RangeTooWide, TablesMissing, TablesNotRead, TableUnreadable
+from api.metrics.clusters import state_label
 from api.reader import TableReader
 from api.settings import ApiSettings
 from api.store import Store
@@ -91,6 +92,35 @@ def test_a_rebalance_under_way_is_shown_before_its_cause_is_known(tables: Tables
         ("PreparingRebalance", 50, "exact"),
         ("Stable", 300, "exact"),
     ]
+
+
+def test_the_state_of_a_group_is_not_known_while_its_coordinator_is_silent_beyond_a_deadline(tables: Tables) -> None:
+    """A broker that lives evicts at the deadline, and says so; `overdue` in a Stable group is a broker that does not
+    write. Every way out says it, and takes it back when it is heard again."""
+    tables.create()
+    store = store_of(tables)
+    seen = []
+    for batch, rows in enumerate(
+        [
+            [
+                transition("g", 1, "Stable", at_ms=NOW_MS),
+                member("g", "m"),
+                health("g", "m", session_deadline_at_ms=NOW_MS + 70),
+            ],
+            [health("g", "m", at_ms=NOW_MS + 80, status="overdue", session_deadline_at_ms=NOW_MS + 70)],
+            [health("g", "m", at_ms=NOW_MS + 90, session_deadline_at_ms=NOW_MS + 9_000)],
+        ]
+    ):
+        tables.batch(batch, *rows, progress(NOW_MS + batch))
+        store.refresh()
+        view = store.current.clusters["demo"].groups["g"]
+        answer = answers.group(view, store.freshness(store.current.clusters["demo"]))
+        listed = roster.page(store.current.clusters["demo"], "name", None, 9, None, "unknown")[0]
+        assert answer["state"] == state_label(view) == view.state_name
+        seen.append((answer["state"], answer["state_since_at_ms"] - NOW_MS, answer["state_cause"], len(listed)))
+    assert [one[:2] for one in seen] == [("Stable", 0), ("Unknown", 70), ("Stable", 0)]
+    assert [one[3] for one in seen] == [0, 1, 0]
+    assert seen[1][2] == "coordinator_unheard"
 
 
 def test_a_correction_supersedes_and_is_counted_once(tables: Tables) -> None:
