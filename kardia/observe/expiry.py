@@ -104,7 +104,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
         is_gone = alone or not group.whole or deadlines.surely_silent(group, member)
     else:
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
-    if is_gone and not observer.silent_at(group.broker, deadline):
+    if is_gone and not observer.silent_at(group.broker, deadline) and not group.is_undone:
         at, _, why = phases.how_ended(group, member)
         if why == "session_expired":
             at = max(at, observer.ran_out(group, member, member.armed_at, inf)[0])
@@ -139,7 +139,8 @@ def look_again(observer: Facts, broker: str, since: float, not_before: float) ->
 def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
     """An id that was handed out was never used: it no longer blocks a rebalance."""
     pending.is_over(group, member_id, now)
-    if not group.members and group.state == GroupState.PREPARING and group.rebalance is not None:
+    left = group.members or group.pending
+    if not left and group.state == GroupState.PREPARING and group.rebalance is not None:
         emptied.becomes_empty(observer, group, now, NEVER)
     else:
         watches.watch_deserted(observer, group, now)

@@ -373,6 +373,12 @@ class Group:
         return max(member.armed_at, loaded_by) + member.session_ms
 
     @property
+    def is_undone(self) -> bool:
+        """Whether the rebalance that is under way was lost with its coordinator, which has not answered since: the
+        group is again as it was stored, or whatever became of it. No timer of that rebalance fires."""
+        return self.moved_at >= 0 and self.state in (GroupState.PREPARING, GroupState.COMPLETING)
+
+    @property
     def unsure_to(self) -> float:
         """A session that seems to run since then or before runs from a load, whose instant is known within bounds."""
         return max(self.loaded_at, self.unproven_at)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kardia.certainty import Certainty, stands
 from kardia.events import Event, Kind
+from kardia.lateness import LATE_MS
 from kardia.model.states import GroupState
 from kardia.observe import lives
 from kardia.observe.group import NEVER, Cause, Ended, Group
@@ -168,9 +169,12 @@ def _is_stored_without(group: Group, over: Ended) -> bool:
 
 def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
     """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
-    group by then, and its sessions run from a load that nobody has seen."""
+    group by then, and its sessions run from a load that nobody has seen. A broker that wrote nothing from soon after
+    `at` on may have died before a late timer fired."""
     longest_ms = max((member.session_ms for member in group.members.values()), default=0)
     if facts.is_broken(group.broker, at - longest_ms, at) or facts.in_pause(group.broker, at):
+        return "provisional"
+    if 0 <= facts.logged_to(group.broker) < at + LATE_MS:
         return "provisional"
     if not facts.has_several_brokers() or (group.moved_at < 0 and heard_at(group) >= at):
         return "inferred"

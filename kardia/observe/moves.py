@@ -192,8 +192,11 @@ def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
         member.connection = member.heard_on = ""  # none of them lives any more; their numbers are given again
     loads.take_back_since(facts, group, begin, end)
     if loads.heard_at(group) >= end:
-        group.loaded_at = max(group.loaded_at, end - 1.0)  # it has answered since: it holds what it answers
-        group.unproven_at = max(group.unproven_at, end)
+        # It has answered since, but what it answered may have been heartbeats, before it had loaded the group.
+        group.loaded_at = max(group.loaded_at, end - 1.0)
+        group.unproven_at = max(group.unproven_at, loads.heard_at(group))
+        if group.loading_since < 0:
+            group.loading_since = end
         for member in group.members.values():
             if 0 <= member.armed_at < end:
                 _arm(facts, group, member, end)

@@ -35,7 +35,7 @@ from kardia.observe import (
     unlogged,
     watches,
 )
-from kardia.observe.facts import OFFSETS_BROKER, Facts, Timer
+from kardia.observe.facts import JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.group import NEVER, Group, dump_group, load_group
 from kardia.observe.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
 from kardia.observe.settings import ObserverSettings
@@ -405,9 +405,11 @@ class Observer(Intake):
 
     def _as_of(self, broker: str, since: float, clock: float) -> Certainty:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
-        request that renews a session may be answered, and so logged, only when its record is written."""
+        request that renews a session may be answered, and so logged, only when its record is written. A broker that may
+        have been started again may load its groups still: heartbeats are answered meanwhile, and renew nothing."""
         alive_to = self.alive_to(broker)
-        if clock > alive_to + SIGN_MS or self.is_doubted(broker, since, clock):
+        may_load = any(begin < clock <= end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
+        if clock > alive_to + SIGN_MS or may_load or self.is_doubted(broker, since, clock):
             return "provisional"
         return "exact" if clock <= alive_to else "inferred"
 

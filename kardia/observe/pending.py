@@ -73,6 +73,12 @@ def blocked(group: Group, current: Rebalance) -> list[list[Any]]:
     return found
 
 
+def may_have_joined(group: Group, at: float) -> bool:
+    """Whether somebody may have used an id by an instant, unseen: it was handed out since the group was last seen to be
+    Stable, and its JoinGroup is answered when the join phase ends that it began."""
+    return any(group.steady_at < entry[3] + USED_WITHIN_MS and entry[3] <= at for entry in group.pending.values())
+
+
 def abandoned(group: Group) -> dict[str, list[Any]]:
     """Ids that nobody joins with. Whoever joins makes a Stable group prepare a rebalance at once, so an id is abandoned
     if the group was still steady a while later. An id handed out in a rebalance may belong to a JoinGroup that waits

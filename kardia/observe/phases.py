@@ -118,7 +118,8 @@ def is_tied(group: Group, member: Member) -> bool:
 
 def is_deserted(group: Group) -> bool:
     """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used."""
-    if not group.whole or group.pending or group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN):
+    nobody_known = group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
+    if not group.whole or group.pending or group.is_undone or nobody_known:
         return False
     return all(member.overdue and member.deadline >= 0 for member in group.members.values())
 

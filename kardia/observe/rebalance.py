@@ -50,6 +50,8 @@ def end_member(
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty, by)
     if stands(why.certainty) and _somebody_else_may_have_gone(group, at):
         why.certainty = "provisional"
+    if why.certainty == "inferred" and pending.may_have_joined(group, at):
+        why.certainty = "provisional"
     current = group.rebalance
     unexplained = current is not None and current.cause is None and current.joined_at < 0
     if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEAVE_CAUSES:

@@ -320,7 +320,8 @@ def _certainty(group: Group, member: Member, now: float) -> Certainty:
     if member.renewed_unseen or _may_be_dropped(group, member, now):
         return "provisional"
     if member.instance_id:
-        return "inferred" if now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
+        heard = group.state != GroupState.COMPLETING or member.synced_generation == group.generation
+        return "inferred" if heard and now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
     return "exact"
 
 

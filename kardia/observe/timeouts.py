@@ -50,6 +50,8 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     current = group.rebalance
     if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
         return
+    if group.is_undone:
+        return
     at = phases.join_deadline(group)
     if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
         watch_join_timer(observer, group, current)
@@ -78,6 +80,8 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     answered at once, and whoever had joined unseen before that would have been let in by now. Or an old id has not."""
     at = phases.sync_deadline(group)
     if key != str(group.generation) or not 0 <= at <= due or observer.silent_at(group.broker, at):
+        return
+    if group.is_undone:
         return
     if group.state == GroupState.STABLE:
         begin_untold(observer, group, at, due)

@@ -74,6 +74,58 @@ def handed_out(member: str) -> dict[str, Any]:
     return {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "assigned_member_id": member}
 
 
+@pytest.mark.parametrize(("last_line", "certainty"), [(12_030, "provisional"), (13_400, "inferred")])
+def test_a_broker_that_wrote_on_for_less_than_a_timer_may_be_late_may_have_died_before_it_fired(
+    last_line: float, certainty: str
+) -> None:
+    """a, alone, is last heard at 3,010 and due at 13,010 less a second; others are heard to the last line."""
+    scene = Scene()
+    scene.joined(2_000, 1, {"a": 0.0}, first=("a",))
+    scene.synced(2_000, "a")
+    for at in range(2_500, int(last_line), 500):
+        scene.fetch(at, "somebody")
+    scene.fetch(last_line, "somebody")
+    scene.tick(13_500, last_line=last_line)
+    assert scene.known().ended() == {"a": (12_000, "session_expired", certainty)}
+
+
+def test_heartbeats_that_were_answered_while_the_group_was_loaded_renew_nothing() -> None:
+    """Its restart shows by new connections, and only after b was heard: until something else than a heartbeat is
+    answered, sessions may run from the load."""
+    scene = silent_to(pair(), 10_500, 14_000)
+    scene.connects(9)
+    scene.heartbeats(14_100, 17_000, "a", "b", every=500)
+    scene.tick(17_000, last_line=16_600, silences=[[9_500, 14_100]])
+    rows = [row for row in named("health", scene.known().rows["health"]) if row["at_ms"] > START + 15_500]
+    assert rows
+    assert {row["certainty"] for row in rows} == {"provisional"}
+
+
+def test_a_rebalance_that_was_lost_with_its_coordinator_has_no_timers() -> None:
+    """b never synced in generation 2, which was not stored when the broker died; nobody of the group comes again. That
+    the group holds its old members, and evicts them, is not known; nothing is said of generation 2."""
+    scene = Scene("other")
+    scene.connects(5)
+    scene.joined(2_000, 1, {"x": 0.0}, first=("x",))
+    scene.synced(2_010, "x")
+    scene.group = "g"
+    scene.joined(3_000, 1, {"a": 0.0}, first=("a",))
+    scene.synced(3_010, "a")
+    scene.heartbeats(6_000, 9_001, "a")
+    scene.member_id_required(9_100, "b")
+    scene.joined(9_400, 2, {"a": 9_390.0, "b": 9_102.0}, leader="a")
+    scene.heartbeat(9_500, "x", group="other", generation=1)
+    silent_to(scene, 9_600, 14_000)
+    scene.connects(1)
+    for at in range(14_000, 60_000, 2_000):
+        scene.heartbeat(at, "x", group="other", generation=1)
+    scene.tick(59_900, last_line=58_000, silences=[[9_500, 14_000]])
+    known = scene.known()
+    said = [(row["group_id"], row["generation_after"]) for row in known.rebalances()]
+    assert sorted(said) == [("g", 1), ("g", 2), ("other", 1)]
+    assert known.ended() == {}
+
+
 @pytest.mark.parametrize("number", [1, 5, 6])
 def test_the_deadlines_of_a_dead_brokers_sessions_are_no_evictions(number: int) -> None:
     known = came_back(silent_to(pair(), 10_500, 44_500), number).known()

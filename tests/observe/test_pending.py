@@ -109,3 +109,21 @@ def test_an_id_that_may_belong_to_a_waiting_join_is_not_named() -> None:
     scene.heartbeats(12_000, 20_001, "b", error=27)
     scene.tick(21_000)
     assert told(scene)["b"] is None
+
+
+def test_who_falls_silent_while_an_id_may_have_been_used_has_not_surely_begun_the_rebalance() -> None:
+    """`x` was handed its id at 8,000 and may wait in a JoinGroup since, which began it; `y` may use its own until
+    23,000, so that nothing shows before then that the group is Empty."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0}, first=("a",))
+    scene.synced(3_010, "a")
+    scene.heartbeat(7_900, "a")
+    scene.member_id_required(8_000, "y", session_ms=15_000)
+    scene.member_id_required(8_010, "x", session_ms=10_000)
+    for at in range(8_500, 22_001, 500):
+        scene.fetch(at, "somebody")
+    scene.tick(21_900)
+    known = scene.known()
+    assert known.states()[-1] == (17_900, "PreparingRebalance")
+    rows = named("transitions", known.rows["transitions"])
+    assert [row["certainty"] for row in rows if row["entity"] == "group"][-1] == "provisional"

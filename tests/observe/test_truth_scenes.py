@@ -366,3 +366,21 @@ def test_somebody_new_that_is_removed_while_it_waits_was_a_member_and_began_the_
     assert known.ended() == {"n": (10_000, "removed_by_admin", "exact")}
     last = known.rebalances()[-1]
     assert (last["started_at_ms"], last["trigger"], last["trigger_member_id"]) == (START + 9_605, "member_joined", "n")
+
+
+def test_a_static_member_that_has_not_synced_may_be_replaced_already() -> None:
+    """Its next process waits in a JoinGroup, unseen; once it is heard again it is there."""
+    scene, instances = Scene(), {"b": "i-b"}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, instances=instances)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 12_001, "a", "b")
+    scene.joined(12_500, 2, {"a": 12_100.0, "b": 12_400.0}, instances=instances)
+    scene.fetch(13_600, "somebody")
+    scene.tick(13_600)
+    scene.synced(13_700, "a", "b")
+    scene.heartbeats(13_750, 13_751, "a", "b")
+    scene.fetch(15_800, "somebody")
+    scene.tick(15_800)
+    rows = named("health", scene.known_step_by_step().rows["health"])
+    said = [(row["group_state"], row["certainty"]) for row in rows if row["member_id"] == "b"]
+    assert said == [("CompletingRebalance", "provisional"), ("Stable", "inferred")]
