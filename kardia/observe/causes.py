@@ -32,10 +32,12 @@ CAUSE_TO_TRIGGER = {
 BY_LEAVE = frozenset(CAUSE_TO_TRIGGER[cause] for cause in LEAVE_CAUSES)
 """Triggers that are a LeaveGroup."""
 
+_UNSYNCED = "on pending sync request expiration"
+
 _WORDS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("Adding new member ", frozenset({"member_joined"}), "member_joined"),
     ("on heartbeat expiration", frozenset({"session_expired"}), "session_expired"),
-    ("on pending sync request expiration", frozenset({"sync_timeout"}), "sync_timeout"),
+    (_UNSYNCED, frozenset({"sync_timeout"}), "sync_timeout"),
     ("LeaveGroup", BY_LEAVE, "member_left"),
 )
 """Words of the coordinator's reason, the triggers that they may stand for, and the one that they are where nothing else
@@ -203,6 +205,11 @@ def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> list[Any]
     before = current.generation_after - 1 if current.generation_after > 0 else current.generation_before
     lines = (one for one in reversed(group.prepared) if one[0] == before)
     return next((one for one in lines if current.joined_at < 0 or one[1] <= current.joined_at + tolerance_ms), None)
+
+
+def says_unsynced(reason: str) -> bool:
+    """Whether the coordinator's reason for a rebalance is that the time for SyncGroup is over."""
+    return _UNSYNCED in reason.partition(_CLIENT_WORDS)[0]
 
 
 def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:

@@ -15,7 +15,7 @@ from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.model.libraries import recognise
 from kardia.model.states import GroupState
-from kardia.observe import costs, disagreements, emptied, gone, lives, loads, moves, phases, rebalance
+from kardia.observe import causes, costs, disagreements, emptied, gone, lives, loads, moves, phases, rebalance
 from kardia.observe.facts import Facts
 from kardia.observe.group import LOADS_WITHIN_MS, Group, Member
 
@@ -192,8 +192,11 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         disagreements.tell(observer, group, disagreements.of_generation(group, event.generation_id), event, at)
     elif what == "preparing_rebalance":
         named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
-        group.prepared.append([event.generation_id, at, str(detail.get("reason", "")), named])
+        reason = str(detail.get("reason", ""))
+        group.prepared.append([event.generation_id, at, reason, named])
         del group.prepared[:-PREPARED_MAX]
+        if causes.says_unsynced(reason) and event.generation_id == group.generation:
+            _on_unsynced(observer, group, named, at)
         emptied.on_line(observer, group)
     elif what == "group_empty":
         if not group.members and group.state == GroupState.PREPARING:
@@ -211,6 +214,15 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
 def _has_none(event: Event) -> bool:
     """Whether the group was loaded without members; the Java coordinator says how many there are."""
     return str((event.detail or {}).get("reason", "")).startswith("0 ")
+
+
+def _on_unsynced(observer: Facts, group: Group, named: list[str], at: float) -> None:
+    """The time for SyncGroup is over, and these have not sent one. A single member is answered nothing any more."""
+    if group.state not in (GroupState.COMPLETING, GroupState.STABLE):
+        return
+    unsynced = phases.unsynced(group)
+    for member in [one for one in unsynced if one.member_id in named]:
+        rebalance.end_member(observer, group, member, at, "sync_timeout", "", "exact")
 
 
 def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:

@@ -139,3 +139,15 @@ def test_the_line_of_a_group_of_which_nothing_was_answered_yet_counts() -> None:
     scene.tick(4_000)
     row = scene.known().rebalances()[-1]
     assert (row["started_at_ms"] - START, row["trigger_member_id"], row["certainty"]) == (10, "b", "exact")
+
+
+def test_a_single_member_that_never_synced_is_gone_when_the_coordinator_says_so() -> None:
+    """Nobody is left to be answered, so that no request would ever show it."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0}, session_ms=30_000, rebalance_ms=9_000, first=("a",))
+    scene.prepares(12_002, 1, "Removing [a] on pending sync request expiration", "a")
+    scene.emptied(12_002, 2)
+    scene.tick(13_500)
+    known = scene.known()
+    assert known.ended() == {"a": (12_002, "sync_timeout", "exact")}
+    assert known.states()[-2:] == [(12_002, "PreparingRebalance"), (12_002, "Empty")]
