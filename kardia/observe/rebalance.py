@@ -106,7 +106,8 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
         if current.told_at < 0:
             current.told_at = at
             if current.cause is not None and _is_of_an_old_id(group, current.cause):
-                current.cause.certainty, current.cause.by = "inferred", at  # one that had begun untold is shown
+                # One that had begun untold is shown.
+                current.cause.certainty, current.cause.by = _sure_of_an_old_id(group), at
         return
     if current is not None and current.joined_at >= 0 and at <= current.joined_at + tolerance:
         return  # logged a little out of order: it belongs to the join phase that just ended
@@ -149,7 +150,7 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
                 end_member(observer, group, one, ended_at, "sync_timeout", "", "provisional", at)
     elif current is not None and current.never_synced and max(0, group.steady_at - LATE_MS) <= unsynced_at <= at:
         began_at = min(fired_from(group, unsynced_at), at)
-        why = Cause(began_at, "sync_timeout", current.never_synced, certainty="inferred", by=at)
+        why = Cause(began_at, "sync_timeout", current.never_synced, certainty=_sure_of_an_old_id(group), by=at)
         begin(observer, group, why, at, -1)
     else:
         begin(observer, group, None, at, len(group.members))
@@ -195,6 +196,11 @@ def _is_of_an_old_id(group: Group, cause: Cause) -> bool:
     over = group.ended.get(cause.member_id)
     replaced = over is None or over.cause == "static_replaced"
     return cause.trigger == "sync_timeout" and cause.certainty == "provisional" and replaced
+
+
+def _sure_of_an_old_id(group: Group) -> Certainty:
+    """Who has not sent SyncGroup either is removed in the same instant, and may as well be named for it."""
+    return "provisional" if unsynced(group) else "inferred"
 
 
 def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:

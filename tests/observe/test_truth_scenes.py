@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kardia.events import Kind
 from tests.observe.test_scenes import stable
 from tests.support.scene import JAVA_CONNECTION, START, Known, Scene
@@ -384,3 +386,26 @@ def test_a_static_member_that_has_not_synced_may_be_replaced_already() -> None:
     rows = named("health", scene.known_step_by_step().rows["health"])
     said = [(row["group_state"], row["certainty"]) for row in rows if row["member_id"] == "b"]
     assert said == [("CompletingRebalance", "provisional"), ("Stable", "inferred")]
+
+
+@pytest.mark.parametrize(("other", "certainty"), [(False, "inferred"), (True, "provisional")])
+def test_who_has_not_synced_beside_an_old_id_may_be_the_one_that_is_named(other: bool, certainty: str) -> None:
+    """The coordinator removes all who have not synced in one instant; b, which is one of them, is replaced by then. c,
+    which is another, comes again in the next generation."""
+    scene, again = Scene(), {"c2": 65_070.0} if other else {}
+    instances = {"b": "i-b", "c": "i-c"}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0} | ({"c": 1.0} if other else {}), session_ms=90_000, instances=instances)
+    scene.synced(3_010, "a")
+    scene.replaced(6_000, "b2", "i-b", session_ms=90_000)
+    scene.synced(6_010, "b2")
+    scene.heartbeats(6_020, 61_000, "a", "b2")
+    scene.fetch(64_500, "somebody")
+    scene.tick(64_500)
+    scene.heartbeats(65_020, 65_021, "a", "b2", error=27)
+    members = {"a": 65_050.0, "b2": 65_060.0} | again
+    instances = {"b2": "i-b", "c2": "i-c"}
+    scene.joined(65_100, 2, members, session_ms=90_000, instances=instances, first=("c2",))
+    scene.synced(65_110, *members)
+    scene.tick(67_000)
+    last = scene.known().rebalances()[-1]
+    assert (last["trigger"], last["certainty"]) == ("sync_timeout", certainty)
