@@ -21,14 +21,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from api.changes import Changes
-from api.cursor import Cursors
-from api.described import cached
-from api.desk import Desk
+from api.access.guard import OPEN_PREFIX, Guard, on_error
+from api.access.token_file import TokenFile
 from api.errors import ApiError
-from api.guard import OPEN_PREFIX, Guard, on_error
-from api.looking import catch_up
+from api.http.changes import Changes
+from api.http.desk import Desk
+from api.http.looking import catch_up
+from api.http.validators import Validators
 from api.metrics import RequestMetrics, TableMetrics
+from api.past.cursor import Cursors
 from api.routes import (
     boards,
     burrow,
@@ -52,9 +53,8 @@ from api.routes import (
     service,
 )
 from api.settings import ApiSettings
+from api.shapes.described import cached
 from api.store import Store
-from api.token_file import TokenFile
-from api.validators import Validators
 from kardia import __version__
 
 log = logging.getLogger("kardia.api.app")

@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterator, Mapping
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from api.current import ClusterView, Current, GroupView
+from api.access.personal import hidden
+from api.access.tokens import EVERYTHING, Scope
 from api.errors import ApiError, NotFound, TablesMissing, TablesNotRead, TableUnreadable, no_cluster
-from api.folding import Fold, after, by_group
-from api.follower import Follower
-from api.freshness import Freshness
-from api.personal import hidden
-from api.reader import TableReader
+from api.files.follower import Follower
+from api.files.reader import TableReader
+from api.present.current import ClusterView, Current, GroupView
+from api.present.folding import Fold, after, by_group
+from api.present.freshness import Freshness
 from api.settings import ApiSettings
-from api.tokens import EVERYTHING, Scope
 
 log = logging.getLogger("kardia.api.store")
 

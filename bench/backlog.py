@@ -28,7 +28,7 @@ from kardia.tables import LIVE_TABLES, PROGRESS, Row
 from spark_jobs import session, stream, topic
 from spark_jobs.checkpoint import Agreement, open_checkpoint
 from spark_jobs.jvm import jars, java
-from spark_jobs.model import LaneModel, ModelFactory, ObserverFactory
+from spark_jobs.lane_model import LaneModel, ModelFactory, ObserverFactory
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 
 EVENTS = 4_000_000

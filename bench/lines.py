@@ -12,7 +12,7 @@ from bench.fleet import Fleet
 from bench.result import Result, Usage
 from ingest.offline import parse_range, plan
 from kardia.observe import ObserverSettings
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, replay
 
 START_MS = 1_790_000_000_000.0

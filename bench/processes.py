@@ -17,7 +17,7 @@ def role(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """`kardia ARGUMENTS`, what it says going to `log`."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "kardia.command.main", *arguments], stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, "-m", "cli.main", *arguments], stdout=output, stderr=subprocess.STDOUT
         )
         try:
             yield process

@@ -102,7 +102,7 @@ async def _measure(
         base_ms = await _posts(url, max(20, probes))
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "kardia.command.main", "notify", "--tables", str(laid.directory)]
+                [sys.executable, "-m", "cli.main", "notify", "--tables", str(laid.directory)]
                 + ["--state", str(directory / "state"), "--alertmanager", url, "--webhook", f"{url}/webhook"],
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.crowd import SAMPLE_EVERY_S, Crowd, moved
 from bench.growth import APP_ID, lay
 from bench.result import Result
-from kardia.command.left_out import LEFT_OUT
+from cli.asking.left_out import LEFT_OUT
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 
@@ -41,7 +41,7 @@ def verbs_stage(directory: Path, scale: float) -> list[Result]:
     libraries_s = statistics.median(_cpu_s([sys.executable, "-c", without], runs))
     results = []
     for words in (["groups"], ["group", group], ["explain", group]):
-        command = [sys.executable, "-m", "kardia.command.main", *words, "--tables", str(tables)]
+        command = [sys.executable, "-m", "cli.main", *words, "--tables", str(tables)]
         used_s = _cpu_s(command, runs)
         what = f"kardia {words[0]} --tables, CPU"
         more = {"least": round(min(used_s), 2), "most": round(max(used_s), 2), "runs": runs}

@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic import HttpUrl
 
+from cli.supervise.supervisor import Role
+from cli.supervise.up_config import NotifySection
 from demo import legs, told, watching
 from demo.broker import free_ports
 from demo.legs import Reading
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message, Receiver
-from demo.supervisor import Role
 from demo.tables import Tables
 from demo.teller import clock
 from demo.told import Begun, Danger, Received, Span
-from demo.up_config import NotifySection
 from demo.watching import Programs, Watchers
 from kardia.story import words
 

@@ -22,8 +22,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo import broker_logging, process
-from demo.process import ProcessError
+from cli.supervise import process
+from cli.supervise.process import ProcessError
+from demo import broker_logging
 from spark_jobs.jvm import jars, java, lock
 
 HOST = "127.0.0.1"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from demo import process
+from cli.supervise import process
 from demo.scenario import PARTITIONS, TOPIC, MemberPlan
 
 ASSIGNED_TIMEOUT_S = 60.0

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from demo.process import ProcessError
+from cli.supervise.process import ProcessError
 from ingest.errors import BatchError
 from ingest.wire import decode_batch
 from kardia.events import Kind, lane_of, shard_of

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from demo import process
-from demo.process import ProcessError
-from demo.roles import kardia
+from cli.supervise import process
+from cli.supervise.process import ProcessError
+from cli.supervise.roles import kardia
 from demo.tables import Record, Tables, standing
 from kardia.tables import TABLES
 

@@ -19,20 +19,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from demo import alarm_report, process, replayed, report, request_log, server_log, watching
+from cli.supervise import process
+from cli.supervise.process import ProcessError
+from cli.supervise.roles import api_url, roles
+from cli.supervise.supervisor import Supervisor
+from cli.supervise.up_config import CollectSection, NotifySection, ServeSection, StreamSection, UpConfig
+from demo import alarm_report, replayed, report, request_log, server_log, watching
 from demo.alarm import Alarm
 from demo.broker import NEWEST, Broker, BrokerSettings, free_ports, jar_set
 from demo.cast import Cast
 from demo.director import Director
 from demo.pace import Pace, Stall
-from demo.process import ProcessError
-from demo.roles import api_url, roles
 from demo.scenario import FAULTS, PARTITIONS, TOPIC, Cue
-from demo.supervisor import Supervisor
 from demo.tables import Tables
 from demo.teller import Teller
 from demo.told import Begun
-from demo.up_config import CollectSection, NotifySection, ServeSection, StreamSection, UpConfig
 from demo.verdict import Evidence, Tolerance, Verdict, Witness, judge
 from spark_jobs.jvm import jars, java
 

@@ -2,8 +2,8 @@
 
 An alert is received when the receiver behind Alertmanager has it. It belongs to the fault of its group that began last
 before it. What had to be told is read off the tables: a prediction that stood open in them for long enough to be seen
-while they were fresh, and that is worth an alert (`api.deadlines`). The story's script says when a fault began and
-nothing else.
+while they were fresh, and that is worth an alert (`api.present.deadlines`). The story's script says when a fault began
+and nothing else.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 
 import dashboards
+from cli.supervise.process import ProcessError
+from cli.supervise.roles import answers
+from cli.supervise.supervisor import Role
 from demo.broker import HOST
-from demo.process import ProcessError
-from demo.roles import answers
-from demo.supervisor import Role
 
 PROGRAMS = {
     "prometheus": ("prometheus",),

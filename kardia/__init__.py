@@ -1,9 +1,10 @@
 """The heart: events in, facts out.
 
 What comes in are events that collectors read from a Kafka cluster (`events`); what goes out are rows of the tables
-(`tables`). `model` says what the group coordinator does, `observe` what can be known of it from completed requests,
-`command` is the command line. Apart from `command`, nothing here reads a clock, a file or a socket, and nothing here
-imports more than the standard library.
+(`tables`). `kafka` has facts of the protocol, `coordinator` does what the group coordinator does, `observe` says what
+can be known of it from completed requests, `story` tells it in sentences, and `trace` is the language of short
+histories. Nothing here reads a clock or a socket, and what may be imported is a list (`tests/setup/test_rooms.py`);
+`durable` and `bounded_log` alone touch a disk and the log.
 """
 
 __version__ = "0.1.0"

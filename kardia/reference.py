@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kardia.certainty import CERTAINTIES
+from kardia.coordinator.behaviour import INVISIBLE, SWITCHES, Switch
+from kardia.coordinator.happenings import HAPPENINGS
+from kardia.coordinator.reactions import DOES, REACTIONS, Reaction
+from kardia.coordinator.timers import TIMERS
 from kardia.events import DETAILS, GAP_REASONS, IGNORE_REASONS, REJECT_REASONS, Event, Kind
-from kardia.model.behaviour import INVISIBLE, SWITCHES, Switch
-from kardia.model.happenings import HAPPENINGS
-from kardia.model.libraries import LIBRARIES, Library
-from kardia.model.reactions import DOES, REACTIONS, Reaction
-from kardia.model.releases import OLDEST, Version
-from kardia.model.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, RENEWALS
-from kardia.model.states import MOVES, ErrorCode, GroupState
-from kardia.model.timers import TIMERS
+from kardia.kafka.libraries import LIBRARIES, Library
+from kardia.kafka.releases import OLDEST, Version
+from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS, RENEWALS
+from kardia.kafka.states import MOVES, ErrorCode, GroupState
 from kardia.tables import (
     BATCH,
     DISAGREEMENTS,

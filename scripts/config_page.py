@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from demo.up_config import UpConfig
+from cli.supervise.up_config import UpConfig
 from kardia.reference import GENERATED, grid
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,4 +1,4 @@
-"""Writes `api/examples.json`: what every route answers about a recorded story, and what every problem looks like.
+"""Writes `api/shapes/examples.json`: what each route answers about a recorded story, and each problem.
 
     .venv/bin/python -m scripts.write_examples
 
@@ -20,9 +20,9 @@ from urllib.parse import urlencode
 import httpx
 import orjson
 
-from api.described import EXAMPLES
-from api.ids import to_segment
+from api.access.ids import to_segment
 from api.settings import ApiSettings
+from api.shapes.described import EXAMPLES
 from tests.api.conftest import Api, Clock, running
 from tests.api.recorded import CLUSTER, Span, write
 from tests.api.written import Tables
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def made() -> dict[str, Any]:
-    """The matter of `api/examples.json`."""
+    """The matter of `api/shapes/examples.json`."""
     with tempfile.TemporaryDirectory() as folder:
         tables = Tables(Path(folder) / "tables")
         span = write(tables, Story(STORY))

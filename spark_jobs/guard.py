@@ -16,7 +16,7 @@ from kardia.events import Event
 from kardia.observe.careful import Careful, run_of, step_with_care
 from kardia.stretches import Stretch
 from spark_jobs.errors import NotAppliedError
-from spark_jobs.model import LaneModel, ModelFactory, ObserverFactory, Rows
+from spark_jobs.lane_model import LaneModel, ModelFactory, ObserverFactory, Rows
 
 NEW = b""
 """State of a lane that has seen nothing."""

@@ -25,10 +25,10 @@ from spark_jobs.disk import disk_named
 from spark_jobs.errors import TopicError
 from spark_jobs.jvm import jars, java
 from spark_jobs.jvm.voice import Voice
+from spark_jobs.lane_model import ModelFactory, ObserverFactory
 from spark_jobs.lease import Lease
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.metrics import Metrics
-from spark_jobs.model import ModelFactory, ObserverFactory
 from spark_jobs.settings import StreamSettings
 from spark_jobs.writers import faults
 from spark_jobs.writers.delta_rs import DeltaRsWriter

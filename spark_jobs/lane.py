@@ -16,7 +16,7 @@ from ingest.wire import check_format, decode_batch
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
 from spark_jobs import guard, state_codec
 from spark_jobs.errors import StateError
-from spark_jobs.model import LaneModel, ModelFactory, Rows
+from spark_jobs.lane_model import LaneModel, ModelFactory, Rows
 
 FINISH = b"kardia/finish"
 """Format of the record that ends the input of a replay; in a live topic it is as foreign as any other."""

@@ -16,7 +16,7 @@ OUTPUT_DDL = "lane int, table string, blob binary"
 """Columns of the stateful operator's output."""
 
 FILES_FORGOTTEN = "files_forgotten"
-"""Name of the count of files whose positions a lane has forgotten (`kardia.observe.intake.MAX_SOURCES`)."""
+"""Name of the count of files whose positions a lane has forgotten (`kardia.observe.intake.intake.MAX_SOURCES`)."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])

@@ -23,7 +23,7 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from spark_jobs.lane import Lane, Record
-from spark_jobs.model import ModelFactory
+from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import OUTPUT_DDL, encode_step
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.disk import disk_error, refusal
 from spark_jobs.errors import InputFileError, JobError, StateError, StoppedError, TablesError, TopicLossError
 from spark_jobs.lane import FOREIGN
-from spark_jobs.model import ModelFactory
+from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import merge, take_files_forgotten
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_tables

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from api.current import ClusterView, GroupView
+from api.present.current import ClusterView, GroupView
 from api.settings import ApiSettings
 
 View = TypeVar("View", ClusterView, GroupView)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.current import STATES, UNKNOWN_STATE, ClusterView, GroupView
-from api.deadlines import HEADROOM_OF, endangered
-from api.distribution import Distribution
-from api.present import in_danger, shown_by_status
+from api.present.current import STATES, UNKNOWN_STATE, ClusterView, GroupView
+from api.present.deadlines import HEADROOM_OF, endangered
+from api.present.distribution import Distribution
+from api.present.present import in_danger, shown_by_status
 from kardia.certainty import CERTAINTIES
 from kardia.statuses import SHOWN
 from kardia.tables import EVICTION_CAUSES, OUTCOMES, PREDICTION_KINDS, TRIGGERS

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from api import present
-from api.current import ClusterView, GroupView
 from api.metrics import clusters, groups, members, service
 from api.metrics.births import Births
+from api.present import present
+from api.present.current import ClusterView, GroupView
 from api.store import Store
 from kardia.statuses import BADNESS
 

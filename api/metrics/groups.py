@@ -10,10 +10,11 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api import answers, deadlines, storms
-from api.current import STATES, ClusterView, GroupView
+from api.answers import answers
 from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
-from api.present import in_danger, shown_by_status
+from api.present import deadlines, storms
+from api.present.current import STATES, ClusterView, GroupView
+from api.present.present import in_danger, shown_by_status
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.tables import EVICTION_CAUSES, PREDICTION_KINDS, TRIGGERS

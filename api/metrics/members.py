@@ -13,9 +13,9 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.current import ClusterView
-from api.deadlines import HEADROOM_OF
 from api.metrics.groups import label
+from api.present.current import ClusterView
+from api.present.deadlines import HEADROOM_OF
 from api.settings import ApiSettings
 
 Labels = tuple[str, str, str, str]

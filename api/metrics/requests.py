@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from api.access.token_file import OUTCOMES
 from api.errors import LIMITS
-from api.token_file import OUTCOMES
 
 CLOSED = ("idle", "refused", "no_request")
 """Why the server closed a connection: it was idle and its place was needed; all places were taken by requests; no

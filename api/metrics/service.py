@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.current import ClusterView
-from api.freshness import LEDGER
+from api.present.current import ClusterView
+from api.present.freshness import LEDGER
 from api.store import FOLLOWED, Store
 from kardia import __version__
 from kardia.tables import DISAGREEMENTS

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api import dangers, deadlines, storms
-from api.current import ClusterView, GroupView
-from api.freshness import Freshness
+from api.answers import dangers
+from api.present import deadlines, storms
+from api.present.current import ClusterView, GroupView
+from api.present.freshness import Freshness
 from api.store import Store
 from kardia.story import words
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from api.current import GroupView
 from api.notify.conditions import Finding, name_of
+from api.present.current import GroupView
 from api.store import Store
 from kardia.instants import to_rfc3339
 from kardia.tables import EVICTION_CAUSES

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from api import board_models, boards
-from api.asking import Limit, answer, router_of
-from api.desk import DeskOf
-from api.lives import lives_of
-from api.names import ClusterId, GroupId, MemberId
+from api.answers import boards
+from api.http.asking import Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.lives import lives_of
+from api.http.names import ClusterId, GroupId, MemberId
+from api.shapes import board_models
 
 router = router_of("boards")
 

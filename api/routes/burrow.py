@@ -8,12 +8,13 @@ import orjson
 from fastapi import Path, Request
 from starlette.responses import Response
 
-from api import burrow, report_models
-from api.asking import LIVE, router_of
-from api.desk import DeskOf
+from api.access.ids import from_segment
+from api.answers import burrow
 from api.errors import ApiError, NotFound, ParameterRefused, no_cluster
-from api.ids import from_segment
-from api.names import SEGMENT, MayAsk, NamedClusterId
+from api.http.asking import LIVE, router_of
+from api.http.desk import DeskOf
+from api.http.names import SEGMENT, MayAsk, NamedClusterId
+from api.shapes import report_models
 
 router = router_of("burrow", prefix="/v3/kafka")
 

@@ -12,12 +12,12 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.asking import router_of
-from api.changes import Changes
-from api.desk import DeskOf
+from api.access.guard import MAY_STILL
 from api.errors import Overloaded
-from api.guard import MAY_STILL
-from api.names import MayAsk
+from api.http.asking import router_of
+from api.http.changes import Changes
+from api.http.desk import DeskOf
+from api.http.names import MayAsk
 
 router = router_of("service")
 

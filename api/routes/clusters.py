@@ -6,11 +6,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api import answers, models
-from api.asking import LIVE, answer, router_of
-from api.current import ClusterView
-from api.desk import DeskOf
-from api.names import ClusterId, MayAsk
+from api.answers import answers
+from api.http.asking import LIVE, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, MayAsk
+from api.present.current import ClusterView
+from api.shapes import models
 from api.store import Store
 from kardia.instants import to_rfc3339
 

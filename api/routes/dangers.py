@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from api import dangers, report_models
-from api.asking import LIVE, Limit, answer, router_of
-from api.desk import DeskOf
-from api.names import ClusterId
+from api.answers import dangers
+from api.http.asking import LIVE, Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId
+from api.shapes import report_models
 
 router = router_of("dangers")
 

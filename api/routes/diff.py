@@ -7,13 +7,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api import answers, archive, difference, report_models
-from api.asking import Limit, answer, router_of
-from api.cursor import Place
-from api.desk import DeskOf
-from api.names import ClusterId, GroupId
-from api.past import Then, freshness_at, group_at
-from api.times import BothKnownEnds, KnownAtInstant, within_reach
+from api.answers import answers, difference
+from api.http.asking import Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, GroupId
+from api.http.times import BothKnownEnds, KnownAtInstant, within_reach
+from api.past import archive
+from api.past.cursor import Place
+from api.past.past import Then, freshness_at, group_at
+from api.shapes import report_models
 from kardia.instants import to_rfc3339
 
 router = router_of("history")

@@ -9,11 +9,12 @@ from fastapi import Query
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api import disagreements, models
-from api.asking import History, answer, router_of
-from api.desk import Desk, DeskOf
 from api.errors import ParameterRefused
-from api.names import ClusterId, GroupId
+from api.http.asking import History, answer, router_of
+from api.http.desk import Desk, DeskOf
+from api.http.names import ClusterId, GroupId
+from api.past import disagreements
+from api.shapes import models
 from kardia.tables import DISAGREEMENTS
 
 router = router_of("clusters")

@@ -9,11 +9,13 @@ from fastapi import Query
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api import answers, archive, models
-from api.asking import History, answer, router_of
-from api.desk import DeskOf
+from api.answers import answers
 from api.errors import ParameterRefused
-from api.names import ClusterId, GroupId
+from api.http.asking import History, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, GroupId
+from api.past import archive
+from api.shapes import models
 from kardia.tables import END_CAUSES, EVICTION_CAUSES
 
 router = router_of("history")

@@ -9,14 +9,15 @@ from fastapi import Query
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api import answers, models, rendered, roster
-from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
-from api.cursor import Place
-from api.desk import DeskOf
+from api.answers import answers, rendered, roster
 from api.errors import ParameterRefused
-from api.names import ClusterId, GroupId
-from api.past import asked, freshness_at, group_at
-from api.times import AskedInstant
+from api.http.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, GroupId
+from api.http.times import AskedInstant
+from api.past.cursor import Place
+from api.past.past import asked, freshness_at, group_at
+from api.shapes import models
 
 router = router_of("groups")
 

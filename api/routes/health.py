@@ -7,12 +7,16 @@ from typing import Any
 
 from starlette.responses import Response
 
-from api import answers, archive, models, present
-from api.asking import Limit, answer, router_of
-from api.desk import DeskOf
-from api.names import ClusterId, GroupId
-from api.past import Then, brought_up
-from api.times import AtInstant, KnownAtInstant, within_reach
+from api.access import ids
+from api.answers import answers
+from api.http.asking import Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, GroupId
+from api.http.times import AtInstant, KnownAtInstant, within_reach
+from api.past import archive
+from api.past.past import Then, brought_up
+from api.present import present
+from api.shapes import models
 from kardia.instants import to_rfc3339
 from kardia.statuses import BADNESS
 
@@ -23,7 +27,7 @@ KINDS = ("session", "poll")
 
 def _worst_first(row: Any) -> tuple[int, float, str]:
     deadlines = [at for at in (row.session_deadline_at_ms, row.poll_deadline_at_ms) if at is not None]
-    return -BADNESS[present.shown_as(row)], min(deadlines, default=float("inf")), archive.short(row.member_id)
+    return -BADNESS[present.shown_as(row)], min(deadlines, default=float("inf")), ids.sort_key(row.member_id)
 
 
 @router.get(

@@ -9,12 +9,14 @@ from fastapi import Query
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api import answers, archive, models
-from api.asking import History, answer, router_of
-from api.desk import DeskOf
+from api.answers import answers
 from api.errors import ParameterRefused, TablesMissing
-from api.names import AN_ID, ClusterId, GroupId
-from api.reader import TableReader
+from api.files.reader import TableReader
+from api.http.asking import History, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import AN_ID, ClusterId, GroupId
+from api.past import archive
+from api.shapes import models
 
 router = router_of("history")
 

@@ -10,13 +10,15 @@ from fastapi import Header, Query
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api import answers, archive, report_models
-from api.asking import Limit, answer, router_of
-from api.desk import DeskOf
+from api.answers import answers
 from api.errors import ParameterRefused
-from api.incident import Asked, Rows, read, report
-from api.names import ClusterId, GroupId
-from api.times import BothEnds, KnownAtInstant, within_reach
+from api.http.asking import Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, GroupId
+from api.http.times import BothEnds, KnownAtInstant, within_reach
+from api.past import archive
+from api.past.incident import Asked, Rows, read, report
+from api.shapes import report_models
 from kardia.instants import to_rfc3339
 from kardia.story.report import markdown
 

@@ -7,15 +7,17 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Query
 from starlette.responses import Response
 
-from api import archive, lanes, pulse, report_models
-from api.asking import Limit, answer, router_of
-from api.current import UNKNOWN_STATE
-from api.cursor import Place
-from api.desk import Desk, DeskOf
-from api.freshness import Freshness
-from api.names import AN_ID, ClusterId, GroupId
+from api.answers import lanes
+from api.http.asking import Limit, answer, router_of
+from api.http.desk import Desk, DeskOf
+from api.http.names import AN_ID, ClusterId, GroupId
+from api.http.times import TimeRange
+from api.past import archive, pulse
+from api.past.cursor import Place
+from api.present.current import UNKNOWN_STATE
+from api.present.freshness import Freshness
 from api.routes.pulse import WIDTH_MAX_MS, WIDTH_MS
-from api.times import TimeRange
+from api.shapes import report_models
 
 router = router_of("history")
 

@@ -6,14 +6,16 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api import answers, archive, models
-from api.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
-from api.cursor import Place
-from api.desk import DeskOf
-from api.lives import lives_of
-from api.names import ClusterId, GroupId, MemberId
-from api.past import asked, freshness_at, group_at
-from api.times import AskedInstant
+from api.access import ids
+from api.answers import answers
+from api.http.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.lives import lives_of
+from api.http.names import ClusterId, GroupId, MemberId
+from api.http.times import AskedInstant
+from api.past.cursor import Place
+from api.past.past import asked, freshness_at, group_at
+from api.shapes import models
 
 router = router_of("members")
 
@@ -51,7 +53,7 @@ async def members(
         then = then._replace(batch_id=place.batch_id)
         past = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
         view, told = await at.read(past), freshness_at(freshness, then)
-    keyed = sorted((archive.short(member_id), row) for member_id, row in view.lives.items())
+    keyed = sorted((ids.sort_key(member_id), row) for member_id, row in view.lives.items())
     rest = [(key, row) for key, row in keyed if key > place.after[0]]
     page = rest[:limit]
     more = len(rest) > limit

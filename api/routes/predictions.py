@@ -8,10 +8,12 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response
 
-from api import answers, archive, models
-from api.asking import History, answer, router_of
-from api.desk import DeskOf
-from api.names import AN_ID, ClusterId, GroupId
+from api.answers import answers
+from api.http.asking import History, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import AN_ID, ClusterId, GroupId
+from api.past import archive
+from api.shapes import models
 
 router = router_of("history")
 

@@ -6,12 +6,13 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api import models, pulse
-from api.asking import Limit, answer, router_of
-from api.desk import DeskOf
 from api.errors import ParameterRefused
-from api.names import ClusterId, GroupId
-from api.times import TimeRange
+from api.http.asking import Limit, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, GroupId
+from api.http.times import TimeRange
+from api.past import pulse
+from api.shapes import models
 
 router = router_of("history")
 

@@ -6,10 +6,12 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api import answers, archive, models
-from api.asking import History, answer, router_of
-from api.desk import DeskOf
-from api.names import ClusterId, GroupId
+from api.answers import answers
+from api.http.asking import History, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId, GroupId
+from api.past import archive
+from api.shapes import models
 
 router = router_of("history")
 

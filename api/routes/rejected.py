@@ -9,11 +9,12 @@ from fastapi import Query
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api import models, rejected
-from api.asking import History, answer, router_of
-from api.desk import DeskOf
 from api.errors import ParameterRefused
-from api.names import ClusterId
+from api.http.asking import History, answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import ClusterId
+from api.past import rejected
+from api.shapes import models
 from kardia.events import REJECT_REASONS
 
 router = router_of("clusters")

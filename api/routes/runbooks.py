@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from api.access.guard import RUNBOOKS_PREFIX
 from api.errors import NotFound
-from api.guard import RUNBOOKS_PREFIX
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

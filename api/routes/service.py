@@ -8,11 +8,11 @@ from fastapi import Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import PlainTextResponse, Response
 
-from api import models
-from api.asking import answer, router_of
-from api.desk import DeskOf
 from api.errors import ScopeTooNarrow
-from api.names import MayAsk
+from api.http.asking import answer, router_of
+from api.http.desk import DeskOf
+from api.http.names import MayAsk
+from api.shapes import models
 from kardia import __version__
 from kardia.tables import TABLES
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from kardia.events import ALL_SHARDS, Event, Kind
-from kardia.observe import expiry, forgetting
-from kardia.observe.group import Group
-from kardia.observe.held import Held
-from kardia.observe.intake import Source
+from kardia.observe.facts import forgetting
+from kardia.observe.intake.held import Held
+from kardia.observe.intake.intake import Source
 from kardia.observe.observer import Observer
-from kardia.observe.settings import ObserverSettings
+from kardia.observe.state.group import Group
+from kardia.observe.state.settings import ObserverSettings
+from kardia.observe.timers import expiry
 from kardia.stretches import Stretch
 from kardia.tables import Row
 

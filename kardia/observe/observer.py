@@ -16,29 +16,22 @@ from typing import Any, Self
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
-from kardia.model.sessions import Coordinator
-from kardia.model.states import GroupState
-from kardia.observe import (
-    application,
-    deadlines,
-    expiry,
-    forgetting,
-    joins,
-    moves,
-    quiet,
-    rebalance,
-    records,
-    requests,
-    restarts,
-    rows,
-    timeouts,
-    unlogged,
-    watches,
-)
-from kardia.observe.facts import JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
-from kardia.observe.group import NEVER, Group, dump_group, load_group
-from kardia.observe.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
-from kardia.observe.settings import ObserverSettings
+from kardia.kafka.sessions import Coordinator
+from kardia.kafka.states import GroupState
+from kardia.observe.clients import application
+from kardia.observe.deadlines import deadlines
+from kardia.observe.evidence import records, restarts, unlogged
+from kardia.observe.facts import forgetting
+from kardia.observe.facts.facts import JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
+from kardia.observe.folding import quiet
+from kardia.observe.intake.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
+from kardia.observe.moves import moves
+from kardia.observe.output import rows
+from kardia.observe.rebalance import rebalance, watches
+from kardia.observe.requests import joins, requests
+from kardia.observe.state.group import NEVER, Group, dump_group, load_group
+from kardia.observe.state.settings import ObserverSettings
+from kardia.observe.timers import expiry, timeouts
 from kardia.stretches import Stretch
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 

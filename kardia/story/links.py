@@ -6,7 +6,7 @@ works in two steps. Where it rests on more than ids and instants that are in the
 
 from __future__ import annotations
 
-from kardia.model.sessions import POLL_INTERVAL_MS
+from kardia.kafka.sessions import POLL_INTERVAL_MS
 from kardia.story import lives, words
 from kardia.story.facts import Material, Row
 

@@ -11,9 +11,9 @@ import struct
 import uuid
 from collections.abc import Iterator, Mapping
 
-from kardia.model import operations as ops
-from kardia.model.operations import Answer, Operation
-from kardia.model.states import ErrorCode
+from kardia.coordinator import operations as ops
+from kardia.coordinator.operations import Answer, Operation
+from kardia.kafka.states import ErrorCode
 from kardia.trace.language import COORDINATOR, Act, Trace
 from kardia.trace.reading import duration_ms
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kardia.model import operations as ops
-from kardia.model.operations import Answer, Operation, View
-from kardia.model.states import ErrorCode
+from kardia.coordinator import operations as ops
+from kardia.coordinator.operations import Answer, Operation, View
+from kardia.kafka.states import ErrorCode
 from kardia.trace.language import EVICTIONS, Expectation
 from kardia.trace.reading import instant_ms
 

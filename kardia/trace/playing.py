@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from kardia.model import operations as ops
-from kardia.model.behaviour import behaviour_of
-from kardia.model.coordinator import Coordinator
-from kardia.model.operations import Answer, Operation, View
-from kardia.model.settings import CoordinatorSettings
-from kardia.model.states import ErrorCode
+from kardia.coordinator import operations as ops
+from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.coordinator import Coordinator
+from kardia.coordinator.operations import Answer, Operation, View
+from kardia.coordinator.settings import CoordinatorSettings
+from kardia.kafka.states import ErrorCode
 from kardia.trace.clients import GROUP, Clients
 from kardia.trace.expecting import Seen, check, unexpected
 from kardia.trace.language import ADMIN, EVICTIONS, MARKS, PARTINGS, Act, Step, Trace

@@ -11,9 +11,9 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
-from kardia.model.releases import version_of
-from kardia.model.settings import CoordinatorSettings
-from kardia.model.states import ErrorCode
+from kardia.coordinator.settings import CoordinatorSettings
+from kardia.kafka.releases import version_of
+from kardia.kafka.states import ErrorCode
 from kardia.trace import language as lang
 from kardia.trace.language import Act, Expectation, LogFault, Step, Trace, TraceError
 

@@ -21,8 +21,8 @@ from spark_jobs import stream
 from spark_jobs.checkpoint import Agreement, open_checkpoint
 from spark_jobs.disk import disk_named
 from spark_jobs.jvm import jars, java
+from spark_jobs.lane_model import ModelFactory
 from spark_jobs.lease import Lease
-from spark_jobs.model import ModelFactory
 from spark_jobs.replay.feeding import unattributed
 from spark_jobs.replay.files_source import NAME, FilesSource, save_window
 from spark_jobs.replay.inputs import groups_of, offsets_pieces, size_of

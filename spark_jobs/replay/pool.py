@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ingest.offline import FileRange
 from spark_jobs.errors import JobError, StoppedError
-from spark_jobs.model import ModelFactory
+from spark_jobs.lane_model import ModelFactory
 from spark_jobs.replay import worker
 from spark_jobs.replay.windows import Window
 from spark_jobs.replay.worker import Parsed, Stepped

@@ -25,8 +25,8 @@ from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import TABLES
 from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
+from spark_jobs.lane_model import ModelFactory
 from spark_jobs.lease import Lease
-from spark_jobs.model import ModelFactory
 from spark_jobs.outputs import merge
 from spark_jobs.replay.inputs import check_files, groups_of, offsets_pieces, size_of
 from spark_jobs.replay.pieces import Piece

@@ -22,7 +22,7 @@ from ingest.offline import FileRange, ParsedRange, parse_pieces
 from ingest.router import Directory
 from spark_jobs import guard
 from spark_jobs.errors import InputFileError, JobError, TablesError
-from spark_jobs.model import LaneModel, ModelFactory
+from spark_jobs.lane_model import LaneModel, ModelFactory
 from spark_jobs.outputs import encode_rows
 from spark_jobs.replay.feeding import Feed
 from spark_jobs.replay.pieces import Piece, spill

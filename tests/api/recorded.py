@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from api.ids import to_segment
+from api.access.ids import to_segment
 from ingest.dialects.request_json import RequestJson
 from ingest.stamps import zone_named
 from kardia.events import Event, Kind

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from api import report_models
-from api.ids import to_segment
+from api.access.ids import to_segment
 from api.settings import ApiSettings
+from api.shapes import report_models
 from tests.api.conftest import Api, Clock, Serve, running
 from tests.api.test_hostile_ids import IDS
 from tests.api.written import NOW_MS, Tables, health, member, progress, transition

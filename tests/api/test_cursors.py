@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.cursor import CURSOR_CHARS_MAX, Cursors, Place
+from api.answers.roster import SORTS
 from api.errors import BadCursor
-from api.roster import SORTS
+from api.past.cursor import CURSOR_CHARS_MAX, Cursors, Place
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, Serve, running
 from tests.api.written import NOW_MS, Tables, health, member, progress, rebalance, rejected, transition

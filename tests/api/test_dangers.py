@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api import report_models
+from api.shapes import report_models
 from tests.api.conftest import Api, Serve
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
 

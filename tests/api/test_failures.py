@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from api.app import create_app
-from api.cursor import Cursors
-from api.desk import Desk
 from api.errors import Overloaded, ReadTimedOut
+from api.http.desk import Desk
+from api.past.cursor import Cursors
 from api.settings import ApiSettings
 from api.store import Store
 from tests.api.conftest import Api, Clock, Serve, served

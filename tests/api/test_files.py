@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, WriterProperties
 from deltalake.exceptions import DeltaError
 
-from api import files, reader
-from api.files import Bound, Files
-from api.reader import TableReader
+from api.files import files, reader
+from api.files.files import Bound, Files
+from api.files.reader import TableReader
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers import delta_rs
 from spark_jobs.writers import tables as tables_of_writer

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from api.errors import TablesMissing, TableUnreadable
-from api.follower import ENTRIES_MAX, Follower, appended
-from api.reader import TableReader
+from api.files.follower import ENTRIES_MAX, Follower, appended
+from api.files.reader import TableReader
 from tests.api.written import NOW_MS, Tables, member
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from api import roster
-from api.current import ClusterView, Current
-from api.folding import after
+from api.answers import roster
+from api.present.current import ClusterView, Current
+from api.present.folding import after
 from api.settings import ApiSettings
-from kardia.observe.forgetting import DELETED_MS, EMPTY_MS
+from kardia.observe.facts.forgetting import DELETED_MS, EMPTY_MS
 from kardia.tables import TABLES
 from tests.api.written import NOW_MS, member, progress, transition
 

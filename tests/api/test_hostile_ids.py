@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from api.ids import ID_BYTES_MAX, from_segment, to_segment
+from api.access.ids import ID_BYTES_MAX, from_segment, to_segment
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, running
 from tests.api.written import NOW_MS, Tables, disagreement, health, member, prediction, progress, rebalance, transition

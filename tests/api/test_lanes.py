@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api import lanes
+from api.answers import lanes
 from api.routes.pulse import WIDTH_MAX_MS
 from tests.api.conftest import Clock, Serve
 from tests.api.test_pulse import PULSE, archive, story

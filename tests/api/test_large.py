@@ -16,14 +16,15 @@ from fastapi import Query
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from api import answers, columns, dangers, rendered, roster
+from api.answers import answers, dangers, rendered, roster
 from api.app import ROUTES
-from api.current import OVERVIEWS_FOR, ClusterView, Current
-from api.folding import Fold, after, by_group
-from api.freshness import Freshness
-from api.plans import PlannedRoute, _plan
-from api.reader import ROW_TYPES
-from api.seen import Seen
+from api.files import columns
+from api.files.reader import ROW_TYPES
+from api.http.plans import PlannedRoute, _plan
+from api.present.bloom_filter import Seen
+from api.present.current import OVERVIEWS_FOR, ClusterView, Current
+from api.present.folding import Fold, after, by_group
+from api.present.freshness import Freshness
 from api.settings import ApiSettings
 from tests.api.conftest import Serve
 from tests.api.written import CLUSTER, NOW_MS, Tables, health, member, prediction, progress, rebalance, transition

@@ -14,10 +14,10 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from api.cursor import CURSOR_CHARS_MAX
+from api.access.tokens import TokenFileError, Tokens
 from api.errors import LIMITS, VALUE_SHOWN_MAX
+from api.past.cursor import CURSOR_CHARS_MAX
 from api.settings import OPEN_FLAG, ApiSettings
-from api.tokens import TokenFileError, Tokens
 from tests.api.conftest import Api, Clock, running
 from tests.api.written import NOW_MS, Tables, health, member, progress, rebalance, transition
 

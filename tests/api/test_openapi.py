@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from api.app import create_app
-from api.described import EXAMPLES
 from api.errors import CODES
-from api.meanings import MEANINGS
 from api.settings import ApiSettings
+from api.shapes.described import EXAMPLES
+from api.shapes.meanings import MEANINGS
 from scripts.write_examples import made
 
 DOCUMENT: dict[str, Any] = create_app(ApiSettings(tables=Path("nowhere")), lambda: 0).openapi()

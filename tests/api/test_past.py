@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from api import models, report_models
+from api.shapes import models, report_models
 from tests.api.conftest import Api, Clock, Serve
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.personal import HIDEABLE, NAMES
+from api.access.personal import HIDEABLE, NAMES
 from api.settings import ApiSettings
 from kardia.tables import TABLES
 from tests.api.conftest import Api, Clock, running

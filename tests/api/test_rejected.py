@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from api import models
 from api.settings import ApiSettings
+from api.shapes import models
 from tests.api.conftest import Api, Clock, Serve, running
 from tests.api.test_hostile_ids import IDS
 from tests.api.written import NOW_MS, Tables, progress, rejected

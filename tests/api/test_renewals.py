@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from api import answers
-from api.past import Then, freshness_at, group_at
+from api.answers import answers
+from api.past.past import Then, freshness_at, group_at
 from api.settings import ApiSettings
 from api.store import Store
 from kardia.observe import Observer, ObserverSettings

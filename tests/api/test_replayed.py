@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from api import answers, models
-from api.past import Then, group_at
+from api.answers import answers
+from api.past.past import Then, group_at
 from api.settings import ApiSettings
+from api.shapes import models
 from api.store import Store
 from tests.api.conftest import Api, Clock, running
 
@@ -28,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["replay", "--tables", root, "--request-log", STORY / "kafka-request.log.gz", "--cluster", "c04"]
     words += ["--offsets", STORY / "offsets.jsonl.gz", "--workers", "1"]
     done = subprocess.run(
-        [sys.executable, "-m", "kardia.command.main", *map(str, words)],
+        [sys.executable, "-m", "cli.main", *map(str, words)],
         capture_output=True,
         text=True,
         timeout=300,

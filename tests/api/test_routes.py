@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api import board_models, models, report_models
+from api.shapes import board_models, models, report_models
 from kardia.tables import DISAGREEMENTS
 from tests.api.conftest import Api, Serve
 from tests.api.written import (

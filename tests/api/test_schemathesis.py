@@ -17,11 +17,11 @@ import schemathesis
 from schemathesis.checks import CHECKS
 from schemathesis.generation.modes import GenerationMode
 
+from api.access.ids import from_segment, to_segment
 from api.app import create_app
-from api.described import describe
-from api.ids import from_segment, to_segment
 from api.routes.pulse import WIDTH_MAX_MS
 from api.settings import ApiSettings
+from api.shapes.described import describe
 from kardia.instants import parse_instant
 from tests.api.conftest import Api, Clock, running
 from tests.api.recorded import CLUSTER, write

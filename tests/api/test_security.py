@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from api.connections import FILES_BESIDE
+from api.access.connections import FILES_BESIDE
+from api.access.token_file import RETRY_MS, TokenFile
+from api.access.tokens import TokenFileError, Tokens
 from api.settings import ApiSettings
-from api.token_file import RETRY_MS, TokenFile
-from api.tokens import TokenFileError, Tokens
 from tests.api.conftest import WAIT_S, Api, Clock, Serve, running
 from tests.api.recorded import every_answer, write
 from tests.api.test_serve import served
@@ -349,7 +349,7 @@ def ended_by_peer(connection: socket.socket) -> bool:
 def test_connections_that_cannot_be_accepted_flood_no_log(tables: Tables, tmp_path: Path) -> None:
     """The system gives the server few files. It says so, stays reachable, and its log stays small."""
     story(tables)
-    command = [sys.executable, "-m", "kardia.command.main", "serve", "--tables", str(tables.root), "--port", "0"]
+    command = [sys.executable, "-m", "cli.main", "serve", "--tables", str(tables.root), "--port", "0"]
     limit = f'ulimit -n {FILES_BESIDE + 30}; exec "$@"'
     log = tmp_path / "log"
     with log.open("wb") as told, ExitStack() as stack:

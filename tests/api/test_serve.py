@@ -22,12 +22,12 @@ import pytest
 import trustme
 from pydantic import ValidationError
 
-from api.certificates import Certificate, CertificateError
+from api.access.certificates import Certificate, CertificateError
 from api.settings import ApiSettings
 from tests.api.conftest import WAIT_S
 from tests.api.written import NOW_MS, Tables, member, progress, transition
 
-COMMAND = [sys.executable, "-m", "kardia.command.main", "serve"]
+COMMAND = [sys.executable, "-m", "cli.main", "serve"]
 
 
 @contextmanager

@@ -11,12 +11,13 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import answers, archive, roster
-from api.archive import Window
-from api.cursor import Place
+from api.answers import answers, roster
 from api.errors import RangeTooWide, TablesMissing, TablesNotRead, TableUnreadable
+from api.files.reader import TableReader
 from api.metrics.clusters import state_label
-from api.reader import TableReader
+from api.past import archive
+from api.past.archive import Window
+from api.past.cursor import Place
 from api.settings import ApiSettings
 from api.store import Store
 from tests.api.conftest import Clock

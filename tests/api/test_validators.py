@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from api.http.validators import TOLD_BY_THE_CLOCK, is_among, tag_of
 from api.settings import ApiSettings
 from api.store import FULL_LOOK_MS
-from api.validators import TOLD_BY_THE_CLOCK, is_among, tag_of
 from tests.api.conftest import Api, Clock, Serve, running
 from tests.api.recorded import every_answer, write
 from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition

@@ -28,7 +28,8 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from demo import process, server_log
+from cli.supervise import process
+from demo import server_log
 from demo.broker import Broker, BrokerSettings, jar_set
 from demo.brokers import cluster
 from spark_jobs.jvm import jars

@@ -19,10 +19,10 @@ import typer.main
 import yaml
 from grafana_foundation_sdk.builders.dashboard import TextBoxVariable
 
+from cli.main import app
 from dashboards.sources import INFINITY, sources
 from demo.broker_logging import log4j2_xml
 from kardia import __version__
-from kardia.command.main import app
 from tests.dashboards.questions import BOARDS
 
 ROOT = Path(__file__).parents[2]
@@ -185,7 +185,7 @@ def test_every_command_line_of_a_verb_is_understood_and_the_verb_starts(name: st
     with found.make_context(verb, list(words), resilient_parsing=False) as context:
         assert context.params
     done = subprocess.run(
-        [sys.executable, "-m", "kardia.command.main", verb, "--help"],
+        [sys.executable, "-m", "cli.main", verb, "--help"],
         capture_output=True,
         text=True,
         timeout=240,

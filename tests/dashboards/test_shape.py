@@ -19,7 +19,7 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
-from api.current import STATES
+from api.present.current import STATES
 from dashboards import palette, rules
 from dashboards.panels import RED
 from dashboards.sources import INFINITY

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from demo import broker_logging, process, server_log
+from cli.supervise import process
+from cli.supervise.process import ProcessError
+from demo import broker_logging, server_log
 from demo.broker import _OWN_PORTS, Broker, BrokerSettings, free_ports
 from demo.cast import Cast
 from demo.director import Director
-from demo.process import ProcessError
 from demo.scenario import FAULTS, PARTITIONS, TOPIC
 
 pytestmark = pytest.mark.slow

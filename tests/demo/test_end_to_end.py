@@ -13,7 +13,8 @@ import httpx
 import psutil
 import pytest
 
-from demo import process, server_log
+from cli.supervise import process
+from demo import server_log
 from demo.broker import NEWEST
 from demo.tables import Tables
 
@@ -46,7 +47,7 @@ def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[subpr
     """The command with the options of the test, its directory, and a file with what it prints; killed at the end if it
     still runs."""
     directory, said = tmp_path / "run", tmp_path / "said"
-    command = [sys.executable, "-m", "kardia.command.main", "demo", "--directory", str(directory)]
+    command = [sys.executable, "-m", "cli.main", "demo", "--directory", str(directory)]
     command += [*request.param, "--stay", "--within", str(WITHIN_MS)]
     with said.open("wb") as output:
         running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=process.environ())

@@ -21,7 +21,8 @@ from typing import Any
 import httpx
 import pytest
 
-from demo import process, server_log
+from cli.supervise import process
+from demo import server_log
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER
 from tests.support.links import report_asked
 
@@ -43,7 +44,7 @@ LABELS = {"alertname": SESSION, "severity": "critical", "cluster": "demo", "grou
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The command; killed at the end if it still runs."""
-    command = [sys.executable, "-m", "kardia.command.main", "demo", "--with-prometheus", "--scenario", "kill", "--stay"]
+    command = [sys.executable, "-m", "cli.main", "demo", "--with-prometheus", "--scenario", "kill", "--stay"]
     command += ["--directory", str(tmp_path / "run"), "--within", str(WITHIN_MS), "--stretch", "3"]
     with (tmp_path / "said").open("wb") as output:
         found = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=process.environ())

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cli.main import app
 from demo.broker import NEWEST, releases
-from kardia.command.main import app
 from spark_jobs.jvm import lock
 
 

@@ -13,7 +13,8 @@ import psutil
 import pytest
 from rich.console import Console
 
-from demo import process, report, server_log
+from cli.supervise import process
+from demo import report, server_log
 from demo.pace import AROUND_MS, Pace
 from demo.show import _conclude
 from demo.verdict import WITHIN_MS, Verdict, judge

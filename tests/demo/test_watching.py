@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from cli.supervise.process import ProcessError
+from cli.supervise.supervisor import Supervisor
 from demo import watching
-from demo.process import ProcessError
-from demo.supervisor import Supervisor
 from demo.watching import RULES, Programs, Watchers
 
 COMPOSE = Path(__file__).parents[2] / "compose"

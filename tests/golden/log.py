@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ingest.wire import FORMAT, encode_batch
+from kardia.coordinator import operations as ops
+from kardia.coordinator.operations import Answer, Operation
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of
-from kardia.model import operations as ops
-from kardia.model.operations import Answer, Operation
 from kardia.trace import Trace
 from kardia.trace.clients import GROUP
 from kardia.trace.language import COORDINATOR

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kardia.coordinator import operations as ops
 from kardia.events import DEFAULT_LANES
-from kardia.model import operations as ops
 from kardia.observe import ObserverSettings
 from kardia.tables import Row
 from kardia.trace import Played, Trace, play
 from kardia.trace.language import MARKS
 from spark_jobs.lane import Lane
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from tests.golden import cases, name_of
 from tests.golden.log import LANE, START_AT_MS, records
 from tests.support.stories import named, standing

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kardia.command.main import app
+from cli.main import app
 from scripts.write_reference import FOLDER, TRACES, traces_page
 
 CRASH = TRACES / "walk-3-crash.trace"

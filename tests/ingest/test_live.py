@@ -37,7 +37,7 @@ PATIENCE_S = 180.0
 
 
 def collect(*options: str) -> list[str]:
-    return [sys.executable, "-m", "kardia.command.main", "collect", *options]
+    return [sys.executable, "-m", "cli.main", "collect", *options]
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -197,7 +197,7 @@ def test_groups_of_a_real_cluster_and_its_capture(kafka: Broker, name: str, tmp_
         assert process.wait(PATIENCE_S) == 0
     topic.close()
     out = tmp_path / "offsets.jsonl.gz"
-    command = [sys.executable, "-m", "kardia.command.main", "capture", "--bootstrap-server", kafka.bootstrap]
+    command = [sys.executable, "-m", "cli.main", "capture", "--bootstrap-server", kafka.bootstrap]
     subprocess.run([*command, "--out", str(out)], check=True, timeout=PATIENCE_S, capture_output=True)
     captured = [
         event for event in read_offsets_file(out) if event.kind == Kind.GROUP_RECORD and event.group_id == group

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.asking.left_out import LEFT_OUT
+from cli.main import VERBS
 from kardia import __version__
-from kardia.command.left_out import LEFT_OUT
-from kardia.command.main import VERBS
 from tests.api.written import Tables, progress, transition
 
 HEAVY = ("pyspark", "delta", "deltalake", "fastapi", "uvicorn", "confluent_kafka", "pyarrow", "pandas", "duckdb")
@@ -20,7 +20,7 @@ HEAVY = ("pyspark", "delta", "deltalake", "fastapi", "uvicorn", "confluent_kafka
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `kardia` as a user does."""
     return subprocess.run(
-        [sys.executable, "-m", "kardia.command.main", *arguments],
+        [sys.executable, "-m", "cli.main", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -59,7 +59,7 @@ def test_help_names_defaults_that_depend_on_more_than_the_option(verb: str) -> N
 
 def test_help_starts_neither_spark_nor_fastapi() -> None:
     """Verbs import what they run when they are called, so that help costs nothing."""
-    code = "import sys, kardia.command.main; print(' '.join(sys.modules))"
+    code = "import sys, cli.main; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
     assert not set(HEAVY) & set(loaded.split())
 
@@ -77,7 +77,7 @@ def test_an_unknown_verb_is_refused_with_a_sentence() -> None:
 def test_a_question_to_a_server_needs_no_server_of_its_own() -> None:
     """`--api` asks over HTTP: loading FastAPI and Arrow for it would cost seconds."""
     code = (
-        "import sys; from kardia.command.answers import HttpAnswers; from kardia.command.questions import Questions; "
+        "import sys; from cli.asking.answers import HttpAnswers; from cli.asking.questions import Questions; "
         "HttpAnswers('http://127.0.0.1:1'); print(' '.join(sys.modules))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
@@ -91,7 +91,7 @@ def test_a_question_to_tables_loads_nothing_that_it_does_not_use(tmp_path: Path)
     tables.batch(0, transition("orders", 1, "Stable", at_ms=1_000), progress(2_000))
     code = (
         "import atexit, gc, sys; atexit.register(lambda: print(gc.isenabled(), *sys.modules)); "
-        "import kardia.command.main as m; m.run()"
+        "import cli.main as m; m.run()"
     )
     command = [sys.executable, "-c", code, "groups", "--tables", str(tables.root)]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout

@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kardia.command.main import VERBS
+from cli.main import VERBS
 from tests.api.conftest import WAIT_S
 from tests.notify.conftest import free_port, until
 from tests.spark_jobs.support import ROOT
@@ -53,7 +53,7 @@ TESTED = {
 def test_no_path_option_is_left_out() -> None:
     found = {}
     for verb in VERBS:
-        hints = typing.get_type_hints(getattr(importlib.import_module(f"kardia.command.{verb}"), verb))
+        hints = typing.get_type_hints(getattr(importlib.import_module(f"cli.verbs.{verb}"), verb))
         found[verb] = {name for name, hint in hints.items() if "Path" in str(hint)}
     assert found == TESTED
 
@@ -149,7 +149,7 @@ def test_roles_find_their_folders(here: Path, way: str) -> None:
     (here / "tökens of all").write_text(f"{token}\n")
     (here / "mein töken").write_text(token)
     port = free_port()
-    verbs = [sys.executable, "-m", "kardia.command.main"]
+    verbs = [sys.executable, "-m", "cli.main"]
     tables = path(way, here, "Täb ellen")
     serve = ["serve", "--tables", tables, "--port", str(port), "--token-file", path(way, here, "tökens of all")]
     state = f"Zu stand {way}"
@@ -185,7 +185,7 @@ def test_collect_and_capture_find_their_folders(kafka: typing.Any, here: Path, w
     words += ["--events-client-config", client, "--positions", path(way, here, f"Pos itionen {way}")]
     with (here / "collect.log").open("wb") as log:
         running = subprocess.Popen(
-            [sys.executable, "-m", "kardia.command.main", *words],
+            [sys.executable, "-m", "cli.main", *words],
             cwd=here,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=log,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kardia.command.when import instant, is_relative
+from cli.asking.when import instant, is_relative
 from kardia.instants import parse_instant, to_rfc3339
 
 REACHED_MS = parse_instant("2026-11-22T00:10:00Z")

@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from demo import process, server_log
+from cli.supervise import process
+from cli.supervise.process import ProcessError
+from demo import server_log
 from demo.pace import Pace
-from demo.process import ProcessError
 from demo.tables import Tables
 from tests.night import watch
 from tests.night.cluster import of_holders
@@ -165,7 +166,7 @@ def _asked(tables: Path) -> list[str]:
     said = []
     for group_id in sorted({plan.group_id for plan in MEMBERS}):
         for words in (("why", group_id), ("explain", "--group", group_id)):
-            command = [sys.executable, "-m", "kardia.command.main", *words, "--tables", str(tables)]
+            command = [sys.executable, "-m", "cli.main", *words, "--tables", str(tables)]
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=ASK_TIMEOUT_S, env=process.environ(), check=False
             )

@@ -20,11 +20,11 @@ import psutil
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from demo import process
+from cli.supervise import process
+from cli.supervise.roles import answers
 from demo.broker import HOST, BrokerSettings, free_ports
 from demo.cast import Actor
 from demo.receiver import FROM_NOTIFIER, Receiver
-from demo.roles import answers
 from demo.scenario import PARTITIONS, TOPIC, MemberPlan
 from tests.night.cluster import Cluster
 from tests.night.faults import MEMBERS, ROLES, Step, plan_of
@@ -89,7 +89,7 @@ class Stage:
         path = self.directory / "kardia.yaml"
         path.write_text(yaml.safe_dump(self._settings()), encoding="utf-8")
         self._up = process.spawn(
-            [sys.executable, "-m", "kardia.command.main", "up", "--config", str(path)],
+            [sys.executable, "-m", "cli.main", "up", "--config", str(path)],
             log=self.up_log,
             environ=process.environ(),
             cwd=self.directory,

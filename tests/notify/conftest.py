@@ -140,7 +140,7 @@ def notify(tables: Tables, tmp_path: Path) -> Notify:
     """Run `kardia notify` over the tables of the test, as a context manager; options as words."""
 
     def run(*words: str) -> Any:
-        command = [sys.executable, "-m", "kardia.command.main", "notify", "--tables", tables.root]
+        command = [sys.executable, "-m", "cli.main", "notify", "--tables", tables.root]
         return process([*command, "--state", tmp_path / "state", *words], tmp_path / "notify.log")
 
     return run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kardia.model.libraries import recognise, recognise_by_versions
+from kardia.kafka.libraries import recognise, recognise_by_versions
 from tests.support.scene import Scene
 from tests.support.stories import named
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kardia.observe import Observer, ObserverSettings
-from kardia.observe.group import Group
+from kardia.observe.state.group import Group
 from tests.support.scene import Scene
 
 

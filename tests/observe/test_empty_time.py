@@ -7,8 +7,8 @@ import pytest
 
 from kardia.events import Event
 from kardia.observe import Observer, ObserverSettings
-from kardia.observe.group import Group
 from kardia.observe.observer import IDLE_SAMPLES
+from kardia.observe.state.group import Group
 from tests.support.folding import Folder
 from tests.support.scene import Scene
 

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kardia.events import Event, Kind
-from kardia.observe import Observer, ObserverSettings, observer, quiet
-from kardia.observe.facts import Facts
-from kardia.observe.folded import Quiet, apply_one
-from kardia.observe.group import Group
+from kardia.observe import Observer, ObserverSettings, observer
+from kardia.observe.facts.facts import Facts
+from kardia.observe.folding import quiet
+from kardia.observe.folding.folded import Quiet, apply_one
+from kardia.observe.state.group import Group
 from kardia.tables import Row
 from tests.observe.test_laws import ticked
 from tests.support.folding import Folder

@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from kardia.events import Event, Kind, shard_of
-from kardia.observe import Observer, ObserverSettings, forgetting, intake
+from kardia.observe import Observer, ObserverSettings
+from kardia.observe.facts import forgetting
+from kardia.observe.intake import intake
 from kardia.tables import LIVE_TABLES, Row
 from tests.support.scene import JAVA_CONNECTION, START, Scene
 from tests.support.stories import named

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kardia.events import SILENCE_MS, Event, Kind
-from kardia.model.states import LEGAL_MOVES, GroupState
+from kardia.kafka.states import LEGAL_MOVES, GroupState
 from kardia.observe import Observer, ObserverSettings
-from kardia.observe.group import NEVER
+from kardia.observe.state.group import NEVER
 from kardia.tables import Row
 from tests.support.scene import SAME_IN_ANY_SPLIT
 from tests.support.stories import FIRST_LIGHT, lanes_of, named, observe, standing

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kardia.events import Kind
-from kardia.observe.unlogged import LOG_OFF_MS
+from kardia.observe.evidence.unlogged import LOG_OFF_MS
 from tests.observe.test_dead_brokers import pair, said_of, silent_to
 from tests.support.scene import Scene
 from tests.support.stories import named

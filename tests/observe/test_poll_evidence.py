@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kardia.model.libraries import LIBRARIES, recognise, recognise_modern
+from kardia.kafka.libraries import LIBRARIES, recognise, recognise_modern
 from tests.support.scene import START, Scene
 from tests.support.stories import named
 

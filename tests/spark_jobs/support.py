@@ -95,7 +95,7 @@ def produce(bootstrap: str, topic: str, messages: Iterable[Message]) -> None:
 def stream_command(bootstrap: str, topic: str, home: Path, *more: str) -> list[str]:
     """`kardia stream` on tables and checkpoint below `home`."""
     return [
-        *(sys.executable, "-m", "kardia.command.main", "stream", "--bootstrap-server", bootstrap, "--topic", topic),
+        *(sys.executable, "-m", "cli.main", "stream", "--bootstrap-server", bootstrap, "--topic", topic),
         *("--tables", str(home / "tables"), "--checkpoint", str(home / "checkpoint"), "--cluster", CLUSTER),
         *more,
     ]

@@ -24,7 +24,7 @@ from kardia.observe import ObserverSettings
 from kardia.tables import TABLES
 from spark_jobs.archive_rows import is_archived
 from spark_jobs.lane import Lane, Record
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from tests.ingest.following import Following
 from tests.ingest.lines import body, line
 from tests.ingest.world import LANES, World

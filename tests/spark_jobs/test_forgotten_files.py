@@ -10,10 +10,10 @@ import pytest
 from ingest.wire import FORMAT, encode_batch
 from kardia.events import Event, Kind, shard_of
 from kardia.observe import ObserverSettings
-from kardia.observe.intake import MAX_SOURCES
+from kardia.observe.intake.intake import MAX_SOURCES
 from spark_jobs.lane import Lane, Record
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.metrics import Metrics
-from spark_jobs.model import ObserverFactory
 from spark_jobs.outputs import encode_step
 from spark_jobs.stream import Sink
 from spark_jobs.writers.delta_rs import DeltaRsWriter

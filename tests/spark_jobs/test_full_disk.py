@@ -16,7 +16,7 @@ import pytest
 
 from kardia.observe import ObserverSettings
 from spark_jobs.errors import TablesError
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, Told, replay
 from spark_jobs.settings import StreamSettings
 from tests.ingest.lines import line

@@ -24,14 +24,15 @@ from ingest.errors import BatchError
 from ingest.offline import plan
 from ingest.wire import decode_batch, encode_batch
 from kardia.events import Event, Kind
-from kardia.observe import Observer, ObserverSettings, expiry
+from kardia.observe import Observer, ObserverSettings
 from kardia.observe.careful import MAX_OF_GROUP, REASON, Careful
-from kardia.observe.group import Group, Member
+from kardia.observe.state.group import Group, Member
+from kardia.observe.timers import expiry
 from kardia.tables import MEMBERS, REJECTED, Row
 from spark_jobs import guard
 from spark_jobs.errors import NotAppliedError
 from spark_jobs.lane import Lane, Record
-from spark_jobs.model import LaneModel, ObserverFactory
+from spark_jobs.lane_model import LaneModel, ObserverFactory
 from spark_jobs.replay.run import Inputs, Told, replay
 from spark_jobs.replay.worker import Worker
 from spark_jobs.schemas import to_tables

@@ -16,7 +16,7 @@ from spark_jobs.archive_once import Nothing, Once
 from spark_jobs.archive_rows import rows_of
 from spark_jobs.errors import StateError
 from spark_jobs.lane import FINISH, Lane, Record
-from spark_jobs.model import ObserverFactory, Rows
+from spark_jobs.lane_model import ObserverFactory, Rows
 from tests.spark_jobs.support import CLUSTER, story_messages
 
 FACTORY = ObserverFactory(ObserverSettings(cluster_id=CLUSTER))

@@ -28,7 +28,7 @@ from kardia.events import DEFAULT_LANES, Kind
 from kardia.observe import ObserverSettings
 from kardia.observe.careful import REASON
 from spark_jobs.lane import Lane, Record
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.outputs import encode_rows, merge
 from spark_jobs.replay.inputs import offsets_pieces
 from spark_jobs.replay.windows import Windows

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kardia.command import replaying
-from kardia.command.options import spread
+from cli.options import spread
+from cli.output import replaying
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES
 from spark_jobs.errors import InputFileError
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay import inputs as replay_inputs
 from spark_jobs.replay.run import Inputs, replay
 from tests.spark_jobs.support import ROOT, rows, table_names_with_rows, told_rows
@@ -37,7 +37,7 @@ def inputs_of(story: Path) -> Inputs:
 def command(tables: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
-            *(sys.executable, "-m", "kardia.command.main", "replay", "--tables", str(tables), "--request-log"),
+            *(sys.executable, "-m", "cli.main", "replay", "--tables", str(tables), "--request-log"),
             *(str(STORY / "kafka-request.log.gz"), "--cluster", "demo", *more),
         ],
         cwd=ROOT,

@@ -15,7 +15,7 @@ import pytest
 from ingest.offline import plan
 from kardia.observe import ObserverSettings
 from spark_jobs.errors import InputFileError, TablesError
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import SPILL_PREFIX, Inputs, replay
 from spark_jobs.replay.summary import Summary
 from spark_jobs.replay.worker import Worker
@@ -108,7 +108,7 @@ def test_what_a_killed_run_spilled_is_removed(tmp_path: Path) -> None:
 PARENT = """
 import multiprocessing, sys
 from pathlib import Path
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from kardia.observe import ObserverSettings
 from spark_jobs.replay.pool import Pool
 from ingest.offline import plan

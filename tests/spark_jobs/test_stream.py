@@ -29,7 +29,7 @@ from kardia.events import Kind, event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.lane import Lane, Record
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.writers.faults import VARIABLE
 from tests.spark_jobs.support import (
     CLUSTER,

@@ -21,7 +21,7 @@ from kardia.observe import ObserverSettings
 from kardia.observe.careful import REASON
 from kardia.tables import TABLES
 from spark_jobs.lane import Lane, Record
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.writers.faults import VARIABLE
 from tests.spark_jobs.support import (
     CLUSTER,

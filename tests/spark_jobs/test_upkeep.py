@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from api.follower import Follower as ApiFollower
-from api.reader import TableReader
+from api.files.follower import Follower as ApiFollower
+from api.files.reader import TableReader
 from demo.tables import Follower, Tables
 from kardia.tables import EVENTS
 from kardia.upkeep import LOOKS, surviving

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from api.settings import ApiSettings
-from kardia.command.main import app
+from cli.main import app
 from kardia.observe import ObserverSettings
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, replay
 from tests.api.conftest import Api, running
 from tests.support.stories import Story

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from api.roster import SORTS
+from api.answers.roster import SORTS
+from cli.asking.answers import HttpAnswers, TableAnswers
+from cli.asking.questions import Questions
+from cli.verbs.groups import Sort
 from kardia.certainty import CERTAINTIES
-from kardia.command.answers import HttpAnswers, TableAnswers
-from kardia.command.groups import Sort
-from kardia.command.questions import Questions
 from kardia.story.facts import KINDS
 from kardia.tables import TABLES
 from spark_jobs.schemas import to_arrow
@@ -391,7 +391,7 @@ def test_a_token_is_asked_for_and_taken(tables: Path, tmp_path: Path) -> None:
 
 
 def test_watch_shows_and_ends_cleanly_with_ctrl_c(tables: Path) -> None:
-    words = [sys.executable, "-m", "kardia.command.main", "watch", "--tables", str(tables), "--cluster", "c04"]
+    words = [sys.executable, "-m", "cli.main", "watch", "--tables", str(tables), "--cluster", "c04"]
     # Tests that a shell runs in the background ignore Ctrl-C, and what they start would inherit that.
     heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(

@@ -11,7 +11,7 @@ import pytest
 
 from demo import server_log
 from kardia.observe import ObserverSettings
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import Inputs, replay
 from tests.story.conftest import sentences
 from tests.support.stories import Story

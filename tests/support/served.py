@@ -24,7 +24,7 @@ from kardia.observe import Observer, ObserverSettings
 from kardia.tables import Row
 from kardia.trace import play
 from spark_jobs.lane import Lane
-from spark_jobs.model import ObserverFactory
+from spark_jobs.lane_model import ObserverFactory
 from tests.api.written import Tables
 from tests.golden import log, traces
 from tests.support.stories import lanes_of

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from kardia.model import coordinator, joins, lives, offsets
-from kardia.model.behaviour import Behaviour, behaviour_of
-from kardia.model.group import Group, Member
-from kardia.model.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
-from kardia.model.shard import Shard
-from kardia.model.timers import Timers
+from kardia.coordinator import coordinator, joins, lives, offsets
+from kardia.coordinator.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.group import Group, Member
+from kardia.coordinator.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
+from kardia.coordinator.shard import Shard
+from kardia.coordinator.timers import Timers
 
 Patch = Any
 """What `unittest.mock.patch` gives."""

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kardia.model import operations as ops
-from kardia.model.operations import View
-from kardia.model.sessions import coordinator_of
+from kardia.coordinator import operations as ops
+from kardia.coordinator.operations import View
+from kardia.kafka.sessions import coordinator_of
 from tests.truth.lockstep import Step
 
 UNREACHABLE_FILE = Path(__file__).with_name("unreachable.json")

@@ -11,7 +11,7 @@ import random
 import uuid
 from collections.abc import Callable, Sequence
 
-from kardia.model.operations import (
+from kardia.coordinator.operations import (
     Commit,
     DeleteGroups,
     Heartbeat,
@@ -27,7 +27,7 @@ from kardia.model.operations import (
     Unload,
     View,
 )
-from kardia.model.settings import CoordinatorSettings
+from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.lockstep import Move
 
 STARTED_AT_MS = 1_000_000

@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from kardia.model.behaviour import Behaviour
-from kardia.model.operations import Load, Operation, TxnEnd, Unload
-from kardia.model.settings import CoordinatorSettings
+from kardia.coordinator.behaviour import Behaviour
+from kardia.coordinator.operations import Load, Operation, TxnEnd, Unload
+from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
 from tests.truth.lockstep import Disagreement, Lockstep, Move, Step
 

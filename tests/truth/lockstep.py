@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from kardia.model.behaviour import Behaviour, behaviour_of
-from kardia.model.coordinator import Coordinator
-from kardia.model.happenings import Happening
-from kardia.model.operations import (
+from kardia.coordinator.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.coordinator import Coordinator
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import (
     Answer,
     Commit,
     DeleteGroups,
@@ -28,7 +28,7 @@ from kardia.model.operations import (
     View,
     groups_of,
 )
-from kardia.model.settings import CoordinatorSettings
+from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.oracle import Oracle
 
 TOUCHES_OFFSETS = (Commit, TxnCommit, TxnEnd, OffsetDelete, DeleteGroups, Load, Unload)

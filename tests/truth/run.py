@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kardia.model.behaviour import SWITCHES
+from kardia.coordinator.behaviour import SWITCHES
 from tests.truth import canaries
 from tests.truth.coverage import Cell, Coverage
 from tests.truth.histories import Found, Player, text

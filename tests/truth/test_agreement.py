@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from kardia.model.behaviour import SWITCHES
-from kardia.model.operations import Answer, Heartbeat, Join
-from kardia.model.releases import JAVA_ONLY, SCALA_ONLY
+from kardia.coordinator.behaviour import SWITCHES
+from kardia.coordinator.operations import Answer, Heartbeat, Join
+from kardia.kafka.releases import JAVA_ONLY, SCALA_ONLY
 from tests.truth import canaries, run
 from tests.truth.coverage import ABSENT, Cell, judge, rules, universe
 from tests.truth.draw import SETTINGS

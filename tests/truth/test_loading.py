@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from kardia.model.operations import (
+from kardia.coordinator.operations import (
     Answer,
     Commit,
     DeleteGroups,

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from kardia.model.operations import Join, Load, Operation, Sync, TxnCommit, TxnEnd, Unload
+from kardia.coordinator.operations import Join, Load, Operation, Sync, TxnCommit, TxnEnd, Unload
 from tests.truth.canaries import flipped
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
 from tests.truth.lockstep import Disagreement, Lockstep, Move

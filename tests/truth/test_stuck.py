@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from kardia.model.operations import Join, View
+from kardia.coordinator.operations import Join, View
 from tests.truth.canaries import flipped
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
 from tests.truth.lockstep import Disagreement, Lockstep, Move

@@ -14,10 +14,10 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from typer.testing import CliRunner
 
+from cli.main import app
 from demo.broker import NEWEST, Broker, BrokerSettings
 from ingest.dialects.request_json import RequestJson
 from ingest.doctor import Finding, Level, broker_logging, cluster, loggers, logs, remedies
-from kardia.command.main import app
 
 ROOT = Path(__file__).parents[3]
 CORPORA = ROOT / "tests" / "corpora"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
-from kardia.model.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
+from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
 
 
 def request_of(operation: Operation | None) -> tuple[str, dict[str, Any]]:

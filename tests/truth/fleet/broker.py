@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kardia.model.operations import Answer, Commit, Join, Leave, Operation, Sync, groups_of
+from kardia.coordinator.operations import Answer, Commit, Join, Leave, Operation, Sync, groups_of
 from tests.truth.fleet.answers import request_of, response_of
 from tests.truth.fleet.late import JAVA_THREADS, SCALA_THREADS, TimerThread
 from tests.truth.fleet.lines import RequestLog, Sender, Times, line_of

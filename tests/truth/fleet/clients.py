@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kardia.model.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Operation, Sync
+from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Operation, Sync
 from tests.truth.fleet.broker import Asked, Connection
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.world import World

@@ -13,16 +13,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from kardia.coordinator.behaviour import behaviour_of
+from kardia.coordinator.coordinator import Coordinator
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import (
+    Answer,
+    Commit,
+    Heartbeat,
+    Join,
+    Load,
+    Operation,
+    Sync,
+    Unload,
+    View,
+    groups_of,
+)
+from kardia.coordinator.records import GroupRecord
+from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.timers import TimerKind
 from kardia.events import shard_of
-from kardia.model.behaviour import behaviour_of
-from kardia.model.coordinator import Coordinator
-from kardia.model.happenings import Happening
-from kardia.model.operations import Answer, Commit, Heartbeat, Join, Load, Operation, Sync, Unload, View, groups_of
-from kardia.model.records import GroupRecord
-from kardia.model.sessions import Coordinator as Implementation
-from kardia.model.settings import CoordinatorSettings
-from kardia.model.states import ErrorCode, GroupState
-from kardia.model.timers import TimerKind
+from kardia.kafka.sessions import Coordinator as Implementation
+from kardia.kafka.states import ErrorCode, GroupState
 from tests.truth.fleet.broker import Asked, Broker
 from tests.truth.fleet.records import OffsetsTopic
 from tests.truth.fleet.server_lines import Narrator

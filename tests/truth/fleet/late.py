@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 
-from kardia.model.timers import TimerKind
+from kardia.coordinator.timers import TimerKind
 
 SESSIONS = (TimerKind.SESSION, TimerKind.EXPIRE)
 PHASES = (TimerKind.JOIN, TimerKind.SYNC)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kardia.model.states import GroupState
+from kardia.kafka.states import GroupState
 from tests.truth.fleet import ties
 from tests.truth.fleet.bounds import MOST_LATE_MS, off_ms
 from tests.truth.fleet.truth import TrueRebalance, Truth

@@ -11,8 +11,8 @@ import random
 import struct
 from typing import NamedTuple
 
+from kardia.coordinator.records import GroupRecord, RecordedMember
 from kardia.events import shard_of
-from kardia.model.records import GroupRecord, RecordedMember
 
 
 class TopicRecord(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kardia.model.settings import CoordinatorSettings
+from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.fleet import upheavals
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.faults import GroupStory

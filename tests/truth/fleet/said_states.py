@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from kardia.model.states import GroupState
+from kardia.kafka.states import GroupState
 from tests.truth.fleet.bounds import MOST_LATE_MS
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.truth import Truth

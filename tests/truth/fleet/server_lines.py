@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Join, Leave, MemberView, Operation, Sync, View
 from kardia.events import shard_of
-from kardia.model.happenings import Happening
-from kardia.model.operations import Join, Leave, MemberView, Operation, Sync, View
-from kardia.model.states import GroupState
+from kardia.kafka.states import GroupState
 from tests.truth.fleet.lines import stamp_of
 
 NOT_PROVIDED = "not provided"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from kardia.model.happenings import Happening
-from kardia.model.operations import Join, Leave, MemberView, Operation, View
-from kardia.model.states import GroupState
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Join, Leave, MemberView, Operation, View
+from kardia.kafka.states import GroupState
 
 END_CAUSES = {
     "session_expired": "session_expired",

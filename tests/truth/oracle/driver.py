@@ -12,8 +12,8 @@ from typing import Any
 
 import jpype
 
-from kardia.model.operations import Answer, Join, Load, Operation, TxnEnd, Unload, View
-from kardia.model.settings import CoordinatorSettings
+from kardia.coordinator.operations import Answer, Join, Load, Operation, TxnEnd, Unload, View
+from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.oracle import jvm
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease

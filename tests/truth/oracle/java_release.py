@@ -11,8 +11,8 @@ from typing import Any
 
 import jpype
 
-from kardia.model.operations import View
-from kardia.model.settings import CoordinatorSettings
+from kardia.coordinator.operations import View
+from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_log import JavaLog
 from tests.truth.oracle.jvm import MadeUp, either, field, jclass

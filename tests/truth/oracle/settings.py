@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.model.settings import CoordinatorSettings
+from kardia.coordinator.settings import CoordinatorSettings
 
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
 """Scala's coordinator in the last release that has it; Java's in an older and in the newest release driven here."""

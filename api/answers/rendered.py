@@ -1,0 +1,49 @@
+"""Groups as JSON for lists: rendered once per change of the group, with holes where the present of an answer goes.
+
+The hole is a NUL byte, which JSON text never holds: inside of strings it is escaped. What is filled in is what is left
+of the two deadlines that come first. A group that rebalances is rendered anew each time: its duration moves as well.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, NamedTuple
+
+import orjson
+
+from api.answers import answers
+from api.present.current import GroupView
+from api.present.freshness import Freshness
+
+_HOLE = b"\0"
+_DEADLINES = ("next_session_deadline", "next_poll_deadline")
+"""Members of a group that count down, in the order in which they are rendered."""
+
+
+class Rendered(NamedTuple):
+    """JSON of a group around its holes, and the deadlines that belong into them."""
+
+    parts: tuple[bytes, ...]
+    deadlines: tuple[tuple[int, bool], ...]
+    """Each with whether it is the least that it may be."""
+
+
+def group(view: GroupView, freshness: Freshness) -> orjson.Fragment:
+    """`answers.group` as JSON."""
+    if view.rebalance is not None and view.rebalance.completed_at_ms is None:
+        return orjson.Fragment(orjson.dumps(answers.group(view, freshness)))
+    parts, deadlines = view.remembered("rendered", _rendered)
+    left = [
+        orjson.dumps(answers.remaining_ms(deadline_ms, freshness, is_least=is_least))
+        for deadline_ms, is_least in deadlines
+    ]
+    return orjson.Fragment(b"".join(chain.from_iterable(zip(parts, [*left, b""], strict=True))))
+
+
+def _rendered(view: GroupView) -> Rendered:
+    found: dict[str, Any] = answers.group(view, Freshness(None, 0, 0, 0))
+    counting = [found[name] for name in _DEADLINES if found[name] is not None]
+    for deadline in counting:
+        deadline["remaining_ms"] = orjson.Fragment(_HOLE)
+    parts = tuple(orjson.dumps(found).split(_HOLE))
+    return Rendered(parts, tuple((one["deadline_at_ms"], one["is_least"]) for one in counting))

@@ -1,0 +1,194 @@
+"""One Delta table as files: opened once, brought up to date when it is asked, scanned with typed filters.
+
+Writes nothing and never joins a filter from strings. The writer may append, compact and vacuum at any time; a scan that
+loses a file under its hands starts again on the newest version, which holds the same rows in another file
+(spark-facts: delta-rs writers, retention of minutes).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from api.errors import TablesMissing, TableUnreadable
+from api.files import columns
+from api.files.files import Bound, Files
+from kardia.tables import BATCH, TABLES
+from kardia.upkeep import is_gone, surviving
+
+log = logging.getLogger("kardia.api.reader")
+
+Found = TypeVar("Found")
+
+AT_ONCE = 250
+"""Rows whose columns are made without a break for other threads. All of a second of a large fleet at once would keep
+them from running for tens of ms."""
+
+PIECE_ROWS = 16_384
+"""Rows of a piece at the most."""
+
+VANISHED_RETRIES = 3
+"""Looks of a scan. A vacuum takes files away once per pass; meeting three passes in one read means that retention is
+far too short."""
+
+
+def _row_type(name: str) -> Any:
+    """Tuple with the column names of a table as attributes; a fifth of the memory of a dict."""
+    return namedtuple(f"{name}_row", [*TABLES[name].names, BATCH.name])
+
+
+ROW_TYPES: dict[str, Any] = {name: _row_type(name) for name in TABLES}
+"""Row of each table as read: its columns and `batch_id`."""
+
+
+class TableReader:
+    """Reader of the Delta table `root/name`; columns of `hidden` are never read, and null in every row."""
+
+    def __init__(self, root: Path, name: str, hidden: frozenset[str] = frozenset()) -> None:
+        self.name = name
+        self._path = root / name
+        self._log = self._path / "_delta_log"
+        self._columns = (*TABLES[name].names, BATCH.name)
+        self._hidden = hidden
+        self._make = partial(tuple.__new__, ROW_TYPES[name])  # `_make` without a Python frame per row
+        self._table: DeltaTable | None = None
+        self._mark: tuple[int, int] | None = None
+        self._files = Files(self._path)
+        self._lock = Lock()
+        self.identity = ""
+        """Id that the table got when it was created; another one means another table under the old name."""
+
+    def refresh(self) -> int:
+        """Look for commits; return the version. TablesMissing or TableUnreadable if there is nothing to read."""
+        with self._lock:
+            return int(self._newest().version())
+
+    @property
+    def version(self) -> int | None:
+        """Version that the last look at the table has brought it to; None before, and after a failure."""
+        return None if self._table is None else int(self._table.version())
+
+    def entry_of(self, version: int) -> Path:
+        """Log entry of a version, there or not."""
+        return self._log / f"{version:020d}.json"
+
+    def mark_of(self, version: int) -> tuple[int, int] | None:
+        """What tells a log entry from one of another table with the same version number; None if it is not there."""
+        try:
+            entry = self.entry_of(version).stat()
+        except FileNotFoundError:
+            return None
+        return entry.st_ino, entry.st_mtime_ns
+
+    def has_checkpoint_after(self, version: int) -> bool:
+        """Whether the log was checkpointed later: the entries up to there may have been cleaned away."""
+        try:
+            return bool(json.loads((self._log / "_last_checkpoint").read_bytes())["version"] > version)
+        except (OSError, ValueError, LookupError):
+            return False
+
+    def scan(
+        self, where: ds.Expression | None, files: list[Bound], take: Callable[[Iterator[pa.Table]], Found]
+    ) -> Found:
+        """Give `take` the matching rows in pieces; called again from the start if a file vanished meanwhile."""
+        for attempt in range(VANISHED_RETRIES):
+            try:
+                return take(self._pieces(where, files))
+            except (pa.ArrowException, DeltaError, OSError) as error:
+                if is_gone(error):
+                    log.info("table.scan.restarted table=%s attempt=%d", self.name, attempt + 1)
+                    self._forget()
+                    continue
+                log.warning("table.scan.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
+                raise TableUnreadable([self.name]) from error
+        raise TableUnreadable([self.name])
+
+    def rows(self, piece: pa.Table) -> Iterator[Any]:
+        """Rows of a piece as `ROW_TYPES`; a column that is hidden, or that an older table lacks, is None."""
+        there = set(piece.column_names)
+        found = [piece.column(name) if name in there else None for name in self._columns]
+        return map(self._make, columns.rows(found, piece.num_rows, AT_ONCE))
+
+    def file_rows(self, name: str) -> list[Any]:
+        """All rows of one data file. FileNotFoundError if it is gone, TableUnreadable if it is no Parquet."""
+        try:
+            with pq.ParquetFile(self._path / name) as file:
+                return list(self.rows(file.read(self._known(file.schema_arrow.names))))
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            log.warning("table.file.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
+            raise TableUnreadable([self.name]) from error
+
+    def _newest(self) -> DeltaTable:
+        """The table with all its commits; the lock is held."""
+        try:
+            table = surviving(self._opened, self._forget)
+        except (TableNotFoundError, FileNotFoundError, NotADirectoryError):
+            self._table = None
+            raise TablesMissing([self.name]) from None
+        except (DeltaError, OSError, ValueError) as error:
+            self._table = None
+            log.warning("table.refresh.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
+            raise TableUnreadable([self.name]) from error
+        self._table, self._mark = table, self.mark_of(table.version())
+        return table
+
+    def _opened(self) -> DeltaTable:
+        table = self._table
+        if table is None or not self._leads_on(table.version()):
+            table = DeltaTable(self._path)
+            self.identity = str(table.metadata().id)
+        elif self.entry_of(table.version() + 1).exists():
+            table.update_incremental()
+        return table
+
+    def _forget(self) -> None:
+        self._table = None
+
+    def _leads_on(self, version: int) -> bool:
+        """Whether the log still goes on from a version that was read: same table, and no entry cleaned away since."""
+        return self._mark is not None and self._mark == self.mark_of(version) and not self.has_checkpoint_after(version)
+
+    def _known(self, there: list[str]) -> list[str]:
+        return [name for name in self._columns if name in there and name not in self._hidden]
+
+    def _pieces(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
+        with self._lock:
+            chosen = self._files.chosen(self._newest(), files)
+        found = [fragment for one in chosen if (fragment := one.within(files)) is not None]
+        dataset = self._files.dataset(found)
+        batches = dataset.scanner(
+            columns=self._known(dataset.schema.names), filter=where, batch_size=PIECE_ROWS, use_threads=False
+        ).to_batches()
+        yield from _together(batches)
+        with self._lock:
+            self._files.keep(chosen)
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Rows in pieces of up to `PIECE_ROWS`. A live table has hundreds of files of a few rows each, and what a piece
+    costs beside its rows, a call for each column, was most of reading them."""
+    some: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if some and count + batch.num_rows > PIECE_ROWS:
+            yield pa.Table.from_batches(some).combine_chunks()
+            some, count = [], 0
+        if batch.num_rows:
+            some.append(batch)
+            count += batch.num_rows
+    if some:
+        yield pa.Table.from_batches(some).combine_chunks()

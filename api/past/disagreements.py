@@ -1,0 +1,56 @@
+"""Lines of server.log that say otherwise than the requests, page by page: of a cluster, or of one group.
+
+Newest means brought by the latest batch, and within a batch by the line's own stamp, as for rejected lines: this order
+stays as it is while the table grows. Reads files through `api.past.archive`; knows no HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from api.answers import answers
+from api.files.files import Bound
+from api.files.reader import TableReader
+from api.past.archive import Page, Window, behind, cut, first_of
+from kardia.story import disagreements
+
+ORDER = ("batch_id", "at_ms", "source", "start")
+
+
+def lines(reader: TableReader, cluster_id: str, group_id: str | None, window: Window, kind: str | None = None) -> Page:
+    """Disagreements of a cluster, or of one group of it. The page is kept small while reading."""
+    where = (ds.field("cluster_id") == cluster_id) & (ds.field("batch_id") <= window.place.batch_id)
+    files = []
+    if group_id is not None:
+        where &= ds.field("group_id") == group_id
+        files.append(Bound("group_id", "=", group_id))
+    if kind is not None:
+        where &= ds.field("kind") == kind
+    if window.from_ms is not None:
+        where &= ds.field("at_ms") >= window.from_ms
+        files.append(Bound("at_ms", ">=", window.from_ms))
+    if window.to_ms is not None:
+        where &= ds.field("at_ms") < window.to_ms
+        files.append(Bound("at_ms", "<", window.to_ms))
+    if window.known_at_ms is not None:
+        where &= ds.field("known_at_ms") <= window.known_at_ms
+    if window.place.after:
+        where &= behind(ORDER, window.place.after, newest_first=window.newest_first)
+
+    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+        return first_of(reader, pieces, ORDER, window)
+
+    return cut(reader.scan(where, files, take), window, lambda row: tuple(getattr(row, name) for name in ORDER))
+
+
+def line(row: Any) -> dict[str, Any]:
+    """A disagreement as it is answered."""
+    return {
+        "href": answers.group_href(row.cluster_id, row.group_id),
+        **answers.columns("disagreements", row),
+        "text": disagreements.text(row._asdict()),
+    }

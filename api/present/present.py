@@ -1,0 +1,66 @@
+"""What may be said of the present: a status as it is shown (`kardia.statuses`), and what is left of a deadline.
+
+While the feed is stale nothing is said of the present: `unknown`, and no number. Where only one broker is silent, its
+groups' states are not known; what is known of their members (a deadline that passed) is said. Pure; reads no clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from api.present.current import UNKNOWN_STATE, GroupView
+from api.present.freshness import Freshness
+from kardia.statuses import AWAITED, BADNESS, NOT_KNOWN, shown
+
+IN_DANGER = ("imminent", "overdue", AWAITED)
+"""Shown statuses of a member that loses its membership, or holds a rebalance up, unless something comes of it."""
+
+
+def shown_as(row: Any) -> str:
+    """The status of a health row as it is shown."""
+    return shown(row.status, row.group_state, row.awaited_since_at_ms)
+
+
+def shown_of(view: GroupView, member_id: str) -> str:
+    """The same of a present member; unknown before its first health row."""
+    row = view.health.get(member_id)
+    return "unknown" if row is None else shown_as(row)
+
+
+def shown_by_status(view: GroupView) -> Counter[str]:
+    """Present members by shown status."""
+    return view.remembered("shown", lambda of: Counter(shown_of(of, member_id) for member_id in of.lives))
+
+
+def worst(statuses: Iterable[str]) -> str | None:
+    """The worst of some shown statuses; None for none."""
+    return max(statuses, key=lambda status: BADNESS[status], default=None)
+
+
+def shown_now(view: GroupView, member_id: str, freshness: Freshness) -> str:
+    """What may be said of it now."""
+    return "unknown" if freshness.stale else shown_of(view, member_id)
+
+
+def state_now(view: GroupView, freshness: Freshness) -> str:
+    """State of a group, Unknown while the feed is stale."""
+    return UNKNOWN_STATE if freshness.stale else view.state_name
+
+
+def in_danger(view: GroupView) -> list[str]:
+    """Members in danger, by id."""
+    return [member_id for member_id in view.lives if shown_of(view, member_id) in IN_DANGER]
+
+
+def left_ms(deadline_at_ms: int | None, row: Any, freshness: Freshness, *, is_least: bool) -> int | None:
+    """What is left of a deadline of a health row. None where that is not known: the feed is stale or has not reached a
+    deadline that the clock has passed, and nothing holds of a member that is `unknown` or `unseen`. Below 0 the
+    deadline is over and the outcome not known yet; one that may have been renewed since (`is_least`) is never over."""
+    if deadline_at_ms is None or freshness.stale or freshness.complete_as_of_ms is None:
+        return None
+    if shown_as(row) in (*NOT_KNOWN, "ended"):
+        return None
+    left = deadline_at_ms - freshness.now_ms
+    return None if left < 0 and (is_least or freshness.complete_as_of_ms < deadline_at_ms) else left

@@ -1,0 +1,145 @@
+"""What `kardia replay` runs and shows: the engine, a progress bar, and a summary for a person."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from kardia.observe import ObserverSettings
+from spark_jobs.errors import InputFileError
+from spark_jobs.lane_model import ObserverFactory
+from spark_jobs.replay.run import Inputs, Told, replay
+from spark_jobs.replay.summary import Summary
+
+SMALL_BYTES = 64 * 1024 * 1024
+"""Logs up to that size are replayed with a history of health; with larger ones it takes more time than all the rest."""
+
+HEALTH_EVERY_S = 5.0
+"""As often as the live job writes who is in good health (`ObserverSettings.health_sample_ms`)."""
+
+
+def health_every_s(asked: float | None, logs: Sequence[Path]) -> float:
+    """Seconds between two rows of health of a member that is well, 0 for its last one only: as asked, or else by the
+    size of the logs together."""
+    if asked is not None:
+        return asked
+    return HEALTH_EVERY_S if sum(log.stat().st_size for log in logs if log.exists()) <= SMALL_BYTES else 0.0
+
+
+def run_replay(
+    *,
+    request_logs: Sequence[Path],
+    server_logs: Sequence[Path],
+    offsets: Sequence[Path],
+    tables: Path,
+    cluster: str,
+    kafka_version: str,
+    zone: str,
+    spark: bool,
+    append: bool,
+    overwrite: bool,
+    workers: int,
+    master: str,
+    health_every: float | None,
+) -> None:
+    """Replay, with a bar while it runs and a table at the end. `health_every` in seconds: see `health_every_s`."""
+    if not (request_logs or server_logs or offsets):
+        raise InputFileError(
+            "there is nothing to replay",
+            "the command line",
+            "at least one --request-log, --server-log or --offsets",
+            "name the files; `kardia replay --help` lists the options",
+        )
+    console = Console(stderr=True)
+    every_s = health_every_s(health_every, (*request_logs, *server_logs))
+    within_ms = 1_000 * every_s
+    factory = ObserverFactory(ObserverSettings(cluster, kafka_version, sample_within_ms=within_ms))
+    inputs = Inputs(request_logs, server_logs, offsets, zone)
+    started = time.monotonic()
+    with _bar(console) as bar:
+        task = bar.add_task("replay", total=None, lines="")
+        read = 0
+
+        def advanced(size: float, lines: int) -> None:
+            nonlocal read
+            read += lines
+            rate = read / max(0.001, time.monotonic() - started)
+            bar.update(task, advance=size, lines=f"{read:,} lines, {rate:,.0f}/s" if read else "")
+
+        def again(why: str) -> None:
+            nonlocal read
+            read = 0
+            bar.reset(task, total=None, lines="")
+            console.print(
+                f"{why} The replay begins again, with care, and leaves it out.", markup=False, highlight=False
+            )
+
+        told = Told(lambda total: bar.update(task, total=total or 1), advanced, again)
+        if spark:
+            from spark_jobs.replay.on_spark import replay_on_spark
+
+            summary = replay_on_spark(
+                inputs, tables, factory, master=master, append=append, overwrite=overwrite, told=told
+            )
+        else:
+            summary = replay(inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told)
+        bar.update(task, completed=bar.tasks[0].total or 1)
+    _show(Console(), summary, tables, time.monotonic() - started, every_s)
+    if summary.lines and not summary.events:
+        raise InputFileError(
+            f"none of the {summary.lines:,} lines says anything about a consumer group",
+            ", ".join(str(path) for path in (*request_logs, *server_logs, *offsets))[:400],
+            "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, written by Kafka 2.8 or later",
+            "check that these are the request logs and that kafka.request.logger is at DEBUG: docs/request-logging.md",
+        )
+
+
+_NOT_APPLIED = "left out: a defect, please report it; `kardia rejected --reason not_applied` lists them"
+
+_DISAGREE = "lines of server.log that say otherwise than the requests; `kardia disagreements` lists them"
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[lines]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=not console.is_terminal,
+    )
+
+
+def _show(console: Console, summary: Summary, tables: Path, seconds: float, every_s: float) -> None:
+    shown = Table(title=f"Replayed into {tables}", show_header=False, title_justify="left")
+    shown.add_column(style="bold")
+    shown.add_column(justify="right")
+    shown.add_column()
+    rate = f"{summary.lines / max(seconds, 0.001):,.0f}/s"
+    rows: list[tuple[str, int, str]] = [
+        ("lines", summary.lines, f"in {seconds:.1f} s, {rate}"),
+        ("events", summary.events, ""),
+        ("ignored", summary.ignored, "lines and records that say nothing about a group"),
+        ("rejected", summary.rejected, "lines that could not be understood; `kardia rejected` lists them"),
+        *((("not applied", summary.not_applied, _NOT_APPLIED),) if summary.not_applied else ()),
+        ("unattributed", summary.unattributed, "fetches of clients that belong to no group seen"),
+        ("groups", summary.groups, ""),
+        ("members", summary.members, "memberships, one per life of a member"),
+        ("rebalances", summary.rebalances, ""),
+        ("ended", sum(summary.ends.values()), "memberships that ended:"),
+        *((f"  {cause}", count, "") for cause, count in summary.ends.items()),
+        *((("disagreements", sum(summary.disagreements.values()), _DISAGREE),) if summary.disagreements else ()),
+        *((f"  {kind}", count, "") for kind, count in summary.disagreements.items()),
+    ]
+    for name, count, remark in rows:
+        shown.add_row(name, f"{count:,}", remark)
+    kept = f"every {every_s:g} s" if every_s else "the last only; --health-every 5 keeps a history of it"
+    shown.add_row("health", "", f"{kept}, beside what was in danger")
+    console.print(shown)

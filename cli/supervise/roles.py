@@ -1,0 +1,169 @@
+"""Which processes a machine runs for a configuration: the command line of each role and what shows that it is ready.
+
+The roles are the verbs of `kardia`, exactly as an operator would start them by hand; nothing reaches them but options,
+and the environment for what others must not see in a list of processes.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from cli.supervise.supervisor import Role
+from cli.supervise.up_config import CollectSection, UpConfig
+
+ASK_TIMEOUT_S = 2.0
+
+SERVER_LOG = "server.log"
+"""Name of the broker's own log in Kafka's own logging configuration."""
+
+
+def kardia(*words: str) -> list[str]:
+    """Command line of a verb, run by this Python."""
+    return [sys.executable, "-m", "cli.main", *words]
+
+
+def roles(config: UpConfig) -> list[Role]:
+    """The roles in the order of the flow: collect, stream, serve, and notify if anybody is to be told."""
+    logs = config.data / "logs"
+    found = [
+        Role(
+            "collect",
+            collect_command(config),
+            logs / "collect.log",
+            counted(config.collect.metrics_port, "kardia_collector_sent_records_total"),
+            # It makes the topic with the right number of partitions; a broker that makes topics itself would not.
+            before_others=True,
+            means="its first records are in the topic",
+        ),
+        Role(
+            "stream",
+            stream_command(config),
+            logs / "stream.log",
+            counted(config.stream.metrics_port, "kardia_stream_batches_total"),
+            means="its first batch is in the tables",
+        ),
+        Role(
+            "serve",
+            serve_command(config),
+            logs / "serve.log",
+            lambda: answers(f"{api_url(config)}/readyz"),
+            means="it has read the tables and answers from them",
+        ),
+    ]
+    if config.notify.wanted:
+        found.append(
+            Role(
+                "notify",
+                notify_command(config),
+                logs / "notify.log",
+                counted(config.notify.metrics_port, "kardia_notify_looks_total"),
+                environ=notify_environ(config),
+                means="it has looked at the tables",
+            )
+        )
+    return found
+
+
+def collect_command(config: UpConfig) -> list[str]:
+    """`kardia collect` for all logs of this machine and for `__consumer_offsets`."""
+    collect = config.collect
+    command = kardia("collect", "--bootstrap-server", config.bootstrap_server, "--cluster", config.cluster)
+    command += ["--events-bootstrap-server", config.events_bootstrap_server or config.bootstrap_server]
+    command += ["--topic", config.topic, "--positions", str(config.data / "positions")]
+    command += ["--log-timezone", collect.log_timezone, "--metrics-port", str(collect.metrics_port)]
+    for path in collect.request_log:
+        command += ["--request-log", path]
+    for path in server_logs(collect):
+        command += ["--server-log", path]
+    return command
+
+
+def server_logs(collect: CollectSection) -> tuple[str, ...]:
+    """The server.log files to follow: those that are named, else the one beside each request log, where there is one.
+    It tells what the request log cannot: that a coordinator has loaded its groups, and what its timers did."""
+    if collect.server_log is not None:
+        return collect.server_log
+    folders = [Path(name).parent for pattern in collect.request_log for name in _files(pattern)]
+    beside = (folder / SERVER_LOG for folder in folders)
+    return tuple(dict.fromkeys(str(path) for path in beside if path.is_file()))
+
+
+def _files(pattern: str) -> list[str]:
+    return glob.glob(pattern) or [pattern]  # noqa: PTH207 - a pattern may be absolute
+
+
+def stream_command(config: UpConfig) -> list[str]:
+    """`kardia stream` from the topic into the tables."""
+    command = kardia("stream", "--bootstrap-server", config.events_bootstrap_server or config.bootstrap_server)
+    command += ["--topic", config.topic, "--cluster", config.cluster]
+    command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
+    command += ["--metrics-port", str(config.stream.metrics_port)]
+    if config.stream.kafka_version:
+        command += ["--kafka-version", config.stream.kafka_version]
+    return command
+
+
+def serve_command(config: UpConfig) -> list[str]:
+    """`kardia serve` on the tables."""
+    command = kardia("serve", "--tables", str(config.tables))
+    command += ["--host", config.serve.host, "--port", str(config.serve.port)]
+    if config.serve.token_file is not None:
+        command += ["--token-file", str(config.serve.token_file)]
+    return command
+
+
+def notify_command(config: UpConfig) -> list[str]:
+    """`kardia notify` on the tables; whom to tell is in `notify_environ`."""
+    notify = config.notify
+    command = kardia("notify", "--tables", str(config.tables), "--state", str(config.data / "notify"))
+    command += ["--cluster", config.cluster, "--metrics-port", str(notify.metrics_port)]
+    command += ["--kardia-url", notify.kardia_url or api_url(config)]
+    if notify.runbooks_url:
+        command += ["--runbooks-url", notify.runbooks_url]
+    return command
+
+
+def notify_environ(config: UpConfig) -> dict[str, str]:
+    """Whom `kardia notify` is to tell: an address may hold a secret."""
+    notify = config.notify
+    return {
+        "KARDIA_NOTIFY_ALERTMANAGER": json.dumps([str(url) for url in notify.alertmanager]),
+        "KARDIA_NOTIFY_WEBHOOK": json.dumps([str(url) for url in notify.webhook]),
+    }
+
+
+def api_url(config: UpConfig) -> str:
+    """Where the API answers on this machine."""
+    host = "127.0.0.1" if config.serve.host in ("0.0.0.0", "::") else config.serve.host  # noqa: S104 - compared only
+    return f"http://{host}:{config.serve.port}"
+
+
+def counted(port: int, counter: str) -> Callable[[], bool]:
+    """Whether a counter that a role of this machine serves has counted anything since its start."""
+
+    def has() -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=ASK_TIMEOUT_S) as answer:
+                families = text_string_to_metric_families(answer.read().decode())
+                return any(one.name == counter and one.value > 0 for family in families for one in family.samples)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    return has
+
+
+def answers(url: str) -> bool:
+    """Whether a local address answers with 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=ASK_TIMEOUT_S) as answer:  # noqa: S310 - always http to this machine
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

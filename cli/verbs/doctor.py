@@ -1,0 +1,144 @@
+"""`kardia doctor`: look at a cluster and its logs, say what is missing, and print the lines to add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.asking.asking import TextOutput, print_as
+from cli.options import SeveralValues
+
+if TYPE_CHECKING:
+    from ingest.doctor import Finding
+
+
+class DoctorCommand(SeveralValues):
+    """The logs may be named as a shell writes them."""
+
+    several = frozenset({"--request-log", "--server-log"})
+
+
+COMMAND = DoctorCommand
+
+NOT_LOOKED_AT = (
+    "No request log was named, so it is not known whether the brokers write one: without it no heartbeat is seen. "
+    "Name it with --request-log, or switch it on:"
+)
+
+NOT_NAMED = (
+    "The brokers log requests, but no request log was named, so it is not known whether it can be read. Name it with "
+    "--request-log."
+)
+
+
+def doctor(
+    request_log: Annotated[
+        list[str] | None, typer.Option("--request-log", help="Request logs, or patterns; may be given several times.")
+    ] = None,
+    server_log: Annotated[
+        list[str] | None, typer.Option("--server-log", help="server.log files, or patterns; several times.")
+    ] = None,
+    broker_logging: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--broker-logging",
+            help="A broker's log4j2.yaml or log4j.properties: prints it whole, with what is missing.",
+        ),
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")
+    ] = None,
+    client_config: Annotated[
+        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.")
+    ] = None,
+    log_timezone: Annotated[
+        str | None, typer.Option("--log-timezone", help="Zone of the stamps: IANA name, UTC or +05:30.")
+    ] = None,
+    output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
+) -> None:
+    """Look at a cluster and its logs before collecting: what is missing, and the exact lines to add.
+
+    Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing was named to look at. Changes nothing.
+    """
+    from rich.console import Console
+
+    from ingest.clients import client_settings
+    from ingest.doctor import Finding, Level, cluster, logs
+    from ingest.doctor import broker_logging as broker_logging_file
+    from ingest.errors import IngestError, SettingsError
+    from ingest.settings import expanded
+    from ingest.stamps import zone_named
+
+    try:
+        if not (request_log or server_log or broker_logging or bootstrap_server):
+            raise SettingsError(
+                "nothing was named to look at",
+                "--request-log, --server-log, --broker-logging, --bootstrap-server",
+                "a log or a cluster",
+                "give at least one of them",
+            )
+        zone = zone_named(log_timezone) if log_timezone else None
+        findings: list[Finding] = []
+        switch_on = cluster.switch_on(None, "", ())
+        if bootstrap_server:
+            examined = cluster.examine(bootstrap_server, client_settings(client_config))
+            findings += examined.findings
+            switch_on = examined.switch_on
+            if not request_log:
+                sentence, lines = (NOT_NAMED, ()) if examined.logs_requests else (NOT_LOOKED_AT, switch_on)
+                findings.append(Finding(Level.UNKNOWN, bootstrap_server, sentence, lines))
+        for path in broker_logging or ():
+            findings += broker_logging_file.examine(path)
+        for names, server in ((request_log, False), (server_log, True)):
+            for path in expanded(tuple(names or ())):
+                findings += logs.examine(path, zone, switch_on, server=server)
+    except IngestError as error:
+        Console(stderr=True).print(f"kardia doctor: {error}", markup=False, highlight=False)
+        raise typer.Exit(2) from None
+    if output is TextOutput.TEXT:
+        _print_text(findings)
+    else:
+        print_as(
+            output,
+            [asdict(finding) | {"level": finding.level.value, "remedy": list(finding.remedy)} for finding in findings],
+        )
+    raise typer.Exit(1 if any(finding.level is Level.BAD for finding in findings) else 0)
+
+
+def _print_text(findings: Sequence[Finding]) -> None:
+    from rich.console import Console
+
+    from ingest.doctor import Level
+    from kardia.story import words
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    marks = {
+        Level.GOOD: ("  ok   ", "green"),
+        Level.NOTE: ("  note ", "yellow"),
+        Level.BAD: ("  BAD  ", "bold red"),
+        Level.UNKNOWN: ("  ?    ", "yellow"),
+    }
+    subject = ""
+    shown: set[tuple[str, ...]] = set()
+    for finding in findings:
+        if finding.subject != subject:
+            subject = finding.subject
+            console.print(words.escaped(words.shortened(subject, 400)))
+        mark, style = marks[finding.level]
+        console.print(mark, style=style, end="")
+        console.print(finding.sentence)
+        if finding.remedy and finding.remedy not in shown:
+            shown.add(finding.remedy)  # the same lines for every log are enough once
+            for line in finding.remedy:
+                console.print(f"         {line}")
+    bad = sum(1 for finding in findings if finding.level is Level.BAD)
+    unknown = sum(1 for finding in findings if finding.level is Level.UNKNOWN)
+    nothing = (
+        "Nothing is wrong." if not unknown else "Nothing is wrong as far as was looked; what is not known is above."
+    )
+    verdict = nothing if not bad else "One thing is wrong." if bad == 1 else f"{bad} things are wrong."
+    console.print(verdict, style="bold red" if bad else "green")

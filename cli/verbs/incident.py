@@ -1,0 +1,60 @@
+"""`kardia incident`: everything about a group in a stretch of time, as Markdown for a ticket or as JSON."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from cli.asking.asking import (
+    ApiOption,
+    ClusterOption,
+    FromOption,
+    GroupArgument,
+    TablesOption,
+    TokenOption,
+    ToOption,
+    asking,
+    print_json,
+    print_yaml,
+    range_options,
+)
+from cli.options import GroupEitherWay
+
+
+class ReportOutput(StrEnum):
+    """Forms of a report."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+    YAML = "yaml"
+
+
+COMMAND = GroupEitherWay
+
+
+def incident(
+    group: GroupArgument,
+    from_: FromOption = None,
+    to: ToOption = None,
+    output: Annotated[ReportOutput, typer.Option("-o", "--output", help="Form of the report.")] = ReportOutput.MARKDOWN,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Report what happened to a group: timeline, evictions, rebalances, deadlines, settings and what is odd about them.
+
+    Without --from and --to it is about the last hour that was read.
+    """
+    with asking("incident", tables, api, token_file, cluster) as questions:
+        from kardia.story.report import markdown
+
+        found = questions.incident(group, *range_options(questions, from_, to))
+        if output is ReportOutput.JSON:
+            print_json(found)
+        elif output is ReportOutput.YAML:
+            print_yaml(found)
+        else:
+            typer.echo(markdown(found), nl=False)

@@ -1,0 +1,98 @@
+"""`kardia notify`: what the tables say, pushed to Alertmanager and webhooks. Has the real clock and signals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from api.notify.run import Notifier
+
+
+def notify(
+    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.")],
+    state: Annotated[Path, typer.Option(help="Directory for what must survive a restart; for this notifier alone.")],
+    alertmanager: Annotated[
+        list[str] | None, typer.Option(help="Address of an Alertmanager; may be repeated, all are told.")
+    ] = None,
+    webhook: Annotated[
+        list[str] | None, typer.Option(help="Address that gets CloudEvents as JSON; may be repeated.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Tell of this cluster only.")] = None,
+    kardia_url: Annotated[str | None, typer.Option(help="Address of `kardia serve`, in front of links.")] = None,
+    runbooks_url: Annotated[
+        str | None, typer.Option(help="Address in front of the names of the runbooks; those of --kardia-url if absent.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
+    ] = None,
+) -> None:
+    """Tell Alertmanager and webhooks what is wrong, within a second after it is in the tables."""
+    import logging
+
+    from pydantic import ValidationError
+    from rich.console import Console
+
+    from api.http.pauses import Pauses
+    from api.notify.run import Notifier
+    from api.notify.settings import NotifySettings
+    from api.notify.state import StateError
+    from kardia import bounded_log
+    from kardia.story import words
+
+    bounded_log.begin(logging.WARNING)
+    err = Console(stderr=True, markup=False, soft_wrap=True)
+    given = {
+        "tables": tables,
+        "state": state,
+        "alertmanager": tuple(alertmanager) if alertmanager else None,
+        "webhook": tuple(webhook) if webhook else None,
+        "cluster": cluster,
+        "kardia_url": kardia_url,
+        "runbooks_url": runbooks_url,
+        "metrics_port": metrics_port,
+    }
+    try:
+        # What is not given on the command line may come from KARDIA_NOTIFY_...
+        settings = NotifySettings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        if not settings.alertmanager and not settings.webhook:
+            raise StateError("nobody is to be told; expected --alertmanager or --webhook with an address; give one")
+        pauses = Pauses()
+        pauses.begin()
+        notifier = Notifier(settings, _now_ms, pauses.shown)
+    except ValidationError as error:
+        for found in error.errors():
+            err.print(f"kardia notify: {'.'.join(map(str, found['loc']))}: {found['msg']}")
+        raise typer.Exit(2) from None
+    except StateError as error:
+        err.print(f"kardia notify: {error}")
+        raise typer.Exit(2) from None
+    told = words.count(len(settings.alertmanager), "Alertmanager"), words.count(len(settings.webhook), "webhook")
+    typer.echo(f"kardia notify: {', '.join(told)}")
+    _run(notifier)
+
+
+def _now_ms() -> int:
+    import time
+
+    return time.time_ns() // 1_000_000
+
+
+def _run(notifier: Notifier) -> None:
+    import asyncio
+    import signal
+
+    async def until_stopped() -> None:
+        running = asyncio.create_task(notifier.run())
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(sign, running.cancel)
+        await running
+
+    try:
+        asyncio.run(until_stopped())
+    except asyncio.CancelledError:
+        typer.echo("Stopped.")
+    finally:
+        notifier.close()

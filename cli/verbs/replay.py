@@ -1,0 +1,81 @@
+"""`kardia replay`: archived logs into the tables, on this machine, without broker, topic or Java."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import SeveralValues
+
+
+class Engine(StrEnum):
+    """What does the work."""
+
+    POOL = "pool"
+    SPARK = "spark"
+
+
+_FILES = "may be given several times, and followed by several files"
+
+
+class COMMAND(SeveralValues):
+    """Lets a shell pattern stand after the options that take files."""
+
+    several = frozenset(("--request-log", "--server-log", "--offsets"))
+
+
+def replay(
+    tables: Annotated[Path, typer.Option(help="Directory of the tables; must not hold any yet.")],
+    request_log: Annotated[list[Path] | None, typer.Option(help=f"kafka-request.log, plain or .gz; {_FILES}.")] = None,
+    server_log: Annotated[
+        list[Path] | None, typer.Option(help=f"server.log with the coordinator's lines; {_FILES}.")
+    ] = None,
+    offsets: Annotated[list[Path] | None, typer.Option(help=f"File of `kardia capture`; {_FILES}.")] = None,
+    cluster: Annotated[str, typer.Option(help="Name of the cluster, the first column of every row.")] = "kafka",
+    kafka_version: Annotated[
+        str, typer.Option(help="Release of the brokers, e.g. 3.9.2; recognised if not given.")
+    ] = "",
+    log_timezone: Annotated[str, typer.Option(help="Time zone of the brokers' JVMs: IANA name or offset.")] = "UTC",
+    engine: Annotated[
+        Engine, typer.Option(help="pool: processes of this machine; spark: the live query.")
+    ] = Engine.POOL,
+    append: Annotated[bool, typer.Option("--append", help="Add to tables that hold rows.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace tables that hold rows.")] = False,
+    workers: Annotated[int, typer.Option(min=0, help="Processes of the pool; 0: one per core.")] = 0,
+    master: Annotated[str, typer.Option(help="Spark master of --engine spark.")] = "local[2]",
+    health_every: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Seconds between rows of health of a member that is well; 0: its last one only. Without it: 5 for "
+            "logs of up to 64 MiB together, else 0.",
+        ),
+    ] = None,
+) -> None:
+    """Read archived logs (request logs, server logs, captures) into the tables."""
+    from cli.output.replaying import run_replay
+    from ingest.errors import IngestError
+    from spark_jobs.errors import JobError
+
+    try:
+        run_replay(
+            request_logs=request_log or [],
+            server_logs=server_log or [],
+            offsets=offsets or [],
+            tables=tables,
+            cluster=cluster,
+            kafka_version=kafka_version,
+            zone=log_timezone,
+            spark=engine is Engine.SPARK,
+            append=append,
+            overwrite=overwrite,
+            workers=workers,
+            master=master,
+            health_every=health_every,
+        )
+    except (JobError, IngestError) as error:
+        typer.secho(f"kardia replay: {error}", err=True, fg=typer.colors.RED)
+        raise typer.Exit(1) from error

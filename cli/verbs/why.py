@@ -1,0 +1,49 @@
+"""`kardia why`: the last rebalance or eviction of a group in a few sentences."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.asking.asking import (
+    ApiOption,
+    AtOption,
+    ClusterOption,
+    GroupArgument,
+    TablesOption,
+    TextOutput,
+    TokenOption,
+    asking,
+    instant_option,
+    print_as,
+    stdout,
+)
+from cli.options import GroupEitherWay
+
+COMMAND = GroupEitherWay
+
+
+def why(
+    group: GroupArgument,
+    at: AtOption = None,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="Name below each sentence the rows and lines that it rests on.")
+    ] = False,
+    output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
+    tables: TablesOption = None,
+    api: ApiOption = None,
+    cluster: ClusterOption = None,
+    token_file: TokenOption = None,
+) -> None:
+    """Tell why a group rebalanced or lost a member, the last time before now or before --at."""
+    with asking("why", tables, api, token_file, cluster) as questions:
+        from cli.output.telling import show
+        from kardia import story
+
+        at_ms = instant_option(questions, "--at", at)
+        told = story.why(questions.material(group, at_ms, None, events=evidence), at_ms=at_ms)
+        if output is TextOutput.TEXT:
+            show(stdout(), told, with_evidence=evidence)
+        else:
+            print_as(output, told.as_json())

@@ -1,0 +1,1 @@
+"""What a client shows of its application by its requests: whether it polls, why it left."""

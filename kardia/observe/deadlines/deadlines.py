@@ -1,0 +1,123 @@
+"""When something about a member becomes due: its session, a prediction. Arithmetic only; decides and remembers nothing.
+
+A session ends one session timeout after its last renewal. Its end is predicted in two steps: early, when a heartbeat
+is missing by the member's own habit, and surely, when half of the timeout has passed in silence.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty
+from kardia.kafka.libraries import LIBRARIES
+from kardia.kafka.states import GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.clients.leaves import LEAVE_DELAY_MS
+from kardia.observe.state.group import NEVER, Group, Member
+from kardia.observe.state.settings import ObserverSettings
+
+GRACE_MS = LATE_MS
+"""Silence says something only when it has lasted that long beyond the deadline: a heartbeat before the timer of the
+session fires renews it, as its own answer says, and timers fire late."""
+
+
+def next_due(settings: ObserverSettings, member: Member) -> float:
+    """Instant of the next thing to look at for a member; NEVER when there is none."""
+    due = NEVER
+    deadline = member.deadline
+    if deadline >= 0 and not member.overdue:
+        due = deadline + GRACE_MS
+        if member.session_prediction_at < 0:
+            due = min(due, predict_session_at(settings, member))
+        elif not member.imminent:
+            due = min(due, imminent_at(settings, member))
+    poll_at = predict_poll_at(settings, member)
+    if poll_at >= 0 and (due < 0 or poll_at < due):
+        due = poll_at
+    return due
+
+
+def session_over(member: Member, now: float) -> bool:
+    """Whether the session deadline of a member has passed, and a moment more."""
+    deadline = member.deadline
+    return 0 <= deadline <= now - GRACE_MS and not member.overdue
+
+
+def predict_session_at(settings: ObserverSettings, member: Member) -> float:
+    """When silence is long enough to predict a session timeout: a heartbeat is missing, and a good part has passed."""
+    silence = max(settings.prediction_early_share * member.session_ms, settings.prediction_missed * member.habit_ms)
+    return min(member.armed_at + silence, imminent_at(settings, member))
+
+
+def imminent_at(settings: ObserverSettings, member: Member) -> float:
+    """When a session timeout is imminent: half of it has passed in silence, and more than the member's habit."""
+    silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.habit_ms)
+    return member.armed_at + min(silence, settings.prediction_share_max * member.session_ms)
+
+
+def by_habit(settings: ObserverSettings, member: Member) -> bool:
+    """Whether the habit of a member decides when it is predicted, so that it may be earlier after a renewal."""
+    return settings.prediction_missed * member.habit_ms > settings.prediction_early_share * member.session_ms
+
+
+def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
+    """When a poll timeout of this member is to be predicted if nothing more is seen; NEVER when it cannot be told.
+
+    For a library whose commits trail, silence means something only while there is data that it does not commit.
+    """
+    library = LIBRARIES[member.library]
+    if not library.poll_interval or member.rebalance_ms <= 0 or member.poll_prediction_at >= 0:
+        return NEVER
+    polled_at = member.last_poll_at
+    if polled_at < 0 or polls_unseen(member):
+        return NEVER
+    since_join = member.poll_evidence in ("join", "sync") and not member.by_telemetry
+    if "fetch" in library.polled_by and since_join and member.fetched_at < polled_at:
+        return NEVER  # nothing came since: it has no partition, or its fetches are not logged
+    at = polled_at + settings.prediction_share * member.rebalance_ms
+    if "fetch" not in library.polled_by:
+        if member.data_since_commit_at < 0:
+            return NEVER
+        # The next commit is due one interval after the last; only when it fails to come the silence says something.
+        at = max(at, polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
+    return at
+
+
+def polls_unseen(member: Member) -> bool:
+    """Whether it is a member longer than its poll interval allows without a poll, so that it has polled since the last
+    sign of one: an idle topic, a pause and a prefetched batch show none."""
+    if not LIBRARIES[member.library].poll_interval or member.rebalance_ms <= 0 or member.last_poll_at < 0:
+        return False
+    return member.armed_at > member.last_poll_at + member.rebalance_ms + LEAVE_DELAY_MS
+
+
+def believed_silent(group: Group, member: Member) -> bool:
+    """Whether silence is unusual: not for a member that was told of a rebalance and is now waiting to be let in, nor
+    for one that waits for the leader's assignment. The leader itself waits for nobody."""
+    if group.state == GroupState.COMPLETING:
+        return member.member_id == group.leader or len(group.members) == 1
+    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and len(group.members) > 1)
+
+
+def surely_silent(group: Group, member: Member) -> bool:
+    """Whether a silent member cannot be waiting in a JoinGroup that is not seen yet: it is alone, or others were
+    answered as in a Stable group when its next heartbeat was overdue."""
+    if group.state == GroupState.PREPARING:
+        return False
+    usual_ms = member.habit_ms or member.session_ms / 3
+    return len(group.members) == 1 or group.steady_at >= member.armed_at + usual_ms
+
+
+def sureness(group: Group, member: Member) -> Certainty:
+    """How sure it is that a session ended at its deadline where silence is all that shows it. After a move sessions run
+    from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
+    unseen, which does not end by its session then."""
+    hidden = bool(member.instance_id) and len(group.members) > 1
+    unsure = member.renewed_unseen or 0 <= member.armed_at <= group.unsure_to
+    return "provisional" if hidden or unsure else "inferred"
+
+
+def may_be_waiting(group: Group, member: Member, now: float) -> bool:
+    """Whether a member may sit in a JoinGroup that is not answered yet, which hides its polls and its heartbeats."""
+    if group.state == GroupState.STABLE:
+        return False
+    heard_lately = now - member.armed_at <= 2.0 * max(member.habit_ms, 500.0)
+    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and heard_lately)

@@ -1,0 +1,106 @@
+"""Member ids that were handed out and that nobody joins with: a join phase waits for them as for members.
+
+A first JoinGroup is answered with an id and an error (79); the client is to join again with that id. If it never does,
+the id stays pending for the session timeout of that request, and no rebalance ends early meanwhile: `GroupMetadata`
+(Scala) and `ClassicGroup` (Java) ask in `hasAllMembersJoined` for an empty set of them. A rebalance of an empty group
+ends by its delay alone and waits for nobody. Whoever waits in a JoinGroup with its id is not seen before it is
+answered; so an id is told of when its phase is over, or if it was not used while the group was steady.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.events import Event
+from kardia.observe.deadlines.phases import join_deadline
+from kardia.observe.state.group import NEVER, Group, Rebalance
+
+USED_WITHIN_MS = 1_000
+"""A client joins with the id it was handed in its next request, milliseconds later."""
+
+MAX_OVER = 64
+"""Ids that are over and still remembered per group, until the rebalance that waited for them is told."""
+
+MAX_TOLD = 10
+"""Ids that are named in a row of `health`; `pending_members` counts them all."""
+
+
+def is_over(group: Group, member_id: str, at: float) -> bool:
+    """An id is pending no more, at `at`, and was never used; False if it was none."""
+    entry = group.pending.pop(member_id, None)
+    if entry is None:
+        return False
+    _, client_id, _, handed_out_at, _ = entry
+    group.pending_over.append([member_id, client_id, handed_out_at, at])
+    del group.pending_over[:-MAX_OVER]
+    return True
+
+
+def was_over_before(group: Group, member_id: str, at: float) -> bool:
+    """Whether the time of an id was over well before `at`, and no answer has shown that anybody used it: whoever did
+    waits in a JoinGroup."""
+    return any(over[0] == member_id and over[3] < at - USED_WITHIN_MS for over in group.pending_over)
+
+
+def used(group: Group, member_id: str, event: Event) -> float:
+    """A JoinGroup with an id was answered: it blocked nothing, also if the member had left meanwhile. Returns since
+    when another one with that id may have waited: since the id was handed out, if by another connection, or if its time
+    was over meanwhile, as then only somebody who waited can use it; else NEVER."""
+    entry = group.pending.pop(member_id, None)
+    late = next((over for over in group.pending_over if over[0] == member_id), None)
+    group.pending_over = [over for over in group.pending_over if over[0] != member_id]
+    if late is not None and event.handled_at_ms > late[3]:
+        return float(late[2])
+    return NEVER if entry is None or entry[4] == event.connection else float(entry[3])
+
+
+def blocked(group: Group, current: Rebalance) -> list[list[Any]]:
+    """Take for whom the join phase that is over waited among the ids: [member id, client id, waited_ms].
+
+    An id whose end lies in a gap of the log, or that was handed out before one, may have been used.
+    """
+    began, joined_at = current.started_at, current.joined_at
+    over = [entry for entry in group.pending_over if entry[3] <= joined_at]
+    group.pending_over = [entry for entry in group.pending_over if entry[3] > joined_at]
+    over += [[member_id, entry[1], entry[3], joined_at] for member_id, entry in group.pending.items()]
+    if began < 0 or current.members_before <= 0 or current.generation_before == 0:
+        return []
+    found = []
+    for member_id, client_id, handed_out_at, ended_at in over:
+        waited_ms = int(min(ended_at, joined_at) - max(began, handed_out_at))
+        if waited_ms > 0 and handed_out_at > group.gap_at:
+            found.append([member_id, client_id, waited_ms])
+    return found
+
+
+def may_have_joined(group: Group, at: float) -> bool:
+    """Whether somebody may have used an id by an instant, unseen: it was handed out since the group was last seen to be
+    Stable, and its JoinGroup is answered when the join phase ends that it began."""
+    return any(group.steady_at < entry[3] + USED_WITHIN_MS and entry[3] <= at for entry in group.pending.values())
+
+
+def abandoned(group: Group) -> dict[str, list[Any]]:
+    """Ids that nobody joins with. Whoever joins makes a Stable group prepare a rebalance at once, so an id is abandoned
+    if the group was still steady a while later. An id handed out in a rebalance may belong to a JoinGroup that waits
+    unseen, and is not among them."""
+    return {
+        member_id: entry for member_id, entry in group.pending.items() if group.steady_at > entry[3] + USED_WITHIN_MS
+    }
+
+
+def told(group: Group) -> list[dict[str, Any]] | None:
+    """Entries of `health.pending`, those that last longest first; None where there are none."""
+    if not group.pending:
+        return None
+    ends_at = join_deadline(group)
+    entries = [
+        {
+            "member_id": member_id,
+            "client_id": client_id,
+            "since_at_ms": int(since + 0.5),
+            "until_at_ms": int((min(until, ends_at) if ends_at != NEVER else until) + 0.5),
+        }
+        for member_id, (until, client_id, _, since, _) in abandoned(group).items()
+    ]
+    entries.sort(key=lambda entry: (-entry["until_at_ms"], entry["member_id"]))
+    return entries[:MAX_TOLD] or None

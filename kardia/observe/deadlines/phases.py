@@ -1,0 +1,145 @@
+"""The phases of a rebalance as timers see them: who has not synced, and until when the broker waits for whom.
+
+Arithmetic only; when to look again is in `watches`, what is concluded then in `timeouts`. Sources: `prepareRebalance`,
+`schedulePendingSync` (both: the highest rebalance timeout of the members, fixed when the phase begins).
+"""
+
+from __future__ import annotations
+
+from kardia.kafka.states import GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.late import fired_from, near
+from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
+
+STAMP_MS = 2.0
+"""Two instants computed from stamps cut to 1 ms may be off by that much; a timer never fires before its deadline."""
+
+
+def unsynced(group: Group) -> list[Member]:
+    """Members of this generation whose SyncGroup was never answered, by id. A waiting one is not seen either."""
+    members = sorted(group.members.values(), key=lambda item: item.member_id)
+    return [member for member in members if is_unsynced(group, member)]
+
+
+def is_unsynced(group: Group, member: Member) -> bool:
+    """Whether the SyncGroup of a member of this generation was never answered. Nobody waits for that of a static member
+    that took its place again in the Stable group."""
+    current = group.rebalance
+    came_later = current is not None and 0 <= current.joined_at < member.joined_at
+    return member.synced_generation != group.generation and not came_later
+
+
+def sync_deadline(group: Group) -> float:
+    """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
+    current = group.rebalance
+    if current is None or current.joined_at < 0 or current.generation_after != group.generation:
+        return NEVER
+    if group.loaded_at >= current.joined_at:
+        return NEVER  # who loads a group waits for no SyncGroup
+    if current.settled and not group.whole:
+        return NEVER  # lines are lost: who was not seen to sync may have done so
+    within_ms = current.sync_within_ms if current.settled else longest_ms(group)
+    return current.joined_at + within_ms if within_ms > 0 else NEVER
+
+
+def longest_ms(group: Group) -> int:
+    """Highest rebalance timeout of the members, -1 where none is known."""
+    return max((member.rebalance_ms for member in group.members.values()), default=-1)
+
+
+def longest_when_begun_ms(group: Group, current: Rebalance, began: float, first: str = "") -> int:
+    """The same when a join phase began: then it is fixed, whoever comes or goes before its end. `first`: whose end
+    began it, if that is held as a member still."""
+    later = {first} | {
+        join.member_id
+        for join in (*current.joins, *current.refused)
+        if join.is_new and not join.replaces and join.handled_at > began + STAMP_MS
+    }
+    there = (member.rebalance_ms for member in group.members.values() if member.member_id not in later)
+    since = (over.member.rebalance_ms for over in group.ended.values() if over.ended_at > began >= 0)
+    return max((*there, *since), default=-1)
+
+
+def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
+    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that, at
+    the earliest that this timer fired."""
+    if group.state in (GroupState.COMPLETING, GroupState.STABLE):
+        unsynced_since = is_unsynced(group, member) and member.seen_joining
+        phase_at, why = sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
+        if phase_at < group.steady_at - LATE_MS:
+            phase_at = NEVER  # others were answered as in a Stable group long after it
+    else:
+        phase_at, why = NEVER if member.instance_id else join_deadline(group), "rebalance_timeout"
+    if 0 <= phase_at <= member.deadline:
+        return fired_from(group, phase_at), member.member_id, why
+    return fired_from(group, member.deadline), member.member_id, "session_expired"
+
+
+def due_of(group: Group, cause: Cause) -> float:
+    """Deadline of the session that a rebalance is said to have been begun by; its instant where that is not held."""
+    member = group.members.get(cause.member_id)
+    if member is not None and member.armed_before_join >= 0 and member.session_ms >= 0:
+        return member.armed_before_join + member.session_ms
+    over = group.ended.get(cause.member_id)
+    if over is not None and over.member.deadline >= 0:
+        return min(over.member.deadline, cause.at)
+    return cause.at
+
+
+def all_ends(group: Group) -> list[tuple[float, str, str, bool]]:
+    """(at, member id, cause, whether another timer was due so near that it may have been that one) of all members, the
+    first first, if nobody of them was heard any more. With the first end a Stable or Completing group begins a join
+    phase, and with that the time of those who are left to rejoin: the highest rebalance timeout among them."""
+    ends = sorted((*how_ended(group, member), is_tied(group, member)) for member in group.members.values())
+    if group.state == GroupState.PREPARING or not ends:
+        return ends
+    began = ends[0][0]
+    left = [group.members[member_id] for at, member_id, _, _ in ends if at > began]
+    longest = max((member.rebalance_ms for member in left), default=-1)
+    if longest <= 0:
+        return ends
+    over_at, found = began + longest, []
+    for at, member_id, why, tied in ends:
+        waited_for = at > began and not group.members[member_id].instance_id
+        if waited_for and over_at < at:
+            found.append((over_at, member_id, "rebalance_timeout", near(over_at, at)))
+        else:
+            found.append((at, member_id, why, tied or (waited_for and near(over_at, at))))
+    return sorted(found)
+
+
+def is_tied(group: Group, member: Member) -> bool:
+    """Whether two timers that end a member are due so near each other that either may have fired first."""
+    at, _, why = how_ended(group, member)
+    if why == "session_expired":
+        at = NEVER if member.instance_id else join_deadline(group)
+    return at >= 0 and near(at, member.deadline)
+
+
+def is_deserted(group: Group) -> bool:
+    """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used."""
+    nobody_known = group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
+    if not group.whole or group.pending or group.is_undone or nobody_known:
+        return False
+    return all(member.overdue and member.deadline >= 0 for member in group.members.values())
+
+
+def may_wait_in_full(group: Group, at: float) -> bool:
+    """Whether whoever is left may wait in a JoinGroup at an instant although nobody is left to be waited for: a full
+    group refused the last one, and only the end of the phase lets them in."""
+    longest = longest_unseen_ms(group)
+    began_by = group.rejected_at
+    return began_by > group.steady_at and (longest <= 0 or at < began_by + longest + LATE_MS)
+
+
+def join_deadline(group: Group) -> float:
+    """When the coordinator drops dynamic members that have not rejoined; NEVER outside of a join phase."""
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or current.started_at < 0 or longest_ms(group) <= 0:
+        return NEVER
+    return current.started_at + longest_when_begun_ms(group, current, current.started_at)
+
+
+def longest_unseen_ms(group: Group) -> int:
+    """The same if ids that were handed out, or clients that were members before, wait in a JoinGroup unseen."""
+    return max(longest_ms(group), group.asked_ms, *(over.member.rebalance_ms for over in group.ended.values()), -1)

@@ -1,0 +1,30 @@
+"""Whom a rebalance waits for while it lasts, and until when at the latest. Arithmetic only; decides nothing.
+
+A member that waits in its JoinGroup sends nothing, and its JoinGroup is not logged before it is answered. So a member
+is only said to be waited for if it has been told of the rebalance and goes on with its heartbeats; of one that is
+silent nothing is said. The end is the rebalance timeout, the highest of the members, from the start or, where that is
+not known yet, from the first answer that told of it: at the latest.
+"""
+
+from __future__ import annotations
+
+from kardia.kafka.states import GroupState
+from kardia.observe.deadlines.deadlines import may_be_waiting
+from kardia.observe.deadlines.phases import longest_ms, sync_deadline
+from kardia.observe.state.group import NEVER, Group, Member
+
+
+def awaited(group: Group, member: Member, now: float) -> tuple[float, float]:
+    """(since, until) of the wait for a member at an instant; NEVER where nobody is known to wait for it."""
+    current = group.rebalance
+    if current is None or current.assigned_at >= 0:
+        return NEVER, NEVER
+    if group.state == GroupState.PREPARING and current.joined_at < 0:
+        began = current.started_at if current.started_at >= 0 else current.told_at
+        if began < 0 or may_be_waiting(group, member, now):
+            return NEVER, NEVER
+        longest = longest_ms(group)
+        return began, began + longest if longest > 0 else NEVER
+    if group.state == GroupState.COMPLETING and current.settled and member.member_id == group.leader:
+        return current.joined_at, sync_deadline(group)
+    return NEVER, NEVER

@@ -1,0 +1,97 @@
+"""Where the broker's server.log says otherwise than was concluded from its request log. Told, never argued with.
+
+The line is the broker's own word and is believed. That the conclusion was another one is worth knowing all the same: a
+rule of ours is wrong for this broker, lines are missing, or somebody wrote a line that looks like the coordinator's.
+What was never said to be sure is no disagreement, nor what a broker did that stood still.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kardia.certainty import Certainty, stands
+from kardia.events import Event
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.output import rows
+from kardia.observe.state.group import NEVER, Group
+
+EXPIRED = "session_expired"
+"""What the line says of which a member has failed: no other end of a membership has a line of its own."""
+
+
+class Disagreement(NamedTuple):
+    """What the line says, and what had been concluded. `concluded_at`: NEVER where it is about no instant."""
+
+    kind: str
+    told: str
+    concluded: str
+    concluded_at: float
+    concluded_certainty: Certainty
+    member_id: str = ""
+    client_id: str = ""
+
+
+def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagreement | None:
+    """How the line that says, at `at`, that a member has failed differs from what was concluded; None if it does not.
+
+    An instant differs beyond the bounds of what was concluded, a cause where it had gone otherwise.
+    """
+    member = group.members.get(member_id)
+    if member is not None:
+        known = member.deadline >= 0 and member.unknown_since < 0 and group.whole
+        if not known or member.is_unsure(member.armed_at) or member.armed_at <= group.unsure_to:
+            return None
+        if abs(at - member.armed_at) <= STAMP_MS:
+            return None  # renewed in that very instant, by the join phase that its end completed
+        about = Disagreement("", EXPIRED, "member", member.deadline, "exact", member_id, member.client_id)
+        return _beside(facts, group, about, at)
+    over = group.ended.get(member_id)
+    if over is None or not stands(over.certainty) or over.certainty == "unknown":
+        return None
+    client_id = over.member.client_id
+    about = Disagreement("", EXPIRED, over.cause, over.ended_at, over.certainty, member_id, client_id)
+    if over.cause not in (EXPIRED, "unknown"):
+        return about._replace(kind="another_cause")
+    return _beside(facts, group, about, at) if over.certainty == "exact" and not over.told else None
+
+
+def of_generation(group: Group, generation_id: int) -> Disagreement | None:
+    """The same of the line that says that the leader's assignment for a generation has come."""
+    if not group.whole or group.generation < 0 or generation_id < 0 or group.generation == generation_id:
+        return None
+    return Disagreement("another_generation", str(generation_id), str(group.generation), NEVER, "exact")
+
+
+def of_coordinator(group: Group, member_id: str) -> Disagreement:
+    """The same of the line that a member has failed, by a broker that another one has replaced."""
+    member = group.members.get(member_id)
+    client_id = "" if member is None else member.client_id
+    return Disagreement("another_coordinator", EXPIRED, group.broker, NEVER, "exact", member_id, client_id)
+
+
+def tell(facts: Facts, group: Group, found: Disagreement | None, event: Event, at: float) -> None:
+    """Count what was found, if anything was, and write which line says what."""
+    if found is None:
+        return
+    facts.divergences += 1
+    facts.disagreed[found.kind] += 1
+    facts.rows["disagreements"].append(
+        (
+            *(facts.settings.cluster_id, group.group_id, group.shard),
+            *(rows.instant(at), facts.known_at(group), "exact"),
+            *(found.kind, found.member_id or None, found.client_id or None),
+            *(found.told, found.concluded, rows.known(found.concluded_at), found.concluded_certainty),
+            *(event.source, event.start, event.end),
+        )
+    )
+
+
+def _beside(facts: Facts, group: Group, about: Disagreement, at: float) -> Disagreement | None:
+    tolerance_ms, concluded_at = facts.settings.tolerance_ms, about.concluded_at
+    if concluded_at - tolerance_ms <= at <= concluded_at + LATE_MS + tolerance_ms:
+        return None
+    # A broker that was down or stood still fires its timers whenever it wakes.
+    broken = facts.is_broken(group.broker, min(concluded_at, at), max(concluded_at, at))
+    return None if broken else about._replace(kind="another_instant")

@@ -1,0 +1,95 @@
+"""What the coordinator says is not there any more: a member that it does not know, one that was replaced, a group.
+
+Sources: the answers 25 and 82 of `validateGenerationIdAndMember` and its like, `DeleteGroups`, the group's tombstone.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.kafka.states import GroupState
+from kardia.observe.deadlines import pending
+from kardia.observe.deadlines.late import fired_from
+from kardia.observe.deadlines.phases import STAMP_MS, how_ended, is_tied, sync_deadline, unsynced
+from kardia.observe.facts import forgetting
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives
+from kardia.observe.moves import loads
+from kardia.observe.rebalance.rebalance import end_member, on_told
+from kardia.observe.state.group import NEVER, Group, Member
+
+
+def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: float = NEVER) -> None:
+    """The coordinator answers that it does not know a member. `since`: when the JoinGroup was handled that is answered
+    so. Before its deadline it was a member and waited from then on, and no session ends of one who waits: it was taken
+    out in the instant of the answer."""
+    over = group.ended.get(member_id)
+    if over is not None:
+        lives.confirm(observer, group, over, at)
+        return
+    pending.is_over(group, member_id, at)
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    waited = 0 <= since < min(member.deadline, at) - STAMP_MS
+    due, _, why = how_ended(group, member)
+    if waited:
+        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+    elif why == "rebalance_timeout" and due <= at + STAMP_MS:
+        cause = None if group.rebalance is None else group.rebalance.cause
+        began: Certainty = "provisional" if cause is None else cause.certainty
+        sure = "provisional" if is_tied(group, member) else weaker("inferred", began)
+        end_member(observer, group, member, min(due, at), "rebalance_timeout", "", sure, at)
+    elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and why != "sync_timeout":
+        ended_at, certainty = observer.ran_out(group, member, member.armed_at, at)
+        ended_at = min(max(ended_at, fired_from(group, member.deadline)), at)
+        tied = is_tied(group, member)
+        off: Certainty = "provisional" if tied else "inferred" if member.deadline > at + STAMP_MS else "exact"
+        end_member(observer, group, member, ended_at, "session_expired", "", weaker(certainty, off), at)
+        if tied:
+            lives.rival(group, member_id)
+    elif _ran_out_since_load(group, member, at):
+        end_member(observer, group, member, at, "session_expired", "", "provisional")
+    elif member in unsynced(group) and 0 <= sync_deadline(group) <= at + STAMP_MS:
+        began_at = min(fired_from(group, sync_deadline(group)), at)
+        for one in unsynced(group):
+            sure = "provisional" if is_tied(group, one) else "inferred"
+            end_member(observer, group, one, began_at, "sync_timeout", "", sure, at)
+    else:
+        # Its LeaveGroup may stand right behind: both were handled in one instant.
+        observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
+
+
+def _ran_out_since_load(group: Group, member: Member, at: float) -> bool:
+    """Whether a session may be over that runs from the load after a restart, which lies soon after the last line."""
+    return 0 <= group.broke_at <= at - member.session_ms and 0 <= member.armed_at <= group.unsure_to
+
+
+def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """Another process took the instance id. Its JoinGroup waits, else it would have been seen; when it is answered it
+    tells the instant, and corrects this one."""
+    member = group.members.get(member_id)
+    if member is None:
+        return
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        on_told(observer, group, member, at)
+    end_member(observer, group, member, at, "static_replaced", "", "provisional")
+
+
+def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+    """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
+    who was taken for a member had gone before."""
+    for member in list(group.members.values()):
+        ended_at, _, why = how_ended(group, member)
+        if 0 <= ended_at <= at:
+            sure: Certainty = "provisional" if is_tied(group, member) else "inferred"
+            lives.end(observer, group, member, ended_at, why, "", sure, at)
+        else:
+            lives.end(observer, group, member, at, "group_deleted", "", "provisional", by)
+    if group.state != GroupState.DEAD:
+        observer.move(group, at, GroupState.DEAD, "deleted", "exact", by)
+    group.generation = 0
+    group.rebalance = None
+    group.pending.clear()
+    group.whole = True
+    loads.note_empty(group)
+    forgetting.note_without_members(observer, group, at)

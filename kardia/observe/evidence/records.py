@@ -1,0 +1,263 @@
+"""What `__consumer_offsets` and the coordinator's own lines add to the requests.
+
+A GroupMetadata record is written when the leader's assignment is stored, when a group becomes empty and when a static
+member is replaced; it holds timeouts and addresses of members that joined before the log began. A coordinator line
+says exactly when a member failed or a rebalance began. Both are optional: without them the same conclusions are drawn
+from requests and timers, a little less certain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.certainty import Certainty
+from kardia.events import Event
+from kardia.kafka.libraries import recognise
+from kardia.kafka.states import GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import phases
+from kardia.observe.evidence import disagreements, gone
+from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import causes, costs
+from kardia.observe.members import lives
+from kardia.observe.moves import loads, moves
+from kardia.observe.rebalance import emptied, rebalance
+from kardia.observe.state.group import LOADS_WITHIN_MS, Group, Member
+
+PREPARED_MAX = 4
+"""Lines about the begin of a rebalance that are kept of a group: the answers of one may be read after the line of the
+next, which began in the same moment."""
+
+
+def on_group_record(observer: Facts, event: Event, at: float) -> None:
+    """GroupMetadata: learn members of a group not seen yet, confirm what is held, notice an empty group."""
+    detail = event.detail or {}
+    group = moves.group_of(observer, event)
+    if detail.get("tombstone"):
+        on_deleted(observer, group, at)
+        return
+    generation = int(detail.get("generation", event.generation_id))
+    group.protocol_type = str(detail.get("protocol_type") or group.protocol_type)
+    entries = detail.get("members") or []
+    if not entries:
+        _on_empty_record(observer, group, event, generation, at)
+        return
+    if not group.broker:
+        _forget_unlisted(observer, group, entries, at)
+    unknown = group.state == GroupState.UNKNOWN or generation > group.generation or not group.broker
+    for member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment in entries:
+        member = group.members.get(member_id)
+        if member is None:
+            if not unknown or member_id in group.ended:
+                continue
+            member = Member(member_id, at, instance_id=instance_id or "", generation_first=generation)
+            member.client_id, member.client_host = client_id, host.lstrip("/")
+            member.library = recognise("", client_id, group.protocol_type)
+            group.members[member_id] = member
+            if member.instance_id:
+                group.instances[member.instance_id] = member_id
+            observer.index(group, member)
+        before = (member.session_ms, member.rebalance_ms, member.client_id)
+        member.session_ms, member.rebalance_ms = int(session_ms), int(rebalance_ms)
+        if not member.client_id:
+            observer.take_client(group, member, client_id, host.lstrip("/"))
+        if before != (member.session_ms, member.rebalance_ms, member.client_id):
+            observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
+            if member.armed_at >= 0:
+                observer.watch(group, member)
+    group.stored = [generation, str(detail.get("leader") or group.leader), [entry[0] for entry in entries]]
+    if unknown:
+        group.generation = generation
+        group.leader = str(detail.get("leader") or group.leader)
+        group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
+        group.whole = True
+        costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
+        if group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD):
+            observer.move(group, at, GroupState.STABLE, "group record", "inferred")
+
+
+def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at: float) -> None:
+    """Where no request has been seen yet the records are all there is: whoever one does not name was gone by then."""
+    listed, instances = {entry[0] for entry in entries}, {entry[1] for entry in entries if entry[1]}
+    for member in list(group.members.values()):
+        if member.member_id in listed:
+            continue
+        if member.instance_id in instances:
+            lives.end(observer, group, member, at, "static_replaced", "", "provisional")
+        else:
+            lives.end(observer, group, member, at, "unknown", "", "unknown")
+
+
+def _on_empty_record(observer: Facts, group: Group, event: Event, generation: int, at: float) -> None:
+    """The record of a group without members: it became empty at this instant, the last ones are gone."""
+    if generation == 0 and group.generation <= 0:
+        group.whole = True  # the Java coordinator writes it when a group is first heard of: nobody was there before
+        return
+    if generation <= group.generation or group.state == GroupState.EMPTY:
+        if group.state == GroupState.UNKNOWN:
+            group.generation = generation
+            group.whole = True
+            observer.move(group, at, GroupState.EMPTY, "group record", "exact")
+        elif generation == group.generation and group.state == GroupState.EMPTY:
+            _confirm_last(observer, group)
+        return
+    if group.state == GroupState.UNKNOWN:
+        group.generation = generation
+        group.whole = True
+        observer.move(group, at, GroupState.EMPTY, "group record", "exact")
+        return
+    group.empty_at, group.empty_by, group.empty_in = at, f"{event.source}@{event.start}", generation
+    if group.broker:
+        observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
+    else:
+        conclude_empty(observer, group, generation)
+
+
+def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
+    """A moment after the record: the requests and deadlines of the last members have been applied, if there are any."""
+    if group.empty_in != generation:
+        return  # concluded before: the group was deleted meanwhile
+    group.empty_in = -1
+    observer.evidence = group.deserted_by if group.deserted_at >= 0 else group.empty_by
+    if group.generation >= generation:
+        if group.generation == generation and group.state == GroupState.EMPTY:
+            _confirm_last(observer, group)
+        return
+    at, tolerance = group.empty_at, observer.settings.tolerance_ms
+    group.whole = True
+    group.pending.clear()
+    ends = phases.all_ends(group)
+    # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
+    # may have been started again, and the sessions have begun anew.
+    last_at = max((ended_at for ended_at, *_ in ends), default=at)
+    begun_anew = 0 <= last_at < at - LATE_MS and observer.is_quiet_at(group.broker, last_at)
+    for ended_at, member_id, why, tied in ends:
+        member = group.members[member_id]
+        since_load = why == "session_expired" and 0 <= member.armed_at <= group.unsure_to
+        if since_load or begun_anew:
+            rebalance.end_member(observer, group, member, at, why, "", "provisional", at)
+        elif 0 <= ended_at <= at + tolerance:
+            sure: Certainty = "provisional" if tied else "exact" if why == "session_expired" else "inferred"
+            rebalance.end_member(observer, group, member, min(ended_at, at), why, "", sure, at)
+            if tied:
+                lives.rival(group, member_id)
+        else:
+            rebalance.end_member(observer, group, member, at, "unknown", "", "unknown")
+    if group.state != GroupState.EMPTY:
+        emptied.becomes_empty(observer, group, at, at)
+    group.generation = generation
+
+
+def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+    """The group is gone, at `at` or up to `by` (see `Ended.by`); what the record of its becoming Empty says of its last
+    members comes first."""
+    if group.empty_in >= 0:
+        conclude_empty(observer, group, group.empty_in)
+    gone.on_deleted(observer, group, at, by)
+
+
+def _confirm_last(observer: Facts, group: Group) -> None:
+    for over in group.ended.values():
+        lives.confirm(observer, group, over, group.empty_at)
+
+
+def on_other_record(observer: Facts, event: Event, _at: float) -> None:
+    """A record of a protocol that is not modelled: counted, and the group is marked."""
+    observer.not_modelled += 1
+    protocol = str((event.detail or {}).get("protocol") or "")
+    if event.group_id and protocol:
+        moves.group_of(observer, event).protocol = protocol
+
+
+def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
+    """An offset commit record: the request itself says more; nothing is drawn from it."""
+
+
+def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
+    """A line of server.log: the coordinator's own words, exact to its stamp."""
+    detail = event.detail or {}
+    what = detail.get("what")
+    if not event.group_id:
+        if what == "partition_loaded":
+            for loaded in list(observer.groups.values()):
+                if loaded.shard == event.shard and not loaded.load_told_at >= at - LOADS_WITHIN_MS:
+                    moves.on_load_line(observer, loaded, at)
+        return
+    group = observer.groups.get(event.group_id)
+    if group is None and what == "preparing_rebalance":
+        group = moves.group_of(observer, event)  # its first JoinGroups wait, and are logged when they are answered
+    if group is None:
+        return
+    if what != "group_loaded" and moves.is_overtaken(observer, group):
+        if what == "member_failed":
+            disagreements.tell(observer, group, disagreements.of_coordinator(group, event.member_id), event, at)
+    elif what == "member_failed":
+        _on_failed(observer, group, event, at)
+    elif what == "assignment_received":
+        disagreements.tell(observer, group, disagreements.of_generation(group, event.generation_id), event, at)
+    elif what == "preparing_rebalance":
+        named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
+        reason = str(detail.get("reason", ""))
+        group.prepared.append([event.generation_id, at, reason, named])
+        del group.prepared[:-PREPARED_MAX]
+        if causes.says_unsynced(reason) and event.generation_id == group.generation:
+            _on_unsynced(observer, group, named, at)
+        emptied.on_line(observer, group)
+    elif what == "group_empty":
+        if not group.members and group.state == GroupState.PREPARING:
+            emptied.becomes_empty(observer, group, at)
+        if group.state == GroupState.EMPTY and event.generation_id == group.generation:
+            loads.note_empty(group)
+    elif what == "group_loaded":
+        group.prepared.clear()  # a rebalance that was under way is none any more
+        group.load_told_at = at
+        if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
+            loads.note_empty(group)  # what ended before was stored, and stays
+        moves.on_load_line(observer, group, at)
+
+
+def _has_none(event: Event) -> bool:
+    """Whether the group was loaded without members; the Java coordinator says how many there are."""
+    return str((event.detail or {}).get("reason", "")).startswith("0 ")
+
+
+def _on_unsynced(observer: Facts, group: Group, named: list[str], at: float) -> None:
+    """The time for SyncGroup is over, and these have not sent one. A single member is answered nothing any more."""
+    if group.state not in (GroupState.COMPLETING, GroupState.STABLE):
+        return
+    unsynced = phases.unsynced(group)
+    for member in [one for one in unsynced if one.member_id in named]:
+        rebalance.end_member(observer, group, member, at, "sync_timeout", "", "exact")
+
+
+def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
+    member_id = event.member_id
+    disagreements.tell(observer, group, disagreements.of_eviction(observer, group, member_id, at), event, at)
+    member = group.members.get(member_id)
+    if member is not None:
+        current = group.rebalance
+        if current is not None and current.joined_at >= 0 and abs(at - current.joined_at) <= phases.STAMP_MS:
+            # The end of a join phase renews every session: it failed before that, in the same ms, and began nothing.
+            lives.end(observer, group, member, at, "session_expired", "", "exact")
+        else:
+            rebalance.end_member(observer, group, member, at, "session_expired", "", "exact")
+        if member_id in group.ended:
+            group.ended[member_id].told = True
+        return
+    over = group.ended.get(member_id)
+    if over is None:
+        _on_unheard_failed(observer, group, member_id, at)
+        return
+    if over.cause in ("session_expired", "unknown") and not (over.certainty == "exact" and over.by is None):
+        over.told = True
+        lives.correct(observer, group, over, at, "session_expired", "exact")
+
+
+def _on_unheard_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """Nothing else names this member. Of a group whose members are all known it can be only one whose first JoinGroup
+    was never answered; of others it may have been there before anything of the group was read."""
+    if len(group.ended) >= lives.MAX_ENDED:
+        return  # it may be one that ended before and is held no longer
+    cause = "join_timeout" if group.whole else "session_expired"
+    how_sure: Certainty = "exact" if group.whole else "provisional"
+    lives.end(observer, group, Member(member_id, at), at, cause, "", how_sure)

@@ -1,0 +1,159 @@
+"""A broker whose log was silent: it was restarted, it stood still, or it had nothing to log. What shows which.
+
+A broker that is down evicts nobody, and one that comes back begins every session anew when it loads the group; one
+that stood still (stopped, starved, its machine asleep) fires its timers late. So a deadline in or after a silence of
+the whole log is none until the silence is judged, and never again a sure one. Signs of a restart: connections whose
+numbers are lower than those before it (a broker counts them from its start), answers of a coordinator that loads, its
+lines in server.log, or that everybody who is heard again has a new connection. A connection that goes on shows the
+opposite. Sources: `SocketServer` (`nextConnectionIndex`), `onGroupLoaded`.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event, Kind
+from kardia.kafka.states import GroupState
+from kardia.observe.deadlines.deadlines import GRACE_MS
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.facts.facts import JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, Facts
+from kardia.observe.members import habits
+from kardia.observe.moves import moves
+from kardia.observe.state.group import NEVER, Group, Member
+from kardia.observe.timers import expiry
+
+OF_SEVERAL = 2
+"""A number lower by that or more shows a restart where several network threads count their connections each by itself
+and the log does not say which: new connections go to them in turn."""
+
+Silence = list[float]
+"""[last line before it, first line after it, first request by another connection since or NEVER]."""
+
+
+def judge(facts: Facts, event: Event, at: float) -> None:
+    """See what a request says of the silence before it, if there is one that nothing has been told of yet."""
+    pending = facts.unjudged[facts.broker]
+    while pending and at > pending[0][1] + JUDGED_WITHIN_MS:
+        del pending[0]
+    # What waited for the broker is handled within the ms of its first line: the first of them has to judge.
+    if not pending or at < pending[0][1] - facts.settings.tolerance_ms:
+        return
+    silence = pending[0]
+    group, member = _sender(facts, event)
+    if group is not None and member is not None:
+        known = event.connection in (member.connection, member.heard_on)
+        if known and max(member.joined_at, member.connected_at) <= silence[0]:
+            _same_process(facts, silence, member, at)
+            return
+        if silence[2] < 0 and not known and member.joined_at <= silence[0]:
+            silence[2] = at
+    if 0 <= silence[2] <= at - PRESUMED_AFTER_MS:
+        restarted(facts, facts.broker, silence[0], silence[1])
+
+
+def note_same_process(facts: Facts, event: Event, at: float) -> None:
+    """A connection from before a pause of the log goes on after it: the broker was not started again in it."""
+    pause = facts.doubted[facts.broker]
+    if at < pause[1]:
+        return
+    _, member = _sender(facts, event)
+    goes_on = member is not None and event.connection in (member.connection, member.heard_on)
+    since = max(member.joined_at, member.connected_at) if member is not None else at
+    if at > pause[1] + PRESUMED_AFTER_MS or (goes_on and since <= pause[0]):
+        del facts.doubted[facts.broker]
+
+
+def note_connection(facts: Facts, event: Event, at: float) -> None:
+    """A heartbeat of a member, or its JoinGroup, by another connection than the one before: a later one has a higher
+    number, unless the broker has begun to count anew."""
+    group = facts.groups.get(event.group_id)
+    member = group.members.get(event.member_id) if group is not None and group.broker == facts.broker else None
+    if member is None:
+        return
+    if event.connection not in (member.connection, member.heard_on):
+        member.connected_at = at
+    last = member.connection if event.kind == Kind.JOIN else member.heard_on
+    if last and event.connection != last and _counts_anew(last, event.connection):
+        restarted(facts, facts.broker, *_where(facts, member, event))
+
+
+def restarted(facts: Facts, broker: str, begin: float, end: float) -> None:
+    """The broker was restarted between two instants: the last line before, and the first after it."""
+    facts.restarted_at[broker] = max(end, facts.restarted_at.get(broker, NEVER))
+    pending = facts.unjudged.get(broker, [])
+    pending[:] = [silence for silence in pending if silence[0] > begin]
+    silences = facts.silences.setdefault(broker, [])
+    if not any(since == begin for since, _ in silences):
+        silences.append([begin, end])
+    for group in list(facts.groups.values()):
+        if group.broker == broker:
+            moves.begun_anew(facts, group, begin, end)
+
+
+def _sender(facts: Facts, event: Event) -> tuple[Group | None, Member | None]:
+    """The member that a request is of: by its id, or, if it has none any more, by its client.id and address."""
+    group = facts.groups.get(event.group_id)
+    if group is None or group.broker != facts.broker:
+        return None, None
+    member = group.members.get(event.member_id)
+    if member is None:
+        over = group.ended.get(event.member_id)
+        member = over.member if over is not None else None
+    if member is None and not event.member_id:
+        same = (one for one in group.members.values() if one.client_id == event.client_id)
+        member = next((one for one in same if one.client_host == event.client_host), None)
+    return group, member
+
+
+def _same_process(facts: Facts, silence: Silence, member: Member, at: float) -> None:
+    """A connection from before the silence goes on. Whether the broker stood still is another question: if nobody was
+    late, it did not."""
+    broker = facts.broker
+    facts.unjudged[broker].remove(silence)
+    on_time = member.last_heard_at >= 0 and at - member.last_heard_at <= habits.ON_TIME * member.habit_ms
+    if on_time and not _most_were_due(facts, broker, silence):
+        facts.silences[broker] = [pair for pair in facts.silences.get(broker, ()) if pair[0] != silence[0]]
+        expiry.look_again(facts, broker, silence[0], at)
+        return
+    facts.outlived.setdefault(broker, []).append(silence[:2])
+    # What had waited for it to go on is answered first.
+    expiry.look_again(facts, broker, silence[0], max(at, silence[1] + GRACE_MS))
+
+
+def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
+    """Whether most of those who were well when a silence began should have been heard in it. One of few may have died
+    in that moment."""
+    begin, end = silence[0], silence[1]
+    next_by = [
+        member.last_heard_at + habits.ON_TIME * member.habit_ms
+        for group in facts.groups.values()
+        if group.broker == broker and group.state == GroupState.STABLE
+        for member in group.members.values()
+        if member.last_heard_at >= 0 and member.habit_ms > 0
+    ]
+    well = sum(at >= begin for at in next_by)
+    return sum(begin <= at < end for at in next_by) > well / 2
+
+
+def _where(facts: Facts, member: Member, event: Event) -> tuple[float, float]:
+    """Where a restart lay that shows now: in the last silence, if it was just now or the member was not heard since;
+    else at any time since it was."""
+    since, now = member.last_heard_at, event.handled_at_ms
+    reach = max(min(since, now - JUDGED_WITHIN_MS), facts.restarted_at.get(facts.broker, NEVER))
+    found = [pair for pair in facts.silences.get(facts.broker, ()) if reach < pair[1] <= now + STAMP_MS]
+    return (found[-1][0], found[-1][1]) if found else (since, now)
+
+
+def _counts_anew(before: str, now: str) -> bool:
+    """Whether the number of a connection shows that the broker was restarted since an earlier one was accepted."""
+    earlier, later = _number(before), _number(now)
+    if earlier is None or later is None or earlier[0] != later[0]:
+        return False
+    same_thread = earlier[1] == later[1] != ""
+    return later[2] + (1 if same_thread else OF_SEVERAL) <= earlier[2]
+
+
+def _number(connection: str) -> tuple[str, str, int] | None:
+    """(broker, network thread, number) of `local-remote-number`; from 4.0 it is `local-remote-thread-number`."""
+    parts = connection.split("-")
+    if len(parts) not in (3, 4) or not parts[-1].isdigit():
+        return None
+    return parts[0], "".join(parts[2:-1]), int(parts[-1])

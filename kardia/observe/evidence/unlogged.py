@@ -1,0 +1,45 @@
+"""A request log that says nothing while its broker lives: switched off, or filtered. Its silence is nobody's.
+
+A record of the offsets topic shows the broker alive. But a commit, and a generation with members, are written for a
+request, and the line of that request stands in the log moments later. A log that was read beyond the record, and whose
+last line lies well before it, does not show what happens.
+"""
+
+from __future__ import annotations
+
+from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
+from kardia.observe.facts.facts import Facts
+from kardia.observe.timers.expiry import on_gap
+
+LOG_OFF_MS = 10_000.0
+"""A log without a line for so long before a record that must have one is off: `log_off`. Three heartbeats at their
+default interval of 3 s: a log from which commits alone were filtered out still shows those."""
+
+
+def has_a_line(event: Event) -> bool:
+    """Whether a record was written for a request. Expiry writes empty generations and tombstones by itself."""
+    detail = event.detail or {}
+    if event.kind == Kind.GROUP_RECORD:
+        return bool(detail.get("members"))
+    return event.kind == Kind.OFFSET_RECORD and not detail.get("tombstone")
+
+
+def is_sign_of_life(at: float, logged_to: float) -> bool:
+    """Whether silence in the log up to a record is evidence. Not after a long one, whatever the record is of: the
+    broker lives when it writes it, but it may have been down before, and its sessions begun anew."""
+    return not 0 <= logged_to < at - SILENCE_MS
+
+
+def is_off(event: Event, at: float, logged_to: float) -> bool:
+    """Whether a record shows that the log, whose last line stands at `logged_to`, is switched off."""
+    return logged_to >= 0 and has_a_line(event) and logged_to < at - LOG_OFF_MS
+
+
+def note(observer: Facts, broker: str, event: Event, at: float, logged_to: float) -> bool:
+    """Nothing of the broker is known from its last line to the record. Whether that is news since its last line."""
+    is_new = observer.blind_to.get(broker, -1.0) <= logged_to
+    detail = {"from_ms": logged_to, "to_ms": at, "reason": "log_off"}
+    gap = event._replace(kind=int(Kind.GAP), shard=ALL_SHARDS, logged_at_ms=at, detail=detail)
+    observer.broker, observer.evidence, observer.known = broker, gap, max(observer.known, at)
+    on_gap(observer, gap, logged_to if is_new else at)
+    return is_new

@@ -1,0 +1,386 @@
+"""The observer's memory and its mouth: groups held, indexes over them, and the rows said about them.
+
+Decides nothing about Kafka; the modules beside it do. `known_at` of what is said never goes back within a group, and a
+later row about the same life or rebalance always has a higher one, because the highest stands.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+from typing import Any
+
+from kardia import slowness
+from kardia.certainty import Certainty, weaker
+from kardia.events import Event
+from kardia.kafka.sessions import Coordinator, coordinator_of
+from kardia.kafka.states import GroupState
+from kardia.observe.deadlines import deadlines
+from kardia.observe.facts import forgetting
+from kardia.observe.output import rows
+from kardia.observe.state.group import NEVER, Ended, Group, Member, Rebalance
+from kardia.observe.state.settings import ObserverSettings
+from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
+
+OFFSETS_BROKER = "offsets-topic"
+"""Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
+
+FLUSHED_MS = 2_000.0
+"""Lines of so long before the last one that a dead broker has written may be missing: of requests that it had not
+answered yet, or that stood in a buffer."""
+
+STARTS_WITHIN_MS = 1_000.0
+"""No broker starts faster than that."""
+
+PRESUMED_AFTER_MS = 3_500.0
+"""So long after the first client that came back by another connection nobody came by one from before: a living broker
+would have been asked by somebody, because consumers heartbeat every 3 s. Then it was restarted, most likely."""
+
+JUDGED_WITHIN_MS = 30_000.0
+"""So long after a silence a sign is awaited whether the broker was restarted in it; without one it was not."""
+
+Timer = tuple[float, str, str, str]
+"""(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
+
+
+class Facts:
+    """Groups of one lane, and rows about them."""
+
+    def __init__(self, settings: ObserverSettings, lane: int) -> None:
+        self.settings = settings
+        self.lane = lane
+        self.groups: dict[str, Group] = {}
+        self.clients: dict[tuple[int, str, str], dict[str, tuple[Group, Member]]] = {}
+        """(shard, client.id, address) -> members that a FETCH of that client may belong to."""
+        self.timers: dict[str, list[Timer]] = {}
+        self.silences: dict[str, list[list[float]]] = {}
+        self.unjudged: dict[str, list[list[float]]] = {}
+        """Silences after which nothing has shown yet whether the broker was restarted in them: [last line before, first
+        line after, first request since by another connection than before, or NEVER]. See `restarts`."""
+        self.outlived: dict[str, list[list[float]]] = {}
+        """Silences in which the same process of the broker went on, or stood still: a timer that was due in one has
+        fired by its end, or a moment later."""
+        self.pauses: dict[str, list[list[float]]] = {}
+        """Shorter silences, in which a broker may have been started again all the same."""
+        self.doubted: dict[str, list[float]] = {}
+        """By broker: the last pause, as long as nothing has shown that the same process went on after it."""
+        self.restarted_at: dict[str, float] = {}
+        """By broker: first line after the last restart that is known; earlier silences are explained."""
+        self.blind_to: dict[str, float] = {}
+        """Broker -> end of the last gap in its log."""
+        self.slow: dict[str, slowness.Windows] = {}
+        """By broker: windows in which it was slow."""
+        self.coordinator: Coordinator = coordinator_of(settings.kafka_version) or Coordinator.JAVA
+        self.coordinator_known = bool(settings.kafka_version)
+        self.rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
+        self.broker = ""
+        self.known = 0.0
+        self.evidence: Event | str = ""
+        self.divergences = 0
+        self.disagreed = dict.fromkeys(DISAGREEMENTS, 0)
+        """Of the divergences those of server.log, by kind."""
+        self.late = 0
+        self.not_modelled = 0
+        self.forgotten = 0
+        self.has_forgotten = False
+        self.began_at = NEVER
+        """Instant of the first event that named a group."""
+        self.empty_since: dict[str, float] = {}
+        self.deleted_since: dict[str, float] = {}
+        """Groups without members, those that were deleted apart, the one left longest first; see `forgetting`."""
+
+    # --- memory
+
+    def has_several_brokers(self) -> bool:
+        """Whether another broker may lead a group whose own has fallen silent about it."""
+        return sum(1 for name in self.timers if name and name != OFFSETS_BROKER) > 1
+
+    def silent_at(self, broker: str, at: float) -> bool:
+        """Whether nothing at all was logged by the broker around an instant: it may have been down, or have come back
+        since, which nothing has shown yet."""
+        outlived = self.outlived.get(broker, ())
+        if any(begin < at < end and [begin, end] not in outlived for begin, end in self.silences.get(broker, ())):
+            return True
+        return any(begin < at < end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
+
+    def woke_at(self, broker: str, at: float) -> float:
+        """When a broker went on that stood still at an instant; NEVER if it did not."""
+        return next((end for begin, end in self.outlived.get(broker, ()) if begin < at < end), NEVER)
+
+    def logged_to(self, _broker: str) -> float:
+        """Stamp of the last line of a broker's request log; NEVER where none is read."""
+        return NEVER
+
+    def is_quiet_at(self, broker: str, at: float) -> bool:
+        """Whether no line of the broker was seen around an instant or since: what its timers did then is not shown."""
+        silent = any(begin < at < end for begin, end in self.silences.get(broker, ()))
+        return silent or self.silent_at(broker, at) or 0 <= self.logged_to(broker) < at
+
+    def was_silent(self, broker: str, begin: float, end: float) -> bool:
+        """Whether the broker logged nothing at all for some time between two instants."""
+        return any(since < end and begin < to for since, to in self.silences.get(broker, ()))
+
+    def is_broken(self, broker: str, since: float, until: float) -> bool:
+        """Whether the broker may have been down or have stood still between two instants, so that a timer begun at the
+        first need not have fired at the second."""
+        return any(begin - FLUSHED_MS < until and since < end for begin, end in self.silences.get(broker, ()))
+
+    def in_pause(self, broker: str, at: float) -> bool:
+        """Whether nothing was logged around an instant for so long that the broker may have been started again."""
+        return any(begin < at < end for begin, end in self.pauses.get(broker, ()))
+
+    def is_doubted(self, broker: str, since: float, now: float) -> bool:
+        """Whether the broker may have been started again between two instants, which nothing has shown yet: sessions
+        that ran before would run anew."""
+        pause = self.doubted.get(broker)
+        if pause is not None and since < pause[1] <= now <= pause[1] + PRESUMED_AFTER_MS:
+            return True
+        pending = self.unjudged.get(broker, ())
+        return any(since < end and begin < now <= end + JUDGED_WITHIN_MS for begin, end, _ in pending)
+
+    def ran_out(self, group: Group, member: Member, armed_at: float, latest: float) -> tuple[float, Certainty]:
+        """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
+        deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
+        deadline = armed_at + member.session_ms
+        over_at = deadline
+        for begin, end in self.silences.get(group.broker, ()):
+            if begin < deadline < end and armed_at < end:
+                over_at = end
+        over_at = min(over_at, latest)
+        if member.is_unsure(armed_at) or armed_at <= group.unsure_to:
+            return over_at, "provisional"
+        return over_at, "provisional" if self.is_broken(group.broker, armed_at, deadline) else "exact"
+
+    def is_blind_since(self, at: float) -> bool:
+        """Whether since an instant a part of any log was lost, or a broker logged nothing at all: clients that were
+        heard nothing of may have been heard there."""
+        if any(to_at >= at for to_at in self.blind_to.values()):
+            return True
+        return any(end >= at for silences in self.silences.values() for _, end in silences)
+
+    def slow_between(self, broker: str, begin: float, end: float) -> list[float] | None:
+        """The slowest that the broker was between two instants; see `kardia.slowness`."""
+        windows = self.slow.get(broker)
+        return slowness.between(windows.values(), begin, end) if windows else None
+
+    def index(self, group: Group, member: Member) -> None:
+        """Make a member findable by its client.id and address, which is all that a FETCH tells."""
+        if group.members.get(member.member_id) is not member:
+            return  # it has ended
+        forgetting.note_member(self, group)
+        if member.client_id or member.client_host:
+            key = (group.shard, member.client_id, member.client_host)
+            self.clients.setdefault(key, {})[member.member_id] = (group, member)
+
+    def take_client(self, group: Group, member: Member, client_id: str, client_host: str) -> None:
+        """Another client.id or address of a member: it is found by that, and no longer by what it had before."""
+        if (member.client_id, member.client_host) == (client_id, client_host):
+            return
+        self.forget(group, member)
+        member.client_id, member.client_host = client_id, client_host
+        self.index(group, member)
+
+    def members_of(self, shard: int, client_id: str, client_host: str) -> list[tuple[Group, Member]]:
+        """Members that a FETCH of that client may belong to, in an order that a restart does not change."""
+        found = self.clients.get((shard, client_id, client_host))
+        if found is None:
+            return []
+        return sorted(found.values(), key=lambda one: (one[0].group_id, one[1].member_id))
+
+    def forget(self, group: Group, member: Member) -> None:
+        """The opposite of `index`."""
+        key = (group.shard, member.client_id, member.client_host)
+        found = self.clients.get(key)
+        if found is not None:
+            found.pop(member.member_id, None)
+            if not found:
+                del self.clients[key]
+
+    def is_alone(self, group: Group, member: Member) -> bool:
+        """Whether no other member has its client.id and address: then what they fetch is told apart."""
+        return len(self.clients.get((group.shard, member.client_id, member.client_host), ())) <= 1
+
+    # --- timers
+
+    def schedule(self, group: Group, due: float, kind: str, key: str) -> None:
+        """Have a timer of the group fire at `due` on the clock of its broker."""
+        heappush(self.timers.setdefault(group.broker, []), (due, group.group_id, kind, key))
+
+    def watch(self, group: Group, member: Member, not_before: float = NEVER) -> None:
+        """Have the member looked at when something about it may become due. One timer per member is outstanding."""
+        if not group.broker:
+            return
+        due = deadlines.next_due(self.settings, member)
+        if due < 0:
+            return
+        due = max(due, not_before)
+        if member.timer_at < 0 or due < member.timer_at:
+            member.timer_at = due
+            self.schedule(group, due, "member", member.member_id)
+
+    def watch_renewed(self, group: Group, member: Member) -> None:
+        """Have a member looked at whose session was renewed: its timer stays, unless it was due by a longer habit."""
+        if member.timer_at < 0 or deadlines.by_habit(self.settings, member):
+            self.watch(group, member)
+
+    # --- what is said
+
+    def known_at(self, group: Group, last: int = -1) -> int:
+        """`known_at_ms` of what is said now: never earlier than before in this group, and later than `last`."""
+        if self.known > group.known_at:
+            group.known_at = self.known
+        known_at = rows.instant(group.known_at)
+        return known_at if known_at > last else last + 1
+
+    def evidence_text(self) -> str:
+        """What the rows of this moment rest on, as they name it."""
+        event = self.evidence
+        return event if isinstance(event, str) else f"{event.source}@{event.start}"
+
+    def move(
+        self, group: Group, at: float, to_state: str, cause: str, certainty: Certainty, by: float | None = None
+    ) -> None:
+        """The group changes its state, at `at` or up to `by` (see `Ended.by`)."""
+        from_state = group.told_state
+        group.state = to_state
+        if from_state == to_state:
+            return
+        group.told_state = to_state
+        self.tell_group(group, at, from_state, cause, certainty, by)
+
+    def tell_group(
+        self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty, by: float | None = None
+    ) -> None:
+        """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
+        group.seq += 1
+        self.rows["transitions"].append(
+            rows.transition_row(
+                self.settings.cluster_id,
+                group,
+                at,
+                self.known_at(group),
+                certainty,
+                None,
+                str(from_state),
+                str(group.told_state),
+                cause,
+                self.evidence_text(),
+                by,
+            )
+        )
+
+    def correct(self, group: Group, current: Rebalance, certainty: Certainty) -> None:
+        """A further row: the group prepared its rebalance earlier than was said, by another cause."""
+        if current.cause is None:
+            return
+        group.seq += 1
+        self.rows["transitions"].append(
+            rows.transition_row(
+                self.settings.cluster_id,
+                group,
+                current.started_at,
+                self.known_at(group),
+                certainty,
+                None,
+                str(current.told_from),
+                str(GroupState.PREPARING),
+                current.cause.trigger,
+                self.evidence_text(),
+                current.cause.by,
+            )
+        )
+
+    def emit_transition(
+        self,
+        group: Group,
+        at: float,
+        member_id: str,
+        from_state: str,
+        to_state: str,
+        cause: str,
+        certainty: Certainty,
+        by: float | None = None,
+    ) -> None:
+        """A member begins or ends its membership."""
+        group.seq += 1
+        self.rows["transitions"].append(
+            rows.transition_row(
+                self.settings.cluster_id,
+                group,
+                at,
+                self.known_at(group),
+                certainty,
+                member_id,
+                from_state,
+                to_state,
+                cause,
+                self.evidence_text(),
+                by,
+            )
+        )
+
+    def emit_member(
+        self, group: Group, member: Member, at: float, certainty: Certainty, over: Ended | None = None
+    ) -> None:
+        """What is known about a life."""
+        member.row_known = self.known_at(group, member.row_known)
+        self.rows["members"].append(
+            rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, certainty)
+        )
+
+    def emit_rebalance(
+        self,
+        group: Group,
+        current: Rebalance,
+        stragglers: list[dict[str, Any]],
+        certainty: Certainty,
+        withdrawn: bool = False,
+    ) -> None:
+        """What is known about a rebalance. `withdrawn`: that there was none."""
+        current.row_known = self.known_at(group, current.row_known)
+        slow = None
+        if current.assigned_at >= 0:
+            slow = self.slow_between(group.broker, current.started_at, current.assigned_at)
+        slow_ms = int(slow[slowness.TAKEN]) if slow is not None and slow[slowness.TAKEN] >= slowness.SLOW_MS else None
+        self.rows["rebalances"].append(
+            rows.rebalance_row(
+                self.settings.cluster_id, group, current, stragglers, current.row_known, certainty, slow_ms, withdrawn
+            )
+        )
+
+    def emit_prediction(
+        self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float, at_most: Certainty = "exact"
+    ) -> None:
+        """A prediction is made, or comes to its outcome, which is as sure as what decided it, `at_most`."""
+        predicted_at = getattr(member, f"{kind}_prediction_at")
+        deadline = getattr(member, f"{kind}_prediction_deadline")
+        known_at = self.known_at(group)
+        if outcome != "open":
+            known_at = max(known_at, rows.instant(predicted_at) + 1)
+        sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
+        since_load = member.renewed_unseen or 0 <= member.armed_at <= group.unsure_to
+        sure = sure and not since_load and not self.silent_at(group.broker, predicted_at)
+        certainty = weaker("inferred" if sure else "provisional", at_most)
+        self.rows["predictions"].append(
+            rows.prediction_row(
+                self.settings.cluster_id,
+                group,
+                member,
+                known_at,
+                certainty,
+                kind,
+                predicted_at,
+                deadline,
+                outcome,
+                outcome_at,
+            )
+        )
+
+    def close_prediction(
+        self, group: Group, member: Member, kind: str, outcome: str, at: float, at_most: Certainty = "exact"
+    ) -> None:
+        """Score a prediction and forget it. `at_most`: how sure it is what decided it."""
+        self.emit_prediction(group, member, kind, outcome, at, at_most)
+        setattr(member, f"{kind}_prediction_at", NEVER)
+        setattr(member, f"{kind}_prediction_deadline", NEVER)
+        if kind == "session":
+            member.imminent = False

@@ -1,0 +1,139 @@
+"""What many quiet requests of one member do at once: the same as one by one, and a law in the tests compares both.
+
+Whether they are quiet is decided in `quiet`; here nothing is.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kardia.events import Event
+from kardia.kafka.libraries import LIBRARIES
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import habits, polls
+from kardia.observe.requests.requests import renew
+from kardia.observe.state.group import NEVER, Group, Member
+from kardia.stretches import ARRIVED, BYTES, DECIDED, START, WIDTH, Stretch
+
+Due = tuple[float, str, Event]
+"""(instant of its effect, broker, event)."""
+
+
+class Quiet:
+    """What is due for one member of a quiet group."""
+
+    __slots__ = ("commits", "fetches", "heartbeats", "member")
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.heartbeats: list[Stretch] = []
+        self.fetches: list[Stretch] = []
+        self.commits: list[Due] = []
+
+
+def decided(stretches: list[Stretch]) -> list[float] | None:
+    """Instants of several stretches one after the other; None when they are not in order."""
+    if not stretches:
+        return []
+    times = list(stretches[0].column(DECIDED))
+    for stretch in stretches[1:]:
+        times += stretch.column(DECIDED)
+    return times if all(first <= second for first, second in pairwise(times)) else None
+
+
+def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
+    member = quiet.member
+    heard = decided(quiet.heartbeats) or []
+    if heard:
+        group.steady_at = max(group.steady_at, heard[-1])
+        member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `decided`
+        member.throttled_ms = 0.0
+    fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
+    member.fetched_at = max([member.fetched_at, *(fetched_at for _, fetched_at in fetches)])
+    inside_poll = "fetch" in LIBRARIES[member.library].polled_by
+    if LIBRARIES[member.library].taken_within_ms >= 0:
+        _fetched_when_taken(observer, group, member, quiet.fetches)
+    if not quiet.commits:
+        _renew_all(observer, group, member, heard)
+        for stretch, fetched_at in fetches:
+            if inside_poll:
+                _fetched_inside_poll(observer, group, member, fetched_at)
+            elif member.data_since_commit_at < 0:
+                _fetched_beside(observer, group, member, stretch)
+        return
+    moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in heard]
+    moments += [(at, 1, event) for at, _, event in quiet.commits]
+    for stretch, fetched_at in fetches:
+        if inside_poll:
+            _fetched_inside_poll(observer, group, member, fetched_at)
+        else:
+            numbers = stretch.numbers
+            brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
+            moments += [(numbers[place * WIDTH + DECIDED], 2, None) for place in brought]
+    moments.sort(key=lambda moment: moment[:2])
+    for at, what, event in moments:
+        if what == 0:
+            renew(observer, group, member, at)
+        elif event is not None:
+            observer.known = max(event.logged_at_ms, at + observer.settings.hold_ms)
+            renew(observer, group, member, at)
+            polls.on_commit(observer, group, member, event)
+        else:
+            _brought(observer, group, member, at)
+
+
+def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]) -> None:
+    """`requests.renew` for each instant; the same arithmetic without the calls."""
+    if not heard:
+        return
+    last, habit, usual = member.armed_at, member.habit_ms, habits.USUAL * member.session_ms
+    for at in heard:
+        gap = at - last
+        if gap > 0:
+            if habit < gap < usual:
+                habit = habits.after(observer, group.broker, member, habit, last, at)
+            elif gap < usual:
+                habit = max(habit * habits.FORGETS, gap)
+            last = at
+    member.armed_at, member.habit_ms = last, habit
+    member.heard_at = NEVER
+    observer.watch_renewed(group, member)
+
+
+def _fetched_inside_poll(observer: Facts, group: Group, member: Member, fetched_at: float) -> None:
+    """Only the latest poll counts."""
+    polls.polled(observer, group, member, "fetch", fetched_at, 0.0)
+
+
+def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:
+    """Each FETCH tells of the answer before it on its connection."""
+    fetches = [
+        (
+            numbers[at + DECIDED],
+            numbers[at + START],
+            stretch.head.connection,
+            numbers[at + ARRIVED],
+            numbers[at + BYTES],
+        )
+        for stretch in stretches
+        for numbers in (stretch.numbers,)
+        for at in range(0, len(numbers), WIDTH)
+    ]
+    for _, _, connection, arrived_at, size in sorted(fetches):
+        polls.on_taken(observer, group, member, connection, arrived_at, size > 0)
+
+
+def _fetched_beside(observer: Facts, group: Group, member: Member, stretch: Stretch) -> None:
+    """The first answer with records after the last commit is what counts."""
+    numbers = stretch.numbers
+    for place, size in enumerate(stretch.column(BYTES)):
+        if size > 0:
+            _brought(observer, group, member, numbers[place * WIDTH + DECIDED])
+            if member.data_since_commit_at >= 0:
+                return
+
+
+def _brought(observer: Facts, group: Group, member: Member, at: float) -> None:
+    if member.data_since_commit_at < 0 and at > member.committed_at:
+        member.data_since_commit_at = at
+        observer.watch(group, member)

@@ -1,0 +1,362 @@
+"""Taking in: each source's events once and in order, and how far each log has been read and was alive.
+
+A repeat is recognised by its position. What is accepted waits in a queue of its broker (or, folded, among the
+stretches that are held) until the clock of the broker moves over it. Ticks, gaps and rejected lines are about the
+source itself and are counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from kardia import slowness
+from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
+from kardia.kafka.sessions import coordinator_of_connection
+from kardia.observe.facts.facts import STARTS_WITHIN_MS, Facts
+from kardia.observe.intake.held import Held
+from kardia.observe.output import rows
+from kardia.observe.state.group import NEVER
+from kardia.observe.state.settings import ObserverSettings
+from kardia.stretches import END, WIDTH, Stretch
+
+_TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
+_COMMIT, _LEAVE = int(Kind.COMMIT), int(Kind.LEAVE)
+
+LOOKED_BACK = 100
+"""Events of the log before a LeaveGroup among which the last commit of its connection is looked for."""
+
+_BY_HANDLING = frozenset({int(Kind.COMMIT), int(Kind.LEAVE), int(Kind.TXN_COMMIT)})
+"""Kinds that take effect when they are handled, before the answer is known (a record is written in between)."""
+
+REMEMBERED_MS = 2 * 1_800_000.0
+"""Silences of a log, and when its broker was slow, are remembered that long: twice the longest session that brokers
+allow by default."""
+
+MAX_SOURCES = 1_000
+"""Files of one log whose positions are remembered: six weeks of a log that is rotated every hour. A line of an older
+one would not be recognised as a repeat; no collector keeps positions of files that are gone. What is forgotten is
+counted (`Intake.files_forgotten`), and the live job exports the count."""
+
+COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
+
+
+def effect_at(event: Event) -> float:
+    """When a request took effect."""
+    return event.handled_at_ms if event.kind in _BY_HANDLING else event.decided_at_ms
+
+
+def _after_its_commit(queue: list[tuple[float, Event]], event: Event) -> float:
+    """When a LeaveGroup took effect: not before a commit that its connection sent first. A broker serves a connection
+    one request at a time, but their instants come from stamps cut to 1 ms."""
+    at = effect_at(event)
+    for before, other in queue[-LOOKED_BACK:]:
+        if other.kind == _COMMIT and other.connection == event.connection and other.start < event.start:
+            at = max(at, before)
+    return at
+
+
+class Stream:
+    """Counts of one BROKER/STREAM since the last row of `progress`, and how far it is complete."""
+
+    __slots__ = (
+        "alive_to",
+        "complete_to",
+        "duplicates",
+        "events",
+        "gaps",
+        "ignored",
+        "last_line_at",
+        "lines",
+        "rejected",
+        "since_tick",
+        "touched",
+    )
+
+    def __init__(self, complete_to: float = NEVER, alive_to: float = NEVER, since_tick: int = 0) -> None:
+        self.complete_to = complete_to
+        self.alive_to = alive_to
+        """The last line, as far as the clock has come."""
+        self.last_line_at = alive_to
+        """The last line of what was taken in."""
+        self.since_tick = since_tick
+        self.clear()
+
+    def untold(self) -> list[int]:
+        """Counts that no row of `progress` has told yet: a stream without a tick waits with them."""
+        return [int(getattr(self, name)) for name in COUNTS]
+
+    def clear(self) -> None:
+        self.events = self.duplicates = self.lines = self.ignored = self.rejected = self.gaps = 0
+        self.touched = False
+
+
+class Source:
+    """How far one source has been accepted: now, and before this step. `queue` and `stream` are its broker's."""
+
+    __slots__ = ("base", "end", "queue", "stream", "tick_end")
+
+    def __init__(self, stream: Stream, queue: list[tuple[float, Event]], end: int = -1, tick_end: int = -1) -> None:
+        self.stream = stream
+        self.queue = queue
+        self.base = self.end = end
+        self.tick_end = tick_end
+
+
+@dataclass(slots=True)
+class Told:
+    """What a tick told of a broker's whole log. It counts from where the clock stood when the tick came, so that what
+    is known at an instant does not depend on how many ticks came in one step."""
+
+    since: float
+    """How far the log was complete before this tick."""
+    broker: str
+    stream: Stream
+    pause: list[float] | None
+    """The time without a line before what the tick covers, if a broker may have been started again in it."""
+    silences: list[list[float]]
+    slow: Sequence[Sequence[float]]
+    alive_to: float = NEVER
+    """The last line of this tick, and of those behind it that told nothing else."""
+
+    def is_news(self) -> bool:
+        """Whether it told of a pause, a silence or slowness; most ticks do not."""
+        return bool(self.pause or self.silences or self.slow)
+
+
+class Intake(Facts):
+    """Sources and streams of one lane, and what waits for the clocks."""
+
+    def __init__(self, settings: ObserverSettings, lane: int) -> None:
+        super().__init__(settings, lane)
+        self.sources: dict[str, Source] = {}
+        self.files_forgotten = 0
+        """Files beyond `MAX_SOURCES` that were forgotten in this step."""
+        self.streams: dict[str, Stream] = {}
+        self.queues: dict[str, list[tuple[float, Event]]] = {}
+        """What waits, by broker: (instant of its effect, event)."""
+        self.held = Held()
+        self.last_sign_at: dict[str, float] = {}
+        """Latest record by which a broker was seen alive, beside its log."""
+        self._told: list[Told] = []
+        self._seen: set[tuple[str, int, int]] | None = None
+
+    def take_in(self, events: Iterable[Event], stretches: Iterable[Stretch]) -> None:
+        """Accept what has not been accepted before."""
+        self._seen = None
+        self.files_forgotten = 0
+        for source in self.sources.values():
+            source.base = source.end
+        folded = [self._accept_stretch(stretch) for stretch in stretches]  # before the ticks that count them
+        for event in events:
+            self._accept(event)
+        for source, end in folded:
+            source.end = max(source.end, end)
+
+    def _streams_of(self, broker: str) -> list[Stream]:
+        """The request log of a broker; without one, whatever there is of it."""
+        request = self.streams.get(f"{broker}/request")
+        if request is not None:
+            return [request]
+        return [stream for name, stream in self.streams.items() if name.rsplit("/", 1)[0] == broker]
+
+    def complete_to(self, broker: str) -> float:
+        """Up to when the log of a broker has been read completely."""
+        return max((stream.complete_to for stream in self._streams_of(broker)), default=NEVER)
+
+    def logged_to(self, broker: str) -> float:
+        """Stamp of the last line of a broker's request log; NEVER where none is read."""
+        request = self.streams.get(f"{broker}/request")
+        return NEVER if request is None else request.alive_to
+
+    def alive_to(self, broker: str) -> float:
+        """Up to when the broker is known to have been alive: a log read to its end that gets no more lines may be the
+        log of a dead broker, whose timers evict nobody."""
+        signs = (stream.alive_to for stream in self._streams_of(broker))
+        return max(*signs, self.last_sign_at.get(broker, NEVER), NEVER)
+
+    def _accept(self, event: Event) -> None:
+        source = self.sources.get(event.source) or self.new_source(event.source)
+        kind = event.kind
+        if kind >= _TICK:
+            self._accept_sign(event, source)
+            return
+        if event.start >= source.end:
+            source.end = event.end
+        elif event.start < source.base or self._seen_in_step(event):
+            source.stream.duplicates += 1
+            return
+        source.stream.since_tick += 1
+        source.stream.events += 1
+        if self._seen is not None:
+            self._seen.add((event.source, event.start, event.shard))
+        at = effect_at(event) if event.kind != _LEAVE else _after_its_commit(source.queue, event)
+        source.queue.append((at, event))
+        if not self.coordinator_known and event.connection:
+            self._recognise(event.connection)
+
+    def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:
+        head, count = stretch.head, len(stretch)
+        source = self.sources.get(head.source) or self.new_source(head.source)
+        source.stream.since_tick += count
+        source.stream.events += count
+        if not self.coordinator_known and head.connection:
+            self._recognise(head.connection)
+        if not self.held.add(broker_of(head.source), stretch):
+            source.queue.extend((event.decided_at_ms, event) for event in stretch.events())
+        return source, int(stretch.numbers[END - WIDTH])
+
+    def new_source(self, name: str, end: int = -1, tick_end: int = -1) -> Source:
+        """A file that has not been met before. Of each log only the latest files are remembered."""
+        stream = self.streams.setdefault(stream_of(name), Stream())
+        older = [one for one, source in self.sources.items() if source.stream is stream]
+        if len(older) >= MAX_SOURCES:
+            del self.sources[older[0]]
+            self.files_forgotten += 1
+        queue = self.queues.setdefault(broker_of(name), [])
+        source = self.sources[name] = Source(stream, queue, end, tick_end)
+        return source
+
+    def _accept_sign(self, event: Event, source: Source) -> None:
+        """Take what is about the source itself: how far it is complete, what is lost, what was not understood."""
+        stream = source.stream
+        stream.touched = True
+        if event.kind == _TICK:
+            self._on_tick(event, stream, source)
+        elif event.kind == _GAP:
+            stream.gaps += 1
+            self._queue_gap(event, source)
+        elif event.kind == _REJECTED and event.end > source.end:
+            source.end = event.end
+            stream.since_tick += 1  # a collector counts it among what it sent: it has come, and nothing is lost
+            stream.rejected += 1
+            self._on_rejected(event)
+
+    def _queue_gap(self, event: Event, source: Source) -> None:
+        """A gap counts from its begin, and once more at its end, for whoever was heard inside it."""
+        detail = event.detail or {}
+        to_at = float(detail.get("to_ms", event.logged_at_ms))
+        from_at = min(float(detail.get("from_ms", event.logged_at_ms)), to_at)
+        source.queue += [(from_at, event), (to_at, event)]
+
+    def _seen_in_step(self, event: Event) -> bool:
+        """Whether an event that comes behind its place is a repeat, or only out of order (a FETCH is routed later than
+        its neighbours, and goes to every shard its client has groups in: same position, another shard)."""
+        if self._seen is None:
+            self._seen = {
+                (queued.source, queued.start, queued.shard) for queue in self.queues.values() for _, queued in queue
+            }
+        key = (event.source, event.start, event.shard)
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
+
+    def _recognise(self, connection: str) -> None:
+        coordinator = coordinator_of_connection(connection)
+        if coordinator is not None:
+            self.coordinator, self.coordinator_known = coordinator, True
+
+    def _on_tick(self, event: Event, stream: Stream, source: Source) -> None:
+        detail = event.detail or {}
+        stream.lines += int(detail.get("lines", 0))
+        stream.ignored += sum((detail.get("ignored") or {}).values())
+        repeated = event.end < source.tick_end
+        sent = detail.get("events")
+        follows = not repeated and int(detail.get("previous_end", 0)) == source.tick_end
+        if not repeated and sent is not None:
+            if follows and stream.since_tick < int(sent):
+                stream.gaps += 1
+                lost = {"from_ms": stream.complete_to, "to_ms": event.logged_at_ms, "reason": "count_mismatch"}
+                self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
+            stream.since_tick = max(0, stream.since_tick - int(sent))
+        if not repeated:
+            source.tick_end = event.end
+        alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
+        if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
+            self._take_told(event, stream, detail)
+        if event.logged_at_ms > stream.complete_to:
+            stream.complete_to = event.logged_at_ms
+        if alive_to > stream.last_line_at:
+            stream.last_line_at = alive_to
+            told = next((told for told in reversed(self._told) if told.stream is stream), None)
+            if told is None:
+                stream.alive_to = alive_to
+            else:
+                told.alive_to = alive_to
+
+    def _take_told(self, event: Event, stream: Stream, detail: dict[str, Any]) -> None:
+        """Keep what a tick tells of the whole log, within what it covers and since the one before."""
+        first_at = float(detail.get("first_line_at_ms", NEVER))
+        pause = [stream.last_line_at, first_at] if 0 <= stream.last_line_at <= first_at - STARTS_WITHIN_MS else None
+        silences = [[float(begin), float(end)] for begin, end in detail.get("silences") or ()]
+        slow = detail.get("slow") or ()
+        told = Told(stream.complete_to, broker_of(event.source), stream, pause, silences, slow)
+        if told.is_news():
+            self._told.append(told)
+
+    def _stops_before(self, limits: dict[str, float], hold_ms: float) -> Iterator[float]:
+        """Where the clocks have to stop on their way to `limits`, because a tick told something: at each yield the
+        clock of its broker must stand where it stood when that tick came; what it told is noted when it goes on."""
+        if not self._told:
+            return
+        self._told.sort(key=attrgetter("since"))
+        while self._told:
+            told = self._told[0]
+            if told.since - hold_ms > limits.get(told.broker, NEVER):
+                return
+            yield told.since - hold_ms
+            del self._told[0]
+            self._note(told)
+
+    def _note(self, told: Told) -> None:
+        """Remember when the whole log was silent, when the broker was slow, and that it was alive."""
+        broker, found = told.broker, told.silences
+        if told.pause is not None and told.pause[1] - told.pause[0] >= SILENCE_MS:
+            found.insert(0, told.pause)
+        elif told.pause is not None:
+            self.pauses.setdefault(broker, []).append(told.pause)
+            self.doubted[broker] = told.pause
+        found = [pair for pair in found if pair not in self.silences.get(broker, ())]
+        if found:
+            self.silences.setdefault(broker, []).extend(found)
+            self.unjudged.setdefault(broker, []).extend([begin, end, NEVER] for begin, end in found)
+        self._note_slow(broker, told.slow)
+        told.stream.alive_to = max(told.stream.alive_to, told.alive_to)
+
+    def _note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
+        """Remember when the broker was slow."""
+        known = self.slow.setdefault(broker, {})
+        for window in windows:
+            slowness.note(known, window)
+
+    def forget_before(self, broker: str, at: float) -> None:
+        """Forget silences and slow windows of a broker that no session can reach back to any more."""
+        slow = self.slow.get(broker)
+        for silences in (self.silences, self.unjudged, self.outlived, self.pauses):
+            if silences.get(broker):
+                silences[broker] = [silence for silence in silences[broker] if silence[1] >= at]
+        if slow:
+            self.slow[broker] = {begin: window for begin, window in slow.items() if begin >= at}
+
+    def _on_rejected(self, event: Event) -> None:
+        detail = event.detail or {}
+        at = rows.instant(max(event.logged_at_ms, 0.0))
+        self.rows["rejected"].append(
+            (
+                self.settings.cluster_id,
+                "",
+                -1,
+                at,
+                at,
+                "exact",
+                event.source,
+                event.start,
+                event.end,
+                str(detail.get("reason", "unknown_shape")),
+                str(detail.get("expected", "")) or None,
+                str(detail.get("excerpt", ""))[:200] or None,
+            )
+        )

@@ -1,0 +1,341 @@
+"""What began a rebalance: the earliest of everything that makes a settled group prepare one. Changes only its ledger.
+
+An answer 27 before the earliest of them says that something else began it, which was not seen. Of two within the width
+of a stamp neither is sure, nor of two of which one is a timer that may have been late. Whoever was told of a rebalance
+before it joined did not begin it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from kardia.certainty import Certainty, stands, weaker
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.late import begun_by, earlier, fired_from, near
+from kardia.observe.deadlines.missing import Missing, could_begin
+from kardia.observe.deadlines.phases import STAMP_MS, due_of
+from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
+from kardia.tables import LEAVE_CAUSES
+
+CAUSE_TO_TRIGGER = {
+    "session_expired": "session_expired",
+    "left": "member_left",
+    "poll_timeout": "poll_timeout",
+    "removed_by_admin": "removed_by_admin",
+    "sync_timeout": "sync_timeout",
+    "join_timeout": "session_expired",
+}
+"""`end_cause` -> `trigger` of the rebalance that it begins."""
+
+BY_LEAVE = frozenset(CAUSE_TO_TRIGGER[cause] for cause in LEAVE_CAUSES)
+"""Triggers that are a LeaveGroup."""
+
+_UNSYNCED = "on pending sync request expiration"
+
+_WORDS: tuple[tuple[str, frozenset[str], str], ...] = (
+    ("Adding new member ", frozenset({"member_joined"}), "member_joined"),
+    ("on heartbeat expiration", frozenset({"session_expired"}), "session_expired"),
+    (_UNSYNCED, frozenset({"sync_timeout"}), "sync_timeout"),
+    ("LeaveGroup", BY_LEAVE, "member_left"),
+)
+"""Words of the coordinator's reason, the triggers that they may stand for, and the one that they are where nothing else
+was seen of it."""
+
+_CLIENT_WORDS = "; client reason: "
+"""What follows is the client's own text, and may hold any words."""
+
+
+class Dropped(NamedTuple):
+    """A member that is missing when the join phase ends: gone at `at` or up to `by` (see `Ended.by`), and why."""
+
+    member: Member
+    at: float
+    by: float | None
+    cause: str
+    certainty: Certainty
+
+
+def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
+    """Which timer ended a member that is missing when the join phase ends.
+
+    Three may have: of the time for SyncGroup before, of its session, of the phase. None fires before its deadline, and
+    of two whose deadlines are near each other either may have been the first (`late`).
+    """
+    joined_at = current.joined_at
+    armed = member.armed_before_join
+    if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
+        return Dropped(member, joined_at, None, "unknown", "unknown")
+    deadline = armed + member.session_ms
+    began, first = missing.began(member)
+    longest = missing.longest_ms(began, first)
+    over_at = current.sync_over_at
+    unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
+    unsynced = unsynced and member.joined_at <= over_at  # else it took its place again in the Stable group
+    if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):
+        by = began if began >= over_at else joined_at
+        rivalled = near(over_at, deadline) or missing.joined_before_sync_was_over
+        how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
+        return Dropped(member, over_at, by, "sync_timeout", how_sure)
+    # What may be doubted of the timers themselves: from when the session ran, and since when the phase.
+    unsure = armed <= max(group.unsure_to, group.gap_at) or member.is_unsure(armed)
+    phase_over_at = began + longest if began >= 0 and longest > 0 and not member.instance_id else NEVER
+    by_session = deadline <= joined_at + STAMP_MS
+    by_phase = 0 <= phase_over_at <= joined_at + STAMP_MS
+    unsure = unsure or missing.taken_over(member, deadline)
+    unsure = unsure or missing.may_have_begun_before(member, deadline - longest)
+    sure: Certainty = "provisional" if unsure else "exact"
+    if by_session and by_phase and near(deadline, phase_over_at):
+        if deadline + STAMP_MS < phase_over_at:
+            return Dropped(member, min(deadline, joined_at), joined_at, "session_expired", "provisional")
+        return Dropped(member, joined_at, None, "rebalance_timeout", "provisional")
+    unasked = joined_at - missing.last_asked_at > observer.settings.tolerance_ms
+    if armed <= group.unsure_to and 0 <= group.broke_at <= joined_at - member.session_ms and not unasked:
+        # The session ran from a load that came soon after the last line, maybe: it was over before the others joined.
+        over_by = min(at for at in (began, joined_at) if at >= 0)
+        return Dropped(member, over_by, joined_at, "session_expired", "provisional")
+    if by_session and unasked and observer.is_broken(group.broker, armed, deadline):
+        # The session ran anew since, or its timer was late. Nobody joined at this instant: the phase ended by it.
+        return Dropped(member, joined_at, None, "session_expired", "provisional")
+    if by_session and (not by_phase or deadline < phase_over_at):
+        at, certainty = observer.ran_out(group, member, armed, joined_at)
+        at = min(max(at, fired_from(group, deadline)), joined_at)
+        return Dropped(member, at, joined_at, "session_expired", weaker(sure, certainty))
+    if by_phase:
+        in_time = joined_at - phase_over_at <= LATE_MS + _width(current)
+        return Dropped(member, joined_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
+    return _by_what_is_near(observer, group, joined_at, member, Timers(deadline, phase_over_at, longest, unasked))
+
+
+class Timers(NamedTuple):
+    """When the timers of a member were due, and how long the phase may last."""
+
+    session_at: float
+    phase_at: float
+    phase_ms: int
+    unasked: bool
+    """Whether no JoinGroup was handled about when the phase ended."""
+
+
+def _by_what_is_near(observer: Facts, group: Group, joined_at: float, member: Member, timers: Timers) -> Dropped:
+    """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
+    tolerance, armed = observer.settings.tolerance_ms, member.armed_before_join
+    known = armed > max(group.unsure_to, group.gap_at) and not member.is_unsure(armed)
+    if timers.phase_at >= 0 and joined_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
+        return Dropped(member, joined_at, None, "rebalance_timeout", "inferred")
+    if timers.session_at <= joined_at + tolerance:
+        # Stamps of a busy broker come late: its last renewal was earlier than they say.
+        return Dropped(member, joined_at, None, "session_expired", "inferred" if known else "provisional")
+    if armed <= group.unsure_to and timers.unasked:
+        # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
+        # joined at this instant, so the phase ended because this member's session did.
+        return Dropped(member, joined_at, None, "session_expired", "provisional")
+    return Dropped(member, joined_at, None, "unknown", "unknown")
+
+
+def _width(current: Rebalance) -> float:
+    """How much later than `started_at` the rebalance may have begun."""
+    cause = current.cause
+    if cause is None or cause.by is None:
+        return 0.0
+    return max(0.0, (cause.by if cause.by >= 0 else cause.at + LATE_MS) - cause.at)
+
+
+def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
+    """The earliest thing that makes a settled group prepare is the trigger; an answer 27 before it says: not seen."""
+    candidates = [] if current.cause is None else [current.cause]
+    candidates += [
+        Cause(at, how, member.member_id, member.client_id, member.instance_id, "", certainty, by)
+        for member, at, by, how, certainty in dropped
+        if how in ("session_expired", "sync_timeout")
+    ]
+    candidates += _ended_before(group, current)
+    asked = [join for join in (*current.joins, *current.refused) if could_begin(group, join)]
+    candidates += [_of_join(group, current, join) for join in asked]
+    tolerance = observer.settings.tolerance_ms
+    line = _line_of(group, current, tolerance)
+    if line is not None:
+        chosen = _by_line(group, candidates, line, 4 * tolerance)
+    else:
+        chosen, rivalled = _by_order(group, candidates, current, tolerance)
+        current.contested = rivalled or _is_contested(group, current, chosen, dropped)
+        if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at):
+            chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
+    if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
+        return  # already written with another start: a late line does not make a second rebalance of it
+    current.cause = chosen
+    current.started_at = chosen.at
+
+
+def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
+    """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
+    stable_at = max(group.stable_at, group.steady_at)
+    if stable_at < 0 or (group.previous and stable_at <= group.previous[0] + STAMP_MS):
+        return []  # it never was Stable: whose end the join phase before had to wait for began nothing
+    named = "" if current.cause is None else current.cause.member_id
+    return [
+        Cause(at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
+        for over in group.ended.values()
+        if over.cause in ("session_expired", "sync_timeout")
+        and stable_at <= (at := _not_before(over, stable_at)) <= current.joined_at
+        and (one := over.member).member_id != named
+    ]
+
+
+def _not_before(over: Ended, stable_at: float) -> float:
+    """When a life was over: not before an answer that shows the group Stable, if its bounds allow for that."""
+    late = over.ended_at < stable_at <= over.ended_at + LATE_MS
+    return stable_at if late and over.by is not None and not 0 <= over.by < stable_at else over.ended_at
+
+
+def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list[Dropped]) -> bool:
+    """Whether a member of which it is not sure when it ended may have gone before what was chosen."""
+    unsure = [one.member.member_id for one in dropped if not stands(one.certainty)]
+    unsure += [
+        over.member.member_id
+        for over in group.ended.values()
+        if not stands(over.certainty) and chosen.at <= over.ended_at <= current.joined_at
+    ]
+    return any(member_id != chosen.member_id for member_id in unsure)
+
+
+def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> list[Any] | None:
+    """The coordinator's own line about the begin of a rebalance: of its generation, the latest before it was over."""
+    before = current.generation_after - 1 if current.generation_after > 0 else current.generation_before
+    lines = (one for one in reversed(group.prepared) if one[0] == before)
+    return next((one for one in lines if current.joined_at < 0 or one[1] <= current.joined_at + tolerance_ms), None)
+
+
+def says_unsynced(reason: str) -> bool:
+    """Whether the coordinator's reason for a rebalance is that the time for SyncGroup is over."""
+    return _UNSYNCED in reason.partition(_CLIENT_WORDS)[0]
+
+
+def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
+    """The coordinator's own line about a rebalance that nobody was left to end: of several that went in the instant in
+    which it began it names the first. When that was is known. Returns whether it says so, and did not before."""
+    tolerance, cause = observer.settings.tolerance_ms, current.cause
+    line = None if cause is None or cause.named else _line_of(group, current, tolerance)
+    if cause is None or line is None or abs(line[1] - current.started_at) > tolerance:
+        return False
+    chosen = _named(group, [cause], line[1], line[2], line[3])
+    if chosen is None:
+        return False
+    chosen.at, chosen.named, chosen.certainty = current.started_at, True, _sure_by_line(chosen)
+    chosen.by = line[1] if cause.by is not None and line[1] > chosen.at + STAMP_MS else None
+    chosen.reason = chosen.reason or line[2]
+    current.cause = chosen
+    return True
+
+
+def _by_line(group: Group, candidates: list[Cause], line: list[Any], near_ms: float) -> Cause:
+    """The coordinator's own line says when it began, and mostly why and by whom: of what was seen, that is the cause.
+    Whoever it names may not have been seen: a client that died while it waited in its JoinGroup is never answered."""
+    _, line_at, reason, named = line
+    chosen = _named(group, candidates, line_at, reason, named)
+    if chosen is not None:
+        chosen.named = True
+    else:
+        then = [one for one in candidates if -near_ms <= line_at - one.at <= (near_ms if one.by is None else LATE_MS)]
+        chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
+    chosen.at, chosen.by = line_at, None
+    chosen.reason = chosen.reason or reason
+    chosen.certainty = _sure_by_line(chosen)
+    return chosen
+
+
+def _sure_by_line(chosen: Cause) -> Certainty:
+    """How sure a cause is that the coordinator's line names. Why somebody left is told by the client, from version 5 of
+    LeaveGroup on, and not by the line."""
+    return "exact" if chosen.trigger not in BY_LEAVE or chosen.certainty == "exact" else "inferred"
+
+
+def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, named: list[str]) -> Cause | None:
+    """What the words of the coordinator's reason say; None where they name nobody, or are of another kind."""
+    own = reason.partition(_CLIENT_WORDS)[0]
+    for words, triggers, trigger in _WORDS:
+        if words in own and named:
+            same = [one for one in candidates if one.trigger in triggers and one.member_id in named]
+            if same:
+                return min(same, key=lambda item: abs(item.at - line_at))
+            why, sure = _why_it_left(group, named[0]) if triggers is BY_LEAVE else (trigger, "exact")
+            return Cause(line_at, why, named[0], *_known_of(group, named[0]), certainty=sure)
+    # Other reasons name a member in their words alone, as that of a static one whose metadata is updated.
+    same = [one for one in candidates if one.member_id and _is_in(one.member_id, own)]
+    if same:
+        return min(same, key=lambda item: abs(item.at - line_at))
+    return None
+
+
+def _why_it_left(group: Group, member_id: str) -> tuple[str, Certainty]:
+    """Trigger of a rebalance that a LeaveGroup began, as far as the request told, and how sure that is."""
+    over = group.ended.get(member_id)
+    if over is None or over.cause not in LEAVE_CAUSES:
+        return "member_left", "inferred"
+    return CAUSE_TO_TRIGGER[over.cause], "exact" if over.certainty == "exact" else "inferred"
+
+
+def _is_in(member_id: str, words: str) -> bool:
+    """Whether words name a member, and not another one whose id goes on where this one ends."""
+    return re.search(rf"(?<!\S){re.escape(member_id)}(?![^\s,;.])", words) is not None
+
+
+def _known_of(group: Group, member_id: str) -> tuple[str, str]:
+    """client.id and static id of a member, as far as it was seen."""
+    over = group.ended.get(member_id)
+    member = group.members.get(member_id) or (over.member if over is not None else None)
+    if member is not None:
+        return member.client_id, member.instance_id
+    handed_out = group.pending.get(member_id)
+    return (str(handed_out[1]), "") if handed_out is not None else ("", "")
+
+
+def _by_order(group: Group, candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:
+    """The earliest candidate, unless a member was told of the rebalance before that; and whether another one may have
+    come before it."""
+    told_at = current.told_at
+    if not candidates:
+        return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown"), False
+    chosen = min(candidates, key=lambda item: item.at)
+    if chosen.trigger == "session_expired":  # sessions end in the order of their deadlines, however late
+        known = [
+            one for one in candidates if one.trigger == chosen.trigger and (one is chosen or stands(one.certainty))
+        ]
+        chosen = min(known, key=lambda one: due_of(group, one))
+    if 0 <= told_at < chosen.at - tolerance_ms:
+        return Cause(told_at, "unknown", certainty="unknown"), False
+    told_before = 0 <= told_at < chosen.at - STAMP_MS
+    to_at = chosen.at + STAMP_MS
+    if chosen.by is not None:
+        chosen.by = earlier(chosen.by, begun_by(current, chosen.at))
+        to_at = max(to_at, earlier(chosen.by, chosen.at + LATE_MS))
+    rivalled = any(_is_rival(group, one, chosen, to_at) for one in candidates)
+    if told_before or rivalled:
+        chosen.certainty = weaker(chosen.certainty, "provisional")  # which of them came first is not seen
+    return chosen, rivalled
+
+
+def _is_rival(group: Group, one: Cause, chosen: Cause, to_at: float) -> bool:
+    """Whether something else may have come before what came first by its deadline. Sessions end in their order, as far
+    as stamps that are cut to 1 ms show it."""
+    if one.trigger != chosen.trigger:
+        return one.at <= to_at
+    both = one.trigger == "session_expired" and one.member_id != chosen.member_id
+    return both and abs(due_of(group, one) - due_of(group, chosen)) <= STAMP_MS
+
+
+def _of_join(group: Group, current: Rebalance, join: Join) -> Cause:
+    """What a JoinGroup means when it comes first (`doJoinGroup`: new member, static one, leader, follower)."""
+    if join.replaces:
+        trigger = "static_replaced"
+    elif join.is_new:
+        trigger = "member_joined"
+    elif join.member_id == group.leader:
+        trigger = "leader_rejoined"
+    else:
+        trigger = "metadata_changed"
+    # Of a group that was not known whole, somebody unseen may have gone first.
+    certainty: Certainty = "exact" if current.members_before >= 0 and join.replaces_surely else "provisional"
+    at, by = join.came
+    return Cause(at, trigger, join.member_id, join.client_id, join.instance_id, join.reason, certainty, by)

@@ -1,0 +1,128 @@
+"""What a rebalance leaves in the ledger: whom it waited for, and which rebalance before it it follows from.
+
+Reads what `rebalance` has found out and puts it into its row; decides nothing about members.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.certainty import Certainty, stands
+from kardia.kafka.sessions import POLL_INTERVAL_MS
+from kardia.observe.deadlines.phases import STAMP_MS, due_of
+from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import NEVER, Cause, Ended, Group, Rebalance
+from kardia.tables import LEAVE_CAUSES
+
+MAX_STRAGGLERS = 50
+"""Entries kept in `stragglers`; a group of thousands would otherwise write them all, each time."""
+
+
+RETURN_MAX_MS = POLL_INTERVAL_MS
+"""A client that comes back later is a new story."""
+
+_BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
+
+_TAKEN_AWAY = frozenset({"session_expired", "poll_timeout", "rebalance_timeout", "sync_timeout"})
+
+
+def remember(group: Group) -> None:
+    """Keep of the rebalance that another one follows what `follows_from` asks for."""
+    current = group.rebalance
+    if current is not None and current.started_at >= 0:
+        dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
+        cause = current.cause
+        if cause is not None and cause.trigger in _TAKEN_AWAY and cause.client_id and cause.client_id not in dropped:
+            dropped.append(cause.client_id)
+        group.previous = [current.started_at, current.assigned_at, current.generation_after, dropped]
+
+
+def follows_from(group: Group, current: Rebalance) -> float:
+    """Start of the rebalance before, if this one began because of it: it was cut short before its assignment by one of
+    its own members, a client that it dropped, or whose end began it, came back, or members gave partitions up and
+    joined once more."""
+    cause = current.cause
+    if cause is None or not group.previous or group.previous[2] != current.generation_before:
+        return NEVER
+    started_at, assigned_at, _, dropped = group.previous
+    cut_short = assigned_at < 0 and cause.trigger in ("session_expired", "sync_timeout")
+    second_round = cause.reason.startswith("need to revoke partitions")
+    comes_back = cause.client_id in dropped and _came_back(group, cause)
+    return float(started_at) if cut_short or second_round or comes_back else NEVER
+
+
+def _came_back(group: Group, cause: Cause) -> bool:
+    """Whether a client that was gone is back, and is not another one of several with its client.id."""
+    if cause.at - max(group.previous[0], group.previous[1]) > RETURN_MAX_MS:
+        return False
+    return not any(
+        member.client_id == cause.client_id and member.member_id != cause.member_id for member in group.members.values()
+    )
+
+
+def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
+    """Who was waited for, the longest first: the last to join, everybody later than a moment, those who never came."""
+    entries = [
+        _entry(member_id, client_id, waited_ms, joined=False) for member_id, client_id, waited_ms in current.removed
+    ]
+    entries += [
+        _entry(member_id, client_id, waited_ms, joined=False, pending=True)
+        for member_id, client_id, waited_ms in current.blocked
+        if waited_ms >= observer.settings.straggler_ms
+    ]
+    joined = sorted(current.joins, key=lambda join: -join.handled_at)
+    for place, join in enumerate(joined):
+        waited_ms = int(join.handled_at - current.started_at)
+        first_of_several = place == 0 and len(joined) > 1
+        if join.member_id in group.members and (first_of_several or waited_ms >= observer.settings.straggler_ms):
+            entries.append(_entry(join.member_id, join.client_id, waited_ms, joined=True))
+    return sorted(entries, key=lambda entry: (-entry["waited_ms"], entry["member_id"]))[:MAX_STRAGGLERS]
+
+
+def _entry(member_id: str, client_id: str, waited_ms: int, *, joined: bool, pending: bool = False) -> dict[str, Any]:
+    return {
+        "member_id": member_id,
+        "client_id": client_id,
+        "waited_ms": waited_ms,
+        "joined": joined,
+        "pending": pending,
+    }
+
+
+def emit(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Write what is known about a rebalance."""
+    observer.emit_rebalance(group, current, stragglers(observer, group, current), _how_sure(group, current))
+
+
+def _how_sure(group: Group, current: Rebalance) -> Certainty:
+    """How sure the cause is: of several that did the same within the width of a stamp, who came first is not known."""
+    cause = current.cause
+    if cause is None:
+        return "unknown"
+    if not stands(cause.certainty):
+        return cause.certainty
+    if current.listed is None and current.joins and current.assigned_at < 0:
+        return "provisional"  # who is in it is not known before the leader is answered
+    if cause.named:
+        return cause.certainty
+    if any(_is_rival(group, cause, over) for over in group.ended.values()):
+        return "provisional"
+    near = (join for join in current.joins if abs(join.handled_at - cause.at) <= STAMP_MS)
+    rivals = any(join.member_id != cause.member_id and join.handled_at != cause.at for join in near)
+    return "provisional" if rivals and cause.trigger in _BY_JOIN else cause.certainty
+
+
+def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
+    """Whether somebody else ended in that instant, and may have begun it. Of one LeaveGroup the first entry did, of
+    sessions the one that was due first."""
+    if over.member.member_id == cause.member_id or abs(over.ended_at - cause.at) > STAMP_MS:
+        return False
+    if over.cause == cause.trigger == "session_expired":
+        return abs(over.member.deadline - due_of(group, cause)) <= STAMP_MS
+    return over.cause == "session_expired" or (over.cause in LEAVE_CAUSES and over.ended_at != cause.at)
+
+
+def withdraw(observer: Facts, group: Group, current: Rebalance) -> None:
+    """There was no such rebalance: take back what was written about it, if anything was."""
+    if current.row_known >= 0:
+        observer.emit_rebalance(group, current, [], _how_sure(group, current), withdrawn=True)

@@ -1,0 +1,32 @@
+"""How often a member is heard: its longest usual silence, slowly forgotten.
+
+What a broker that stood still, or was down, kept from being heard is no habit of its clients: after such a stop all of
+them would seem to be in no hurry, and the next stop would look like a log in which nobody had anything to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kardia.observe.facts.facts import Facts
+    from kardia.observe.state.group import Member
+
+ON_TIME = 1.5
+"""A member heard so many times its habit later was on time."""
+
+FORGETS = 0.97
+"""With each renewal so much of a habit is left, unless the silence before it was longer."""
+
+USUAL = 0.7
+"""A silence of that share of a session or more is no habit: the member was nearly evicted."""
+
+
+def after(facts: Facts, broker: str, member: Member, habit_ms: float, last: float, at: float) -> float:
+    """The habit of a member, in ms, when its session is renewed at `at` after the renewal at `last`."""
+    gap_ms = at - last
+    if gap_ms >= USUAL * member.session_ms:
+        return habit_ms
+    if habit_ms > 0 and gap_ms > ON_TIME * habit_ms and facts.was_silent(broker, last, at):
+        return habit_ms
+    return max(habit_ms * FORGETS, gap_ms)

@@ -1,0 +1,179 @@
+"""The end of a life, and its return when later evidence shows that it goes on. Keeps books, decides nothing.
+
+What an end does to the group is `rebalance.end_member`'s business.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import late
+from kardia.observe.facts import forgetting
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import faults
+from kardia.observe.output import rows
+from kardia.observe.state.group import NEVER, Ended, Group, Member
+from kardia.tables import STRUCK
+
+MAX_ENDED = 64
+"""Lives that are over and still held per group, for evidence that confirms or corrects them; the oldest goes first."""
+
+
+def end(
+    facts: Facts,
+    group: Group,
+    member: Member,
+    at: float,
+    cause: str,
+    reason: str,
+    certainty: Certainty,
+    by: float | None = None,
+) -> None:
+    """A life is over, at `at` or up to `by` (see `Ended.by`): out of the indexes, into the tables, its predictions
+    scored."""
+    group.members.pop(member.member_id, None)
+    if group.instances.get(member.instance_id) == member.member_id:
+        del group.instances[member.instance_id]
+    facts.forget(group, member)
+    if not group.members:
+        forgetting.note_without_members(facts, group, at)
+    at = max(at, member.joined_at)
+    if member.armed_at >= at > member.armed_before_join >= 0:
+        member.armed_at = member.armed_before_join  # the end of a join phase renews only who is in it
+    over = Ended(member, at, cause, reason, certainty, by)
+    faults.judge(facts, group, over)
+    group.ended.pop(member.member_id, None)
+    group.ended[member.member_id] = over
+    if len(group.ended) > MAX_ENDED:
+        del group.ended[next(iter(group.ended))]
+    facts.emit_member(group, member, at, certainty, over)
+    facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty, by)
+    _score(facts, group, over)
+    if member.health_at >= 0:
+        known_at = facts.known_at(group)
+        facts.rows["health"].append(
+            rows.health_row(facts.settings.cluster_id, group, member, at, known_at, certainty, "ended", [cause])
+        )
+
+
+def _score(facts: Facts, group: Group, over: Ended) -> None:
+    """What became of the predictions about a life that is over."""
+    for kind in ("session", "poll", "rebalance"):
+        if getattr(over.member, f"{kind}_prediction_at") < 0:
+            continue
+        deadline = getattr(over.member, f"{kind}_prediction_deadline")
+        over.foretold.append([kind, getattr(over.member, f"{kind}_prediction_at"), deadline])
+        outcome = _outcome(group, over, kind, deadline)
+        facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
+
+
+def _at_most(over: Ended) -> Certainty:
+    """How sure an outcome is at most: as sure as the end, of which it may be unknown why, and sure that it was one."""
+    return "exact" if over.certainty == "unknown" else over.certainty
+
+
+def _outcome(group: Group, over: Ended, kind: str, deadline: float) -> str:
+    if kind == STRUCK.get(over.cause):
+        # A session that was begun anew without its member, as by a load, ends at another deadline.
+        since_load = 0 <= over.member.armed_at <= group.unsure_to
+        anew = since_load or abs(over.member.deadline - deadline) > LATE_MS
+        anew = anew and kind == "session" and abs(over.ended_at - deadline) > LATE_MS
+        return "averted" if anew else "came_true"
+    return "unknown" if over.cause in ("unknown", "session_expired") else "averted"
+
+
+def _rescore(facts: Facts, group: Group, over: Ended) -> None:
+    """An end was another one, and with it what became of predictions."""
+    for kind, predicted_at, deadline in over.foretold:
+        setattr(over.member, f"{kind}_prediction_at", predicted_at)
+        setattr(over.member, f"{kind}_prediction_deadline", deadline)
+        outcome = _outcome(group, over, kind, deadline)
+        facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
+
+
+def _unscore(facts: Facts, group: Group, over: Ended, at: float) -> None:
+    """An end is taken back, and with it what it made of predictions."""
+    for kind, predicted_at, deadline in over.foretold:
+        setattr(over.member, f"{kind}_prediction_at", predicted_at)
+        setattr(over.member, f"{kind}_prediction_deadline", deadline)
+        facts.close_prediction(group, over.member, kind, "unknown", at)
+
+
+def rival(group: Group, member_id: str) -> None:
+    """Two timers may have ended a member: that it is gone does not show which."""
+    over = group.ended.get(member_id)
+    if over is not None:
+        over.rivalled = True
+
+
+def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
+    """Later evidence shows that an eviction inferred from silence was one, by `by` at the latest; a rebalance that it
+    began shows it earlier."""
+    began = over.began_at
+    # Its session ended; when, is known within bounds only.
+    since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at)
+    since_load = since_load or facts.is_broken(group.broker, began, over.ended_at)
+    # What was heard says that it ended, and not when, unless it is the instant of its own timer.
+    since_load = since_load or 0 <= over.member.armed_at <= group.unsure_to
+    if over.cause != "session_expired" or over.rivalled or since_load:
+        return
+    if over.certainty in ("inferred", "provisional"):
+        current = group.rebalance
+        cause = None if current is None else current.cause
+        began = cause is not None and cause.member_id == over.member.member_id
+        over.certainty = "exact"
+        if over.by is not None:  # else the instant in which the timer fired is known
+            over.by = by
+        if current is not None and cause is not None and began and not current.contested and current.settled:
+            if over.by is not None:
+                over.by = late.earlier(by, late.begun_by(current, over.ended_at))
+            cause.certainty, cause.by = "exact", over.by
+        facts.emit_member(group, over.member, over.ended_at, "exact", over)
+        facts.emit_transition(
+            group, over.ended_at, over.member.member_id, "Absent", "Absent", "session_expired", "exact", over.by
+        )
+
+
+def correct(
+    facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty, by: float | None = None
+) -> None:
+    """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
+    over.ended_at, over.cause, over.certainty, over.by = max(at, over.member.joined_at), cause, certainty, by
+    faults.judge(facts, group, over)
+    facts.emit_member(group, over.member, over.ended_at, certainty, over)
+    facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, certainty, by)
+    _rescore(facts, group, over)
+    doubt(group, over.member.member_id)
+
+
+def doubt(group: Group, member_id: str) -> None:
+    """A member did not start the rebalance under way: what did is found when it is settled."""
+    current = group.rebalance
+    if current is None or current.settled or current.cause is None or current.row_known >= 0:
+        return
+    if current.cause.member_id == member_id:
+        current.cause = None
+
+
+def reinstate(
+    facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member", certainty: Certainty = "inferred"
+) -> Member:
+    """A life that was taken for ended goes on: later evidence shows it. When its session was renewed is not known, only
+    that it runs."""
+    member = over.member
+    group.ended.pop(member.member_id, None)
+    group.members[member.member_id] = member
+    _unscore(facts, group, over, at)
+    if member.instance_id:
+        group.instances[member.instance_id] = member.member_id
+    if member.armed_at < at:
+        member.begin_anew(at)
+    member.returned_at = member.armed_at
+    member.timer_at = NEVER
+    member.overdue = False
+    facts.index(group, member)
+    doubt(group, member.member_id)
+    facts.emit_member(group, member, at, certainty)
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", why, certainty)
+    facts.watch(group, member)
+    return member

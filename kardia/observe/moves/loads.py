@@ -1,0 +1,194 @@
+"""What a coordinator holds after it has loaded a group: its last record that was stored, and nothing that came since.
+
+A record is stored with the leader's assignment, when a group becomes Empty, and when a static member is replaced in a
+Stable group. A move in the middle of a rebalance therefore takes it back: the generation before it is Stable again,
+whoever left meanwhile is a member again, and whoever joined is none. Sources: `storeGroup`, `loadGroup`,
+`onGroupLoaded`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kardia.certainty import Certainty, stands
+from kardia.events import Event, Kind
+from kardia.kafka.states import GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.ledger.ledger import withdraw
+from kardia.observe.members import lives
+from kardia.observe.state.group import NEVER, Cause, Ended, Group
+
+if TYPE_CHECKING:
+    from kardia.observe.facts.facts import Facts
+
+ABSENT_MS = 5_000.0
+"""A group of which nobody asked for that long may have been led by another broker meanwhile, and be back."""
+
+_BY_SILENCE = frozenset({"session_expired", "rebalance_timeout", "sync_timeout"})
+"""Ends that the coordinator's timers bring about."""
+
+NOT_STORED = "it joined in a rebalance that was not stored when the coordinator moved"
+
+
+def note(group: Group) -> None:
+    """The group as it is now is stored."""
+    group.stored = [group.generation, group.leader, list(group.members)] if group.whole else []
+
+
+def note_empty(group: Group) -> None:
+    """The group is stored as one without members."""
+    group.stored = [group.generation, "", []]
+
+
+def note_replaced(group: Group, old_id: str, new_id: str) -> None:
+    """A static member took its place again in a Stable group; that is stored."""
+    if group.stored:
+        generation, leader, ids = group.stored
+        ids = [new_id if one == old_id else one for one in ids]
+        group.stored = [generation, new_id if leader == old_id else leader, ids]
+
+
+def restore(facts: Facts, group: Group, at: float) -> None:
+    """A rebalance was under way when the coordinator changed: the group is again as it was stored."""
+    if group.state not in (GroupState.PREPARING, GroupState.COMPLETING):
+        return
+    if not group.stored:
+        group.whole = False  # who is a member of which generation is not known
+        return
+    group.generation, group.leader, ids = group.stored
+    for member in list(group.members.values()):
+        if member.member_id not in ids:
+            lives.end(facts, group, member, at, "unknown", NOT_STORED, "unknown")
+    for member_id in ids:
+        over = group.ended.get(member_id)
+        if member_id in group.members:
+            continue
+        if over is None:
+            group.whole = False
+        else:
+            _return(facts, group, over, at)
+    if not group.members:
+        facts.move(group, at, GroupState.EMPTY, "coordinator_loaded", "provisional")
+
+
+def _return(facts: Facts, group: Group, over: Ended, at: float) -> None:
+    """A member that had ended is one again: its end was not stored. A sure end stays; another life begins."""
+    if stands(over.certainty):
+        over.member.joined_at = at
+        over.member.row_known = -1
+    lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+
+
+def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
+    """Undo that a group became Empty, which silence alone had shown: an answer of the generation before, or of a join
+    phase that ended with the generation that it would have taken, says that its coordinator had moved unseen, and that
+    its sessions ran on. Returns whether it was so."""
+    if group.state not in (GroupState.EMPTY, GroupState.DEAD) or not group.stored:
+        return False
+    generation, leader, ids = group.stored
+    named = str((event.detail or {}).get("leader", "")) or event.member_id
+    goes_on = named in ids or _takes_a_place_of(group, event, ids)
+    goes_on = goes_on and event.generation_id == generation < group.generation
+    if not goes_on and not _took_its_generation(group, event):
+        return False
+    facts.divergences += 1
+    _withdraw(facts, group)
+    group.generation, group.leader, group.rebalance = generation, leader, None
+    group.unproven_at = max(group.unproven_at, at)
+    for member_id in ids:
+        over = group.ended.get(member_id)
+        if over is not None and over.certainty != "exact":
+            lives.reinstate(facts, group, over, at, "still a member", "provisional")
+    group.deserted_at = NEVER
+    # A JoinGroup may have waited in a rebalance that it began itself.
+    since = at if goes_on else min(at, event.handled_at_ms)
+    facts.move(group, since, GroupState.STABLE, "generation seen", "inferred" if goes_on else "provisional")
+    return True
+
+
+def _takes_a_place_of(group: Group, event: Event, ids: list[str]) -> bool:
+    """Whether a static member comes under a new id for one of those who are stored. If that one led, it does now."""
+    if event.member_id or not event.group_instance_id:
+        return False
+    ended = (group.ended.get(member_id) for member_id in ids)
+    return any(over is not None and over.member.instance_id == event.group_instance_id for over in ended)
+
+
+def _took_its_generation(group: Group, event: Event) -> bool:
+    """Whether a join phase ended with the generation with which the group is said to have become Empty: it had not, or
+    the next one would be higher. Not if an answer or a record shows that a member was gone."""
+    if event.kind != Kind.JOIN or group.state != GroupState.EMPTY or event.generation_id != group.generation:
+        return False
+    ended = (group.ended.get(member_id) for member_id in group.stored[2])
+    by_silence = [over for over in ended if over is not None and over.certainty != "exact" and not over.told]
+    return group.generation == group.stored[0] + 1 and len(by_silence) == len(group.stored[2])
+
+
+def _withdraw(facts: Facts, group: Group) -> None:
+    """The rebalance with which it became Empty was none: a further row takes its row back."""
+    current = group.rebalance
+    if current is not None and current.row_known >= 0 and not current.leader:
+        current.cause = Cause(current.started_at, "unknown", certainty="unknown")
+        withdraw(facts, group, current)
+
+
+def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None:
+    """The coordinator was restarted after the last line at `since`: what only silence had shown after it is taken back,
+    because sessions ran anew from a load at `at` or before. Who is gone, by an answer, went at an instant that is not
+    known."""
+    back = [
+        over
+        for over in group.ended.values()
+        if over.ended_at > since and over.cause in _BY_SILENCE and not over.told and not _is_stored_without(group, over)
+    ]
+    heard = heard_at(group) >= at or group.stored[2:] == [[]]  # or it is stored as one without members
+    for over in back:
+        if over.certainty == "exact" or (heard and stands(over.certainty)):
+            lives.correct(facts, group, over, over.ended_at, over.cause, "provisional")
+    if heard or not any(over.certainty != "exact" for over in back):
+        return
+    facts.divergences += 1
+    current = group.rebalance
+    if group.state == GroupState.EMPTY and group.stored:
+        _withdraw(facts, group)
+        group.generation, group.leader, _ = group.stored
+    begun = current is not None and current.cause is not None and current.joined_at < 0
+    if group.state == GroupState.EMPTY or begun:
+        group.rebalance = None
+        group.deserted_at = NEVER
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
+    for over in back:
+        if over.certainty != "exact":
+            lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+
+
+def _is_stored_without(group: Group, over: Ended) -> bool:
+    """Whether a generation without that member has been stored since it ended: no load brings it back."""
+    return bool(group.stored) and over.ended_at <= group.stable_at and over.member.member_id not in group.stored[2]
+
+
+def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
+    """How sure an end at `at` is that only silence shows: where there are several brokers, another one may have led the
+    group by then, and its sessions run from a load that nobody has seen. A broker that wrote nothing from soon after
+    `at` on may have died before a late timer fired."""
+    longest_ms = max((member.session_ms for member in group.members.values()), default=0)
+    if facts.is_broken(group.broker, at - longest_ms, at) or facts.in_pause(group.broker, at):
+        return "provisional"
+    if 0 <= facts.logged_to(group.broker) < at + LATE_MS:
+        return "provisional"
+    if not facts.has_several_brokers() or (group.moved_at < 0 and heard_at(group) >= at):
+        return "inferred"
+    return "provisional"
+
+
+def note_heard(facts: Facts, group: Group, at: float) -> None:
+    """The coordinator answers for the group: if nobody had asked for long, what was believed until now is not sure."""
+    last = heard_at(group)
+    if 0 <= last < at - ABSENT_MS and facts.has_several_brokers():
+        group.unproven_at = max(group.unproven_at, at - 1.0)
+    group.heard_at = max(group.heard_at, at)
+
+
+def heard_at(group: Group) -> float:
+    """The last answer of the coordinator for the group."""
+    return max(group.heard_at, group.steady_at)

@@ -1,0 +1,213 @@
+"""A coordinator that moves, loads or comes back: what that does to deadlines, and what shows it.
+
+When a coordinator loads a group every session starts anew; when that was is seen only within bounds, by answers before
+and after. A move is one of the whole shard. Signs: NOT_COORDINATOR and its like, an answer from another broker, and
+what shows that the broker itself was restarted (`restarts`). Source: `onGroupLoaded`.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty
+from kardia.events import Event, Kind
+from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe.facts import forgetting
+from kardia.observe.facts.facts import Facts
+from kardia.observe.moves import loads
+from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Group, Member
+
+CLOCKS_APART_MS = 1_000.0
+"""Clocks of the brokers of one cluster differ by less."""
+
+AWAKE_MS = 10_000.0
+"""So long after a broker went on it may not know yet that it was replaced: it learns so with its next heartbeat to the
+controller, every 2 s by default, and hands its groups over one by one."""
+
+
+def group_of(facts: Facts, event: Event) -> Group:
+    """The group an event is about, made when it is new; notes when another broker answers for it."""
+    group = facts.groups.get(event.group_id)
+    if group is not None and forgetting.is_over(facts, event.group_id, event.handled_at_ms):
+        forgetting.forget(facts, event.group_id)
+        group = None
+    if group is None:
+        group = facts.groups[event.group_id] = Group(event.group_id, event.shard)
+        group.gap_at = facts.blind_to.get(facts.broker, NEVER)
+        group.seq = forgetting.first_seq(facts, event.handled_at_ms)
+        forgetting.note_without_members(facts, group, event.handled_at_ms)
+    if event.error_code in COORDINATOR_MOVED:
+        return group
+    if facts.broker:
+        loads.note_heard(facts, group, event.handled_at_ms)
+    if group.broker != facts.broker and facts.broker:
+        _switch(facts, group, event)
+    elif group.moved_at >= 0 and event.handled_at_ms > group.moved_at:
+        reload(facts, group, event.handled_at_ms, how_sure(event))
+        note_answer(group, event)
+    elif group.loading_since >= 0:
+        note_answer(group, event)
+    return group
+
+
+def is_from_before(facts: Facts, event: Event) -> bool:
+    """Whether a request was answered by an earlier coordinator: long before the present one was last heard, or just
+    after it woke from a silence in which another one has loaded the group.
+
+    A host that went down has lines that are read when it is back, and a broker that stood still answers what waits for
+    it before it learns that it leads nothing any more: believed, it would be the coordinator again.
+    """
+    group = facts.groups.get(event.group_id)
+    if group is None or not is_overtaken(facts, group):
+        return False
+    at = event.handled_at_ms
+    if at < loads.heard_at(group) - CLOCKS_APART_MS:
+        return True
+    silences = facts.silences.get(facts.broker, ())
+    return any(begin < group.loaded_at < end and begin < at < end + AWAKE_MS for begin, end in silences)
+
+
+def _switch(facts: Facts, group: Group, event: Event) -> None:
+    first, left = not group.broker, group.broker
+    group.broker = facts.broker
+    for member in group.members.values():
+        member.timer_at = NEVER
+    if first:
+        for member in group.members.values():
+            facts.watch(group, member)
+    else:
+        give_up_neighbours(facts, group, event.handled_at_ms, left)
+        reload(facts, group, event.handled_at_ms, how_sure(event))
+        note_answer(group, event)
+
+
+def on_load_line(facts: Facts, group: Group, at: float) -> None:
+    """The coordinator's own line: it has loaded the group. Read late, it may be about what has gone on since."""
+    if at >= loads.heard_at(group) - CLOCKS_APART_MS:
+        _led_by_another(facts, group)
+    pending = facts.unjudged.get(group.broker)
+    if pending:
+        pending[:] = [silence for silence in pending if silence[0] >= at]
+    begin = max((silence[0] for silence in facts.silences.get(group.broker, ()) if silence[0] < at), default=at)
+    group.broke_at = max(group.broke_at, begin)
+    loads.take_back_since(facts, group, begin, at)
+    if loads.heard_at(group) > at:
+        group.loaded_at = max(group.loaded_at, at)
+        for member in group.members.values():
+            if 0 <= member.armed_at < at:
+                _arm(facts, group, member, at)
+    else:
+        reload(facts, group, at, "exact")
+
+
+def _led_by_another(facts: Facts, group: Group) -> None:
+    """A broker says that it has loaded a group that another one led: from here on its clock counts."""
+    if group.broker and facts.broker and group.broker != facts.broker:
+        group.broker = facts.broker
+        for member in group.members.values():
+            member.timer_at = NEVER
+            facts.watch(group, member)
+
+
+def is_overtaken(facts: Facts, group: Group) -> bool:
+    """Whether a line of server.log is of a coordinator that another one has replaced. A broker that stood still expires
+    everybody when it wakes, before it learns that it leads nothing any more; nobody is evicted by that."""
+    return bool(group.broker and facts.broker) and group.broker != facts.broker
+
+
+def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
+    """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
+    group.loaded_at = at
+    group.moved_at = NEVER
+    loads.restore(facts, group, at)
+    if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at < 0):
+        group.rebalance = None
+    if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
+        facts.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+    elif group.members:
+        facts.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
+    group.pending.clear()
+    for member in group.members.values():
+        if member.armed_at < at:
+            member.begin_anew(at)
+        member.overdue = False
+        member.told_at = NEVER
+        facts.watch(group, member)
+
+
+def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """This broker does not lead the group: nothing about the member follows; what it said last stands. A broker
+    that loads it leads it, so the one before does not."""
+    if group.broker == facts.broker or (group.broker and event.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+        give_up_neighbours(facts, group, at, group.broker)
+        give_up(facts, group, at)
+
+
+def give_up(facts: Facts, group: Group, at: float) -> None:
+    """The coordinator is another one since some instant before `at`: no session ends earlier than if it began then."""
+    group.loaded_at = group.moved_at = max(group.loaded_at, at)
+    for member in group.members.values():
+        if 0 <= member.armed_at < at:
+            _arm(facts, group, member, at)
+
+
+def give_up_neighbours(facts: Facts, group: Group, at: float, left: str) -> None:
+    """The other groups of a shard move with the first of which that is seen."""
+    if group.moved_at >= 0:
+        return  # said before
+    for other in facts.groups.values():
+        if other.shard == group.shard and other is not group and other.broker == left and other.moved_at < 0:
+            give_up(facts, other, at)
+
+
+def note_answer(group: Group, event: Event) -> None:
+    """An answer of a new coordinator: while it loads it answers heartbeats with 0 and SyncGroups with 27, unseen."""
+    at = event.decided_at_ms
+    if not _says_nothing(event) or 0 <= group.loading_since <= at - LOADS_WITHIN_MS:
+        group.loading_since, group.loaded_by = NEVER, at
+        return
+    if group.loading_since < 0:
+        group.loading_since = at
+    group.unproven_at = max(group.unproven_at, at)
+
+
+def how_sure(event: Event) -> Certainty:
+    """How sure it is by an answer of a new coordinator that the group is Stable: while it loads it answers heartbeats
+    the same, and others are answered so in a rebalance as well, which may have begun since the load."""
+    return "inferred" if event.kind == Kind.SYNC and event.error_code == ErrorCode.NONE else "provisional"
+
+
+def _says_nothing(event: Event) -> bool:
+    """Whether a coordinator that still loads would answer the same."""
+    if event.kind == Kind.SYNC:
+        return event.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    return event.kind == Kind.HEARTBEAT and event.error_code == ErrorCode.NONE
+
+
+def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
+    """The broker of a group was restarted: the last line before that stands at `begin`, the first after it at `end`.
+
+    What was said of instants since then is taken back. The load lies somewhere between, or a little later; `end` is
+    taken for it, and everything that follows from that is provisional.
+    """
+    group.broke_at = begin
+    for member in group.members.values():
+        member.connection = member.heard_on = ""  # none of them lives any more; their numbers are given again
+    loads.take_back_since(facts, group, begin, end)
+    if loads.heard_at(group) >= end:
+        # It has answered since, but what it answered may have been heartbeats, before it had loaded the group.
+        group.loaded_at = max(group.loaded_at, end - 1.0)
+        group.unproven_at = max(group.unproven_at, loads.heard_at(group))
+        if group.loading_since < 0:
+            group.loading_since = end
+        for member in group.members.values():
+            if 0 <= member.armed_at < end:
+                _arm(facts, group, member, end)
+    else:
+        give_up(facts, group, end - 1.0)  # the line that ended the silence may be an answer
+
+
+def _arm(facts: Facts, group: Group, member: Member, at: float) -> None:
+    member.begin_anew(at)
+    member.overdue = False
+    if member.session_prediction_at >= 0:
+        facts.close_prediction(group, member, "session", "unknown", at)
+    facts.watch(group, member)

@@ -1,0 +1,1 @@
+"""Rows of the tables from what the observer holds."""

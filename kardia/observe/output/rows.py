@@ -1,0 +1,372 @@
+"""Rows of the tables from what the observer holds. Only puts values into columns; decides nothing.
+
+Each function returns one row in the column order of its table (`kardia.tables`), without `batch_id`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.certainty import Certainty
+from kardia.instants import to_rfc3339
+from kardia.kafka.libraries import LIBRARIES
+from kardia.kafka.states import GroupState
+from kardia.observe.clients.application import UNKNOWN
+from kardia.observe.clients.leaves import LEAVE_DELAY_MS
+from kardia.observe.deadlines import pending
+from kardia.observe.deadlines.deadlines import GRACE_MS, polls_unseen
+from kardia.observe.deadlines.waiting import awaited
+from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Ended, Group, Member, Rebalance
+from kardia.tables import Row
+
+
+def instant(at: float) -> int:
+    """Milliseconds as a whole number. A line's stamp is cut, not rounded, to 1 ms; rounding here takes the middle."""
+    return int(at + 0.5)
+
+
+def bound(at: float, by: float | None) -> int | None:
+    """How much later than `at` it may have been. `by`: the latest instant, None if it is `at`, NEVER if not known."""
+    if by is None:
+        return 0
+    return max(0, instant(by) - instant(at)) if by >= 0 else None
+
+
+def known(at: float) -> int | None:
+    """An instant, or None when it is not known."""
+    return int(at + 0.5) if at >= 0 else None
+
+
+def _timeout(value: int) -> int | None:
+    return value if value >= 0 else None
+
+
+def poll_interval(member: Member) -> int | None:
+    """max.poll.interval.ms of a member whose library announces it as its rebalance timeout, else None."""
+    return member.rebalance_ms if LIBRARIES[member.library].poll_interval and member.rebalance_ms > 0 else None
+
+
+def last_poll(member: Member) -> tuple[float, str, float]:
+    """(latest instant of the last poll, what shows it, how much earlier it may have been). Where only its heartbeats
+    show it, because it would have left otherwise, it is not known until when the next one is due."""
+    if polls_unseen(member):
+        return member.armed_at, "heartbeat", member.rebalance_ms + LEAVE_DELAY_MS
+    if member.by_telemetry:
+        return member.last_poll_at, "telemetry", TELEMETRY_ERROR_MS
+    return member.last_poll_at, member.poll_evidence, member.poll_error_ms
+
+
+def software(member: Member) -> tuple[str | None, str | None]:
+    """Name and version of the client library as it announced them."""
+    if not member.software:
+        return None, None
+    name, _, version = member.software.partition("/")
+    return name or None, version or None
+
+
+def member_row(
+    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at: int, certainty: Certainty
+) -> Row:
+    """Row of `members`."""
+    name, version = software(member)
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(at),
+        known_at,
+        certainty,
+        member.member_id,
+        member.instance_id or None,
+        group.protocol,
+        member.client_id or None,
+        member.client_host or None,
+        name,
+        version,
+        _timeout(member.session_ms),
+        _timeout(member.rebalance_ms),
+        instant(member.joined_at),
+        instant(over.ended_at) if over else None,
+        over.cause if over else None,
+        (over.reason or None) if over else None,
+        group.broker or None,
+        _timeout(member.generation_first),
+        (over.fault or None) if over else None,
+        (over.fault_certainty or None) if over else None,
+        [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
+        bound(over.ended_at, over.by) if over else bound(member.joined_at, member.joined_by),
+    )
+
+
+def rebalance_row(
+    cluster: str,
+    group: Group,
+    rebalance: Rebalance,
+    stragglers: list[dict[str, Any]],
+    known_at: int,
+    certainty: Certainty,
+    slow_ms: int | None,
+    withdrawn: bool = False,
+) -> Row:
+    """Row of `rebalances`; the rebalance has a cause and a start."""
+    cause = rebalance.cause
+    trigger = cause.trigger if cause else "unknown"
+    empty = rebalance.assigned_at >= 0 and rebalance.assigned_at == rebalance.joined_at and not rebalance.leader
+    members_after = 0 if empty else len(rebalance.listed) if rebalance.listed is not None else len(group.members)
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(rebalance.started_at),
+        known_at,
+        certainty,
+        instant(rebalance.started_at),
+        known(rebalance.joined_at),
+        known(rebalance.assigned_at),
+        trigger,
+        (cause.member_id or None) if cause else None,
+        (cause.client_id or None) if cause else None,
+        (cause.instance_id or None) if cause else None,
+        (cause.reason or None) if cause else None,
+        rebalance.generation_before,
+        rebalance.generation_after if rebalance.generation_after >= 0 else None,
+        rebalance.members_before if rebalance.members_before >= 0 else None,
+        members_after if rebalance.joined_at >= 0 else None,
+        stragglers,
+        rebalance.leader or None,
+        rebalance.protocol_name or None,
+        known(rebalance.caused_by),
+        lost_s(rebalance),
+        int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
+        slow_ms,
+        bound(rebalance.started_at, cause.by) if cause else 0,
+        bound(rebalance.joined_at, rebalance.over_by) if rebalance.joined_at >= 0 else None,
+        withdrawn or None,
+    )
+
+
+def lost_s(rebalance: Rebalance) -> int | None:
+    """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
+    member that came later, to the leader's assignment. None while it lasts, or where the start is not known."""
+    if rebalance.assigned_at < 0 or rebalance.started_at < 0:
+        return None
+    since = {join.member_id: join.handled_at for join in rebalance.joins if join.is_new}
+    begins = [max(since.get(join.member_id, 0.0), rebalance.started_at) for join in rebalance.joins]
+    return int(sum(rebalance.assigned_at - begin for begin in begins) / 1000 + 0.5)
+
+
+def transition_row(
+    cluster: str,
+    group: Group,
+    at: float,
+    known_at: int,
+    certainty: Certainty,
+    member_id: str | None,
+    from_state: str,
+    to_state: str,
+    cause: str,
+    evidence: str,
+    by: float | None,
+) -> Row:
+    """Row of `transitions`. What happened before a join phase ended belongs to the generation before it."""
+    current = group.rebalance
+    before = current is not None and at < current.joined_at
+    generation = current.generation_before if current is not None and before else group.generation
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(at),
+        known_at,
+        certainty,
+        group.seq,
+        "group" if member_id is None else "member",
+        member_id,
+        from_state,
+        to_state,
+        cause,
+        evidence,
+        generation if generation >= 0 else None,
+        bound(at, by),
+    )
+
+
+def health_row(
+    cluster: str,
+    group: Group,
+    member: Member,
+    now: float,
+    known_at: int,
+    certainty: Certainty,
+    status: str,
+    reasons: list[str],
+    polling: str = UNKNOWN,
+) -> Row:
+    """Row of `health`."""
+    interval = poll_interval(member)
+    since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
+    polled_at, evidence, error_ms = last_poll(member)
+    polled = polled_at >= 0
+    deadline = member.deadline
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(now),
+        known_at,
+        certainty,
+        member.member_id,
+        member.instance_id or None,
+        member.client_id or None,
+        str(group.state),
+        group.generation if group.generation >= 0 else None,
+        _timeout(member.session_ms),
+        interval,
+        known(member.last_heard_at),
+        known(deadline),
+        known(polled_at),
+        evidence,
+        int(error_ms) if polled else None,
+        instant(polled_at + interval) if polled and interval and evidence != "heartbeat" else None,
+        status,
+        reasons,
+        len(pending.abandoned(group)),
+        known(since),
+        known(until),
+        polling,
+        pending.told(group),
+    )
+
+
+def prediction_row(
+    cluster: str,
+    group: Group,
+    member: Member,
+    known_at: int,
+    certainty: Certainty,
+    kind: str,
+    predicted_at: float,
+    deadline: float,
+    outcome: str,
+    outcome_at: float,
+) -> Row:
+    """Row of `predictions`."""
+    true = outcome == "came_true"
+    return (
+        cluster,
+        group.group_id,
+        group.shard,
+        instant(predicted_at),
+        known_at,
+        certainty,
+        member.member_id,
+        member.client_id or None,
+        kind,
+        instant(predicted_at),
+        instant(deadline),
+        outcome,
+        known(outcome_at),
+        instant(outcome_at) - instant(predicted_at) if true else None,
+        instant(outcome_at) - instant(deadline) if true else None,
+    )
+
+
+LATE_SHARE = 1 / 3
+"""Nobody is late before this share of its session timeout has passed in silence: Kafka's advice is to heartbeat at
+least that often. Who has just joined sent a few requests within milliseconds, and they are no habit."""
+
+
+def _in_between(group: Group) -> bool:
+    """Whether a JoinGroup that cannot be seen yet may show that a member is none, or that its session runs longer."""
+    current = group.rebalance
+    return group.state == GroupState.PREPARING or (
+        current is not None and current.joined_at >= 0 and not current.settled
+    )
+
+
+def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
+    """Whether the coordinator may have removed a member because it never sent SyncGroup."""
+    current = group.rebalance
+    if current is None or current.joined_at < 0 or member.synced_generation == group.generation:
+        return False
+    longest = max(other.rebalance_ms for other in group.members.values())
+    return 0 < longest <= now - current.joined_at
+
+
+def _may_be_dropped(group: Group, member: Member, now: float) -> bool:
+    """Whether the session of somebody else is over, unseen, for so long that the time to rejoin may be over as well.
+    One whose deadline a gap has hidden may be over at any time since an answer showed that the group was Stable."""
+    if member.rebalance_ms >= now - group.steady_at:
+        return False  # the common case, without a look at the others
+    over = {
+        other.member_id: max(other.deadline, group.steady_at)
+        for other in group.members.values()
+        if other is not member and (other.deadline < 0 or group.steady_at < other.deadline <= now)
+    }
+    if not over:
+        return False
+    left = (other.rebalance_ms for other in group.members.values() if other.member_id not in over)
+    return 0 < max(left) <= now - min(over.values())
+
+
+def _certainty(group: Group, member: Member, now: float) -> Certainty:
+    """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
+    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.unsure_to:
+        return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
+    if 0 <= member.deadline < now:
+        return "provisional"  # it has passed, and its broker has shown no sign of life since
+    if 0 <= member.armed_at <= group.gap_at:
+        return "provisional"  # a later renewal may be among the lines that are lost
+    if member.renewed_unseen or _may_be_dropped(group, member, now):
+        return "provisional"
+    if member.instance_id:
+        heard = group.state != GroupState.COMPLETING or member.synced_generation == group.generation
+        return "inferred" if heard and now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
+    return "exact"
+
+
+def status_of(group: Group, member: Member, now: float, alive_to: float) -> tuple[str, Certainty, list[str]]:
+    """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
+    is the last sign of life of its broker."""
+    if group.protocol != "classic":
+        return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
+    if member.unknown_since >= 0:
+        return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since)}"]
+    if member.session_ms < 0:
+        return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
+    if member.armed_at < 0:
+        return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
+    if alive_to < member.deadline < now - GRACE_MS:
+        return (
+            "overdue",
+            "provisional",
+            [
+                f"its session deadline passed, and its broker has logged nothing since {to_rfc3339(alive_to)}: one "
+                "that is down evicts nobody, its next line will tell"
+            ],
+        )
+    if member.overdue:
+        return (
+            "overdue",
+            "provisional",
+            [
+                "its session deadline passed where nothing could be seen: in a rebalance, whose waiting JoinGroups "
+                "are not logged yet, or while the broker logged nothing at all"
+            ],
+        )
+    reasons = []
+    certainty = _certainty(group, member, now)
+    if member.imminent:
+        silent = int(now - member.armed_at)
+        reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
+    if member.poll_prediction_at >= 0:
+        silent = int(now - member.last_poll_at)
+        reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
+    if member.rebalance_prediction_at >= 0:
+        reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
+    if reasons:
+        return "imminent", certainty, reasons
+    usual_ms = max(2.0 * member.habit_ms, LATE_SHARE * member.session_ms)
+    if member.habit_ms > 0 and now - member.armed_at > usual_ms and group.state != GroupState.PREPARING:
+        return "late", certainty, [f"silent for {int(now - member.armed_at)} ms, usually {int(member.habit_ms)} ms"]
+    return "ok", certainty, []

@@ -1,0 +1,1 @@
+"""A rebalance from its first sign to its end: generations, who was dropped, groups that become Empty."""

@@ -1,0 +1,159 @@
+"""How a group becomes Empty: with its last member the join phase completes at once, with one more generation.
+
+Nobody is left to be answered, so nothing of it is logged: it is concluded from silence, from the record that is stored,
+or from the generation that is missing when somebody joins again. Sources: `onCompleteJoin`, `completeClassicGroupJoin`.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.kafka.states import GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import pending
+from kardia.observe.deadlines.phases import STAMP_MS, all_ends
+from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import causes
+from kardia.observe.ledger.costs import forget_assignment
+from kardia.observe.ledger.ledger import emit, follows_from
+from kardia.observe.members import lives
+from kardia.observe.moves import loads
+from kardia.observe.rebalance.rebalance import begin, end_member
+from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
+
+
+def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+    """No member is left: the join phase completes at once, with one more generation. `by`: the latest that this can
+    have been, NEVER where nothing says so; None: as the ends of the last members say."""
+    current = group.rebalance
+    if current is None:
+        begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
+        current = group.rebalance
+    if current is None:
+        raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
+    if current.started_at < 0:
+        causes.choose(observer, group, current, [])
+    _name_the_first(observer, group, current)
+    causes.take_line(observer, group, current)
+    current.caused_by = follows_from(group, current)
+    if group.told_state != GroupState.PREPARING and current.cause is not None:
+        cause = current.cause
+        observer.move(group, current.started_at, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
+    current.joined_at = current.assigned_at = max(at, current.started_at)
+    current.over_by = _emptied_by(group, current) if by is None else by
+    current.generation_after = group.generation + 1 if group.generation >= 0 else -1
+    current.settled = True
+    current.leader = ""
+    current.blocked = pending.blocked(group, current)
+    forget_assignment(group)
+    group.generation = current.generation_after
+    group.leader = ""
+    group.instances.clear()
+    how_sure = current.cause.certainty if current.cause is not None else "unknown"
+    last = [over for over in group.ended.values() if over.ended_at >= current.joined_at - STAMP_MS]
+    if any(over.certainty == "exact" for over in last):
+        how_sure = "exact"
+    elif last:
+        how_sure = weaker(*(over.certainty for over in last))
+    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure, current.over_by)
+    emit(observer, group, current)
+    if how_sure == "exact":
+        loads.note_empty(group)
+
+
+def on_line(observer: Facts, group: Group) -> None:
+    """A line about the begin of a rebalance: it may be of the one with which the group became Empty, which is written
+    already. Then a further row says who began it."""
+    current = group.rebalance
+    if group.state != GroupState.EMPTY or current is None or not current.settled or current.row_known < 0:
+        return
+    if causes.take_line(observer, group, current):
+        current.caused_by = follows_from(group, current)
+        emit(observer, group, current)
+
+
+def _emptied_by(group: Group, current: Rebalance) -> float | None:
+    """The latest that the last of its members can have ended, as `Ended.by`."""
+    within = [over for over in group.ended.values() if over.ended_at >= current.started_at]
+    latest = [over.ended_at if over.by is None else over.by for over in within]
+    return None if not latest else NEVER if NEVER in latest else max(latest)
+
+
+def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Of several whose silence was noticed in another order the first to go began it."""
+    if current.told_from != GroupState.STABLE or current.row_known >= 0:
+        return
+    since = max(group.steady_at, group.stable_at)
+    first = min(
+        (over for over in group.ended.values() if since < over.ended_at < current.started_at - STAMP_MS),
+        key=lambda over: (over.ended_at, over.member.member_id),
+        default=None,
+    )
+    if first is None or first.cause not in causes.CAUSE_TO_TRIGGER:
+        return
+    member = first.member
+    sure = weaker(first.certainty, "inferred")
+    before = current.cause.trigger if current.cause is not None else "session_expired"
+    if before != "session_expired" and current.started_at <= first.ended_at + LATE_MS:
+        sure = weaker(sure, "provisional")  # its timer may have been late
+    current.cause = Cause(
+        first.ended_at,
+        causes.CAUSE_TO_TRIGGER[first.cause],
+        member.member_id,
+        member.client_id,
+        member.instance_id,
+        first.reason,
+        sure,
+        first.by,
+    )
+    current.started_at = first.ended_at
+    observer.correct(group, current, current.cause.certainty)
+
+
+def left_alone(group: Group, generation: int) -> bool:
+    """Whether the group had become Empty a moment before this join phase: a generation lies between."""
+    return not group.members and generation == group.generation + 2 and _was_left_at(group) >= 0
+
+
+def become_empty_before(observer: Facts, group: Group) -> None:
+    """It became Empty when the last member left, a moment before somebody else joined."""
+    becomes_empty(observer, group, _was_left_at(group))
+
+
+def _was_left_at(group: Group) -> float:
+    """When the last member of a group that prepares a rebalance ended; NEVER where that is not known."""
+    current = group.rebalance
+    if group.deserted_at >= 0 or group.state != GroupState.PREPARING or current is None or current.started_at < 0:
+        return group.deserted_at
+    return max((over.ended_at for over in group.ended.values()), default=NEVER)
+
+
+def ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
+    """Whether the group became Empty unseen: one generation is missing, and every timer ran out before this join."""
+    if generation != group.generation + 2 or not group.whole:
+        return False
+    if group.state not in (GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE):
+        return False
+    known = all(member.deadline >= 0 for member in group.members.values())
+    last = max((at for at, *_ in all_ends(group)), default=NEVER)
+    return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
+
+
+def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
+    """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance, by the
+    time at which somebody joined."""
+    group.pending.clear()
+    last_at = group.deserted_at
+    for over_at, member_id, why, tied in all_ends(group):
+        member, at = group.members[member_id], min(over_at, since)
+        if why == "session_expired":
+            at = max(at, observer.ran_out(group, member, member.armed_at, max(over_at, since))[0])
+        last_at = max(last_at, at)
+        unsure = member.armed_at <= group.unsure_to or member.renewed_unseen or tied
+        unsure = unsure or observer.is_broken(group.broker, member.armed_at, at)
+        how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"
+        end_member(observer, group, member, at, why, "", how_sure, since)
+        if tied:
+            lives.rival(group, member_id)
+    becomes_empty(observer, group, last_at, since)
+    for over in group.ended.values():
+        lives.confirm(observer, group, over, since)

@@ -1,0 +1,77 @@
+"""A generation begins: the first answer of a join burst says that a join phase is over, and what was missed before it.
+
+Sources: `onCompleteJoin`, `initNextGeneration` and their Java successors.
+"""
+
+from __future__ import annotations
+
+from kardia.kafka.states import GroupState
+from kardia.observe.deadlines.phases import sync_deadline
+from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger.ledger import remember
+from kardia.observe.members import lives
+from kardia.observe.moves import loads
+from kardia.observe.rebalance.emptied import become_empty_before, become_empty_unseen, left_alone, ran_out
+from kardia.observe.rebalance.rebalance import settle
+from kardia.observe.state.group import NEVER, Group, Rebalance
+
+
+def on_join_phase_completed(
+    observer: Facts, group: Group, generation: int, at: float, member_id: str = "", since: float = NEVER
+) -> None:
+    """The first answer of a join burst: the join phase ended at this instant and a generation began.
+
+    `member_id` is who was answered, its JoinGroup was handled at `since`.
+    """
+    current = group.rebalance
+    if current is not None and current.joined_at >= 0 and not current.settled:
+        settle(observer, group, current)
+        current = group.rebalance  # whoever left right after the join phase has begun another one
+    if left_alone(group, generation):
+        become_empty_before(observer, group)
+        current = group.rebalance
+    elif ran_out(observer, group, generation, member_id, since):
+        become_empty_unseen(observer, group, since)
+        current = group.rebalance
+    group.deserted_at = NEVER
+    if generation <= group.generation:
+        _restart(observer, group, at)
+    elif group.state in (GroupState.EMPTY, GroupState.DEAD):
+        loads.note_empty(group)
+    missed = group.generation >= 0 and generation > group.generation + 1
+    if missed:
+        observer.divergences += 1
+    if group.state != GroupState.PREPARING or current is None or missed:
+        known_before = group.whole or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
+        remember(group)
+        over_at = sync_deadline(group)
+        group.rebalance = current = Rebalance(
+            generation_before=generation - 1,
+            started_at=NEVER,
+            members_before=len(group.members) if known_before and not missed else -1,
+            sync_over_at=NEVER if missed else over_at,
+        )
+    if group.generation < 0:
+        current.generation_before = generation - 1  # it began before any generation had been seen
+    current.joined_at = at
+    current.generation_after = generation
+    group.generation = generation
+    group.asked_ms = -1
+    for member in group.members.values():
+        member.armed_before_join = member.armed_at
+        if member.armed_at < at:
+            member.armed_at = at
+    observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
+    observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
+    group.state = GroupState.COMPLETING
+
+
+def _restart(observer: Facts, group: Group, at: float) -> None:
+    """A generation that has been is answered again: the group was deleted meanwhile, or loaded from a record before."""
+    for member in list(group.members.values()):
+        lives.end(observer, group, member, at, "unknown", "", "unknown")
+    observer.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
+    group.generation = 0
+    group.instances.clear()
+    group.stored = []
+    group.whole = False

@@ -1,0 +1,59 @@
+"""When to look at a group again in a phase of a rebalance: timers of ours that come after those of the broker.
+
+Scheduling only: the instants are from `phases`, what is concluded when they come is in `timeouts`.
+"""
+
+from __future__ import annotations
+
+from kardia.kafka.states import GroupState
+from kardia.observe.deadlines.deadlines import GRACE_MS
+from kardia.observe.deadlines.phases import is_deserted, longest_ms, longest_unseen_ms, sync_deadline
+from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import Group, Member, Rebalance
+
+
+def in_burst(observer: Facts, group: Group, at: float) -> bool:
+    """Whether the answers of a join burst may still be coming in."""
+    current = group.rebalance
+    return (
+        current is not None
+        and not current.settled
+        and current.joined_at >= 0
+        and at < current.joined_at + observer.settings.burst_ms  # at that instant its timer has fired already
+    )
+
+
+def watch_deserted(observer: Facts, group: Group, at: float) -> None:
+    """Look again a moment after the last member ended or was due: if anybody waits in a JoinGroup, it is answered now,
+    because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
+    if is_deserted(group):
+        ended = (over.ended_at for over in group.ended.values())
+        latest = (group.latest_deadline(member) for member in group.members.values())
+        group.deserted_at = max([at, *latest, *ended])
+        group.deserted_by = observer.evidence_text()
+        observer.schedule(group, group.deserted_at + GRACE_MS, "deserted", str(group.generation))
+
+
+def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
+    """Look again when a JoinGroup in which an overdue member of a Stable group may wait would have been answered."""
+    if group.state == GroupState.STABLE and longest_ms(group) > 0:
+        due = member.deadline + longest_unseen_ms(group) + GRACE_MS
+        observer.schedule(group, due, "overdue", member.member_id)
+
+
+def watch_sync_timer(observer: Facts, group: Group) -> None:
+    """Look again when the time for SyncGroup was over, where a single member may let it pass, and when a JoinGroup in
+    which somebody may have waited unseen, since before that, would have been answered. Where an old id has not synced,
+    nobody has to be waited for: the coordinator begins a rebalance then."""
+    at, current = sync_deadline(group), group.rebalance
+    if at >= 0 and current is not None and current.never_synced:
+        observer.schedule(group, at + GRACE_MS, "unsynced", str(group.generation))
+    elif at >= 0 and len(group.members) == 1:
+        observer.schedule(group, at + longest_unseen_ms(group) + GRACE_MS, "unsynced", str(group.generation))
+
+
+def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
+    """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
+    if current.started_at >= 0 and longest_ms(group) > 0:
+        due = current.started_at + longest_unseen_ms(group) + GRACE_MS
+        observer.schedule(group, due, "drop", str(current.generation_before))

@@ -1,0 +1,42 @@
+"""Between which instants a request took effect, where the line tells when it was handled and when it was answered.
+
+The Scala coordinator does what is asked for in the handler's thread: between arrival and the end of the handling. The
+Java coordinator does it in a thread of its own, which may be busy with another append: between arrival and answer, and
+what writes a record is answered only when that is stored. Mostly all of this is an instant. Arithmetic only.
+Sources: `KafkaApis`, `CoordinatorRuntime.scheduleWriteOperation`.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event
+from kardia.kafka.sessions import Coordinator
+from kardia.lateness import LATE_MS
+
+AT_ONCE_MS = 10.0
+"""What was done within that was done in an instant, to the width of what is promised of one. A Java coordinator waits 5
+ms for more records before it writes, by default."""
+
+
+def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False) -> tuple[float, float | None]:
+    """The earliest instant at which a request took effect, and the latest: None where that is the same. `waited`: its
+    answer had to wait for others, as in a rebalance, and tells no more than that; where the handler was slow, the
+    coordinator's own thread may have been slower, as much as a timer may be late."""
+    slow = event.handled_at_ms - event.arrived_at_ms > AT_ONCE_MS
+    begun_at = event.arrived_at_ms if slow else event.handled_at_ms
+    done_at = event.handled_at_ms
+    if coordinator is Coordinator.JAVA and (slow or not waited):
+        done_at = max(done_at, event.decided_at_ms)
+        done_at = min(done_at, event.handled_at_ms + LATE_MS) if waited else done_at
+    if done_at - begun_at <= AT_ONCE_MS:
+        return event.handled_at_ms, None
+    return begun_at, done_at
+
+
+def told_between(event: Event) -> tuple[float, float | None]:
+    """Between which instants that happened which an answer that waited tells of; the second None where that is one. The
+    answer is made by another thread than what it tells of, and after it. A broker that sends it late was late to make
+    it, by no more than that in every recording: 22 ms of 51, 11 of 35, and nothing of 2."""
+    sent_after_ms = event.logged_at_ms - event.decided_at_ms
+    if sent_after_ms <= AT_ONCE_MS:
+        return event.decided_at_ms, None
+    return event.decided_at_ms - sent_after_ms, event.decided_at_ms

@@ -1,0 +1,307 @@
+"""What an answered JoinGroup means: an id handed out, one answer of a join burst, a static member in its old place.
+
+A JoinGroup took effect when it was handled, maybe long before it was answered and so logged. Sources: `doJoinGroup`,
+`updateStaticMemberAndRebalance`, `onCompleteJoin` and their Java successors.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.events import Event
+from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import pending
+from kardia.observe.deadlines.deadlines import GRACE_MS
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives, polls
+from kardia.observe.members.identity import identify
+from kardia.observe.moves import loads, moves
+from kardia.observe.rebalance import generations, rebalance
+from kardia.observe.requests import refusals
+from kardia.observe.requests.handling import AT_ONCE_MS, told_between, took_effect
+from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
+from kardia.observe.state.group import NEVER, Group, Join, Member, Rebalance
+from kardia.observe.timers import timeouts
+
+
+def on_join(observer: Facts, event: Event, at: float) -> None:
+    """JoinGroup, seen when it is answered; it took effect when it was handled, maybe long before."""
+    group = moves.group_of(observer, event)
+    error, detail = event.error_code, event.detail or {}
+    if error == ErrorCode.MEMBER_ID_REQUIRED:
+        handed_out = str(detail.get("assigned_member_id", ""))
+        deadline = at + int(detail.get("session_timeout_ms", 0))
+        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at, event.connection]
+        group.handed_out_at = max(group.handed_out_at, at)
+        group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
+        observer.schedule(group, deadline + GRACE_MS, "pending", handed_out)
+        return
+    if error in COORDINATOR_MOVED:
+        moves.moved(observer, group, event, at)
+        return
+    if error != NONE:
+        refusals.on_join(observer, group, event, at)
+        if event.member_id:
+            on_refused(observer, group, event, at)
+        elif error == ErrorCode.FENCED_INSTANCE_ID:
+            take_fenced(observer, group, event)
+        return
+    generation = event.generation_id
+    loads.take_back(observer, group, event, at)
+    if _replaced_while_stable(group, event):
+        heard_steady(observer, group, event, event.handled_at_ms)
+    begins = generation > group.generation or group.state in (GroupState.EMPTY, GroupState.DEAD)
+    if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
+        observer.late += 1
+        return
+    group.protocol = CLASSIC
+    if begins:
+        answered = str(detail.get("assigned_member_id", "")) or event.member_id
+        generations.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
+    open_rebalance = group.rebalance
+    member_id = str(detail.get("assigned_member_id", "")) or event.member_id
+    in_burst = (
+        open_rebalance is not None
+        and open_rebalance.generation_after == generation
+        and event.handled_at_ms <= open_rebalance.joined_at + observer.settings.tolerance_ms
+        and not _came_when_stable(group, open_rebalance, event)
+    )
+    if in_burst and open_rebalance is not None:
+        take_join(observer, group, open_rebalance, event, member_id)
+    elif not event.member_id and event.group_instance_id:
+        take_replacement(observer, group, event, member_id)
+    else:
+        member = group.members.get(member_id)
+        if member is None:
+            member = notice(observer, group, event, at)
+        identify(observer, group, member, event, str(detail.get("protocol_type", "")))
+        polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+        timeouts.rejoined(observer, group, member, event.handled_at_ms)
+
+
+def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
+    """Whether a JoinGroup was handled when the assignment of the generation had come already: then it is none of those
+    that its join phase answered, however soon after."""
+    return 0 <= current.joined_at <= group.stable_at < event.handled_at_ms - STAMP_MS
+
+
+def _replaced_while_stable(group: Group, event: Event) -> bool:
+    """Whether an answer shows by itself, where not enough is known of the group, that a static member took its place
+    again while it was Stable: nobody joins a generation that is over otherwise, without an id."""
+    if event.member_id or not event.group_instance_id:
+        return False
+    known = group.state == GroupState.UNKNOWN and event.generation_id == group.generation
+    return known or bool((event.detail or {}).get("skip_assignment"))
+
+
+def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: Event, member_id: str) -> None:
+    """One answer of the burst that ends a join phase."""
+    detail = event.detail or {}
+    member = group.members.get(member_id)
+    replaces, surely = "", True
+    is_new = member is None
+    if member is None:
+        over = group.ended.get(member_id)
+        if over is not None and event.member_id:  # an id is never handed out twice, and an evicted one is answered 25
+            observer.divergences += 1
+            rebalance.note_left_after(observer, open_rebalance, over)
+            member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
+            is_new = False
+        else:
+            replaces, surely = replaced_by(observer, group, event)
+            joined_at = event.handled_at_ms
+            member = Member(
+                member_id, joined_at, armed_at=open_rebalance.joined_at, joined_by=_done_by(observer, event)
+            )
+            group.members[member_id] = member
+    asked_since = pending.used(group, member_id, event)
+    left = group.left_pending.pop(member_id, None)
+    if left is not None:
+        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
+    before = (member.session_ms, member.rebalance_ms)
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    member.seen_joining = True
+    member.overdue = False
+    member.heard_at = NEVER
+    if member.session_prediction_at >= 0:
+        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at)
+    timeouts.rejoined(observer, group, member, event.handled_at_ms)
+    if member.generation_first < 0:
+        member.generation_first = open_rebalance.generation_after
+    if member.armed_at < open_rebalance.joined_at:
+        member.armed_at = open_rebalance.joined_at
+    observer.index(group, member)
+    old = group.members.get(replaces)
+    if old is not None:
+        how_sure: Certainty = "exact" if surely else "provisional"
+        taken_at, by = took_effect(event, observer.coordinator, waited=True)
+        taken_at = max(taken_at, old.joined_at)
+        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
+    if member.instance_id:
+        group.instances[member.instance_id] = member_id
+    open_rebalance.joins.append(
+        Join(
+            member_id,
+            event.member_id,
+            event.group_instance_id,
+            event.client_id,
+            event.arrived_at_ms,
+            event.handled_at_ms,
+            str(detail.get("reason", "")),
+            is_new,
+            replaces,
+            surely,
+            asked_since,
+            event.handled_at_ms,
+            _done_by(observer, event),
+        )
+    )
+    open_rebalance.leader = str(detail.get("leader", "")) or open_rebalance.leader
+    open_rebalance.protocol_name = str(detail.get("protocol_name", "")) or open_rebalance.protocol_name
+    group.protocol_type = str(detail.get("protocol_type", "")) or group.protocol_type
+    if detail.get("members"):
+        open_rebalance.listed = [[str(entry[0]), str(entry[1] or "")] for entry in detail["members"]]
+    polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+    observer.watch(group, member)
+    if open_rebalance.settled:
+        rebalance.settle(observer, group, open_rebalance)
+    elif not is_new and before != (member.session_ms, member.rebalance_ms):
+        observer.emit_member(group, member, open_rebalance.joined_at, "exact")
+
+
+def _done_by(observer: Facts, event: Event) -> float | None:
+    """The latest that somebody came into a rebalance, None for when the JoinGroup had been handled: that was the
+    instant in every recording, also where a young broker took 80 ms to handle it."""
+    _, done_by = took_effect(event, observer.coordinator, waited=True)
+    return done_by if done_by is not None and done_by > event.handled_at_ms + STAMP_MS else None
+
+
+def take_fenced(observer: Facts, group: Group, event: Event) -> None:
+    """A static process that restarted waited in its JoinGroup, and was replaced by the next one before it was let in:
+    its answer (82) names the id that it had been given."""
+    detail, taken_at = event.detail or {}, event.handled_at_ms
+    member_id = str(detail.get("assigned_member_id", ""))
+    if not member_id or member_id in group.ended:
+        return
+    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    came_by = "member_joined"
+    if old is not None and old.member_id != member_id:
+        known = old.deadline >= 0 and not old.renewed_unseen and old.armed_at > group.unsure_to
+        how_sure: Certainty = "exact" if known else "provisional"
+        if 0 <= old.deadline <= taken_at:
+            how_sure = weaker(how_sure, "exact" if old.deadline < taken_at - LATE_MS else "provisional")
+            lives.end(observer, group, old, old.deadline, "session_expired", "", how_sure, taken_at)
+        else:
+            came_by = "static_replaced"
+            lives.end(observer, group, old, taken_at, "static_replaced", "", how_sure)
+    member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, "exact")
+    told_from, told_by = told_between(event)
+    lives.end(observer, group, member, max(told_from, taken_at), "static_replaced", "", "exact", told_by)
+
+
+def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]:
+    """Id of the static member whose instance id a JoinGroup of the burst took over, empty when nobody held it then; and
+    whether that is sure: it may have been gone where it is not known until when its session ran."""
+    instance_id, taken_at = event.group_instance_id, event.handled_at_ms
+    if not instance_id or event.member_id:
+        return "", True
+    old = group.members.get(group.instances.get(instance_id, ""))
+    if old is not None:
+        if _let_sync_pass(group, old, taken_at):
+            return old.member_id, False
+        ran_out_at = old.armed_before_join + old.session_ms
+        if old.armed_before_join < 0 or old.session_ms < 0 or old.unknown_since >= 0:
+            return old.member_id, False
+        if ran_out_at > taken_at:
+            known = old.armed_before_join > group.unsure_to and not old.is_unsure(old.armed_before_join)
+            return old.member_id, known and ran_out_at > taken_at + STAMP_MS
+        return (
+            "",
+            True,
+        )  # its session had run out; it is missing from the list, and ended when the join phase is settled
+    for over in reversed(list(group.ended.values())):
+        if over.member.instance_id != instance_id:
+            continue
+        told_by = over.ended_at if over.by is None else max(over.by, over.ended_at)
+        in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at - taken_at <= AT_ONCE_MS
+        if over.cause == "static_replaced" and in_time:
+            return over.member.member_id, True  # it waited, and was told in the instant in which its place was taken
+        if over.certainty != "exact" and taken_at - LATE_MS <= over.ended_at <= taken_at - STAMP_MS:
+            if over.by is not None and not 0 <= over.by < taken_at:
+                over.rivalled = True  # the timer of its session may have been late: then it was replaced
+                lives.correct(observer, group, over, over.ended_at, over.cause, "provisional", taken_at)
+            return "", True
+        if over.certainty != "exact" and over.ended_at > taken_at - STAMP_MS:
+            surely = over.certainty == "inferred" and over.ended_at > taken_at + STAMP_MS
+            lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
+            return over.member.member_id, surely
+        return "", True
+    return "", True
+
+
+def _let_sync_pass(group: Group, old: Member, taken_at: float) -> bool:
+    """Whether a member may have been removed because the time for SyncGroup was over when its place was taken. Once
+    somebody is told of the next rebalance nobody waits for SyncGroup."""
+    current = group.rebalance
+    if current is None or not old.seen_joining or old.synced_generation == current.generation_before:
+        return False
+    return 0 <= current.sync_over_at <= taken_at and not 0 <= current.told_at < current.sync_over_at
+
+
+def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:
+    """Who holds an instance id that a member is given; the member itself if nobody else does. Its SyncGroup, which it
+    sent when it had the answer, may have been put before it: stamps are cut to 1 ms."""
+    holder = group.members.get(group.instances.get(instance_id, ""))
+    if holder is None or holder.member_id != member_id:
+        return holder
+    others = (one for one in group.members.values() if one.instance_id == instance_id and one.member_id != member_id)
+    return next(others, holder)
+
+
+def take_replacement(observer: Facts, group: Group, event: Event, member_id: str) -> None:
+    """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
+    detail = event.detail or {}
+    taken_at, by = took_effect(event, observer.coordinator)
+    old = _holder(group, event.group_instance_id, member_id)
+    if old is not None and old.member_id != member_id:
+        taken_at = max(taken_at, old.joined_at)
+    armed_at = max(taken_at, event.handled_at_ms)  # the instant in every recording, within these bounds
+    member = group.members.get(member_id)
+    if member is None:
+        member = Member(member_id, taken_at, armed_at=armed_at, generation_first=event.generation_id, joined_by=by)
+        group.members[member_id] = member
+    if old is None:
+        member.doubtful_at = armed_at  # it runs on the timeout of whom it replaced, who was not seen
+    elif old.member_id != member_id:
+        member.session_ms = old.session_ms
+        rebalance.note_never_synced(observer, group, old)
+        loads.note_replaced(group, old.member_id, member_id)
+        if old.member_id in group.held:
+            group.held[member_id] = group.held.pop(old.member_id)
+        heard_since = old.armed_at > group.gap_at or detail.get("leader") == old.member_id
+        # Unless it was heard since the gap, somebody may have taken its place in it.
+        how_sure: Certainty = "exact" if heard_since else "provisional"
+        rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
+        if group.leader == old.member_id:
+            group.leader = member_id
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
+    group.instances[event.group_instance_id] = member_id
+    member.seen_joining = True
+    observer.index(group, member)
+    observer.emit_transition(group, taken_at, member_id, "Absent", "Member", "static_replaced", "exact", by)
+    # This arming still runs on the timeout stored before (Kafka arms first, updates then); later ones on the new.
+    deadline_ms = member.session_ms
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    if deadline_ms >= 0:
+        member.armed_at = armed_at + deadline_ms - member.session_ms
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    observer.emit_member(group, member, taken_at, "exact")
+    polls.on_request(observer, group, member, "join", event.arrived_at_ms)
+    # The group was Stable when it was handled; by the answer, which waits for an append, it need not have been.
+    group.steady_at = max(group.steady_at, event.handled_at_ms)
+    observer.watch(group, member)

@@ -1,0 +1,102 @@
+"""JoinGroups that waited and were refused in the end: 25 to who was removed meanwhile, 81 in a full group, 82 to who
+was replaced.
+
+Whoever waits in a JoinGroup was taken into a rebalance when it asked, so that its refusal shows, late, that one was
+under way, and it may have begun it. Sources: `doJoinGroup`, `expireHeartbeat` of a new member, `acceptJoiningMember`,
+`updateStaticMemberAndRebalance`, and their Java successors.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty
+from kardia.events import Event
+from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
+from kardia.kafka.states import ErrorCode, GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import pending
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives
+from kardia.observe.members.identity import identify
+from kardia.observe.rebalance import rebalance
+from kardia.observe.state.group import Group, Join, Member
+
+WAITED_MS = 500.0
+"""A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
+of its own (Java)."""
+
+
+def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """What a refused JoinGroup shows beside the refusal itself."""
+    error = event.error_code
+    if error == ErrorCode.GROUP_MAX_SIZE_REACHED:
+        if event.member_id:
+            pending.used(group, event.member_id, event)
+            group.rejected_at = max(group.rejected_at, at)
+        member = group.members.get(event.member_id)
+        if member is not None:
+            lives.end(observer, group, member, at, "rejected", "", "exact")
+        return
+    left = group.left_pending.get(event.member_id)
+    waited_ms = at - event.handled_at_ms
+    if left is not None and abs(left[0] - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
+        del group.left_pending[event.member_id]
+        _note_waiting(observer, group, event, at)
+        _note_life(observer, group, event, at, *left[1:4])
+        return
+    # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
+    let_in = error == ErrorCode.FENCED_INSTANCE_ID and not event.member_id
+    let_in = let_in and bool((event.detail or {}).get("assigned_member_id"))
+    told_late = error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and waited_ms >= WAITED_MS
+    if let_in or told_late:
+        _note_waiting(observer, group, event, at)
+        if error == ErrorCode.UNKNOWN_MEMBER_ID:
+            _note_new(observer, group, event, at)
+
+
+def _note_waiting(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A rebalance was under way since this JoinGroup was handled, at the latest; it is one that may have begun it."""
+    member = group.members.get(event.member_id)
+    if group.state != GroupState.PREPARING:
+        rebalance.on_told(observer, group, member, at)
+    current = group.rebalance
+    if current is None or current.settled:
+        return
+    holder = "" if event.member_id else group.instances.get(event.group_instance_id, "")
+    current.refused.append(
+        Join(
+            event.member_id or str((event.detail or {}).get("assigned_member_id", "")),
+            event.member_id,
+            event.group_instance_id,
+            event.client_id,
+            event.arrived_at_ms,
+            event.handled_at_ms,
+            str((event.detail or {}).get("reason", "")),
+            member is None and event.member_id not in group.ended,
+            holder,
+        )
+    )
+
+
+def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """Somebody new waited for as long as a new member may: it was one from its JoinGroup to its refusal."""
+    member_id, waited_ms = event.member_id, at - event.handled_at_ms
+    if not member_id or member_id in group.members or member_id in group.ended:
+        return
+    if not -observer.settings.tolerance_ms <= waited_ms - NEW_MEMBER_JOIN_TIMEOUT_MS <= LATE_MS:
+        return
+    _note_life(observer, group, event, at, "join_timeout", "", "exact")
+
+
+def _note_life(
+    observer: Facts, group: Group, event: Event, at: float, cause: str, reason: str, certainty: Certainty
+) -> None:
+    """Somebody new was a member from its JoinGroup to its refusal."""
+    member_id, detail = event.member_id, event.detail or {}
+    pending.used(group, member_id, event)
+    member = Member(member_id, event.handled_at_ms, instance_id=event.group_instance_id, seen_joining=True)
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    identify(observer, group, member, event, str(detail.get("protocol_type", "")))
+    observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", "exact")
+    lives.end(observer, group, member, at, cause, reason, certainty)

@@ -1,0 +1,336 @@
+"""What a completed request means: one function per kind of event, called in the order in which they took effect.
+
+Sources: Kafka's `handleHeartbeat`, `doJoinGroup`, `doSyncGroup`, `handleLeaveGroup`, `doCommitOffsets` and their Java
+successors. The broker's answer is the authority: where it differs from what is held, the difference is counted as a
+divergence and what is held is mended.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event, Kind
+from kardia.kafka import sessions
+from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
+from kardia.observe.clients import leaves
+from kardia.observe.deadlines import deadlines, pending
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.evidence import gone, records
+from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import costs
+from kardia.observe.members import faults, habits, lives, polls
+from kardia.observe.members.identity import identify, learn_library, says_library
+from kardia.observe.moves import loads, moves
+from kardia.observe.rebalance import rebalance
+from kardia.observe.requests.handling import took_effect
+from kardia.observe.state.group import NEVER, Group, Member, Rebalance
+from kardia.observe.timers import timeouts
+from kardia.tables import LEAVE_CAUSES
+
+MAX_LEFT_PENDING = 64
+"""Ids remembered per group that left before they were seen to join; the oldest goes first."""
+
+NONE, TOLD = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
+CLASSIC = "classic"
+
+
+def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
+    """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
+    group = moves.group_of(observer, event)
+    error = event.error_code
+    if error in (NONE, TOLD) and left_just_now(observer, group, event.member_id, at):
+        return
+    if error == NONE:
+        member = group.members.get(event.member_id)
+        if group.loading_since >= 0 and (member is None or event.generation_id != group.generation):
+            return  # a coordinator that still loads answers 0 to anybody
+        if member is None:
+            member = notice(observer, group, event, at)
+        if says_library(member, event):
+            learn_library(observer, group, member, event, at)
+        if group.state != GroupState.STABLE or event.generation_id != group.generation:
+            heard_steady(observer, group, event, at)
+        elif at > group.steady_at:
+            group.steady_at = at
+        faults.heard(member, event)
+        renew(observer, group, member, at)
+    elif error == TOLD:
+        member = group.members.get(event.member_id)
+        if member is None:
+            member = notice(observer, group, event, at)
+        rebalance.on_told(observer, group, member, at)
+        faults.heard(member, event)
+        renew(observer, group, member, at)
+        if member.told_at < 0:
+            member.told_at = at
+        timeouts.predict_straggler(observer, group, member, at)
+    else:
+        on_refused(observer, group, event, at)
+
+
+def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> bool:
+    """Whether a member left in the instant of another request of it: their order is lost in the stamps, and the broker
+    does not answer 0 to a member that has left."""
+    over = group.ended.get(member_id)
+    if over is None or over.cause not in LEAVE_CAUSES:
+        return False
+    last_at = over.ended_at if over.by is None else max(over.by, over.ended_at)
+    return over.ended_at - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
+
+
+def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A heartbeat answered 0 that does not fit a Stable group of this generation: bring the group in line with it."""
+    if loads.take_back(observer, group, event, at):
+        group.steady_at = at
+        return
+    if event.generation_id < group.generation:
+        return  # a line that comes late, from before the last join completion
+    state = group.state
+    if state == GroupState.COMPLETING and event.generation_id == group.generation:
+        return
+    if state == GroupState.PREPARING and event.generation_id == group.generation:
+        rebalance.on_contradicted(observer, group, at)
+        return
+    if state == GroupState.UNKNOWN and event.generation_id >= 0:
+        group.generation = event.generation_id
+        observer.move(group, at, GroupState.STABLE, "first seen", "inferred")
+        group.steady_at = at
+        return
+    observer.divergences += 1
+    if event.generation_id > group.generation:
+        group.generation = event.generation_id
+        group.whole = False
+        group.stored = []
+    group.rebalance = None
+    observer.move(group, at, GroupState.STABLE, "generation seen", "inferred")
+    group.steady_at = at
+
+
+def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """The session timer of a member starts again at `at`."""
+    last, member.heard_at = member.armed_at, NEVER
+    if at > last:
+        if last >= 0:
+            member.habit_ms = habits.after(observer, group.broker, member, member.habit_ms, last, at)
+        member.armed_at = at
+        if at > group.gap_at:
+            member.unknown_since = NEVER
+        member.overdue = False
+        if member.session_prediction_at >= 0:
+            observer.close_prediction(group, member, "session", "averted", at)
+        if member.poll_prediction_at >= 0 and deadlines.polls_unseen(member):
+            observer.close_prediction(group, member, "poll", "averted", at)
+    observer.watch_renewed(group, member)
+
+
+def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
+    """A member that is not held but is answered as one: it was there before the log began, or was ended wrongly."""
+    over = group.ended.get(event.member_id)
+    if over is not None:
+        observer.divergences += 1
+        doubted = observer.is_doubted(group.broker, over.ended_at, at)  # who loads answers 0 to whoever asks
+        return lives.reinstate(observer, group, over, at, certainty="provisional" if doubted else "inferred")
+    member = Member(event.member_id, at, instance_id=event.group_instance_id, armed_at=at)
+    identify(observer, group, member, event, "")
+    member.generation_first = event.generation_id
+    group.members[member.member_id] = member
+    if member.instance_id:
+        group.instances[member.instance_id] = member.member_id
+    observer.index(group, member)
+    observer.emit_member(group, member, at, "inferred")
+    observer.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", "inferred")
+    observer.watch(group, member)
+    return member
+
+
+def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """An answer with an error other than 27: a member that is gone, or a coordinator that moved."""
+    error = event.error_code
+    if error == ErrorCode.UNKNOWN_MEMBER_ID:
+        since = event.handled_at_ms if event.kind == Kind.JOIN else NEVER
+        gone.on_gone(observer, group, event.member_id, at, since)
+        faults.came_back(observer, group, event, at)
+    elif error == ErrorCode.FENCED_INSTANCE_ID:
+        gone.on_fenced(observer, group, event.member_id, at)
+        tell_fenced(observer, group, event.member_id, at)
+    elif error in COORDINATOR_MOVED:
+        moves.moved(observer, group, event, at)
+
+
+def tell_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """A replaced static member that still sends is a second process with the same instance id, not a restart of the
+    first. Said once per life."""
+    over = group.ended.get(member_id)
+    if over is not None and over.cause == "static_replaced" and not over.member.fenced:
+        over.member.fenced = True
+        observer.emit_transition(group, at, member_id, "Absent", "Absent", "fenced", "exact")
+
+
+def on_commit(observer: Facts, event: Event, at: float) -> None:
+    """OffsetCommit: an accepted one of a member renews its session at its handling, before the record is written."""
+    group = moves.group_of(observer, event)
+    if event.error_code != NONE:
+        if event.error_code == TOLD:
+            member = group.members.get(event.member_id)
+            if member is not None:
+                polls.on_commit(observer, group, member, event)
+        elif event.member_id or event.error_code in COORDINATOR_MOVED:
+            on_refused(observer, group, event, at)
+        return
+    if not event.member_id:
+        return  # a simple consumer: commits without being a member
+    member = group.members.get(event.member_id)
+    if group.protocol != CLASSIC:
+        return  # there a commit does not renew anything, and what does is not modelled
+    if member is None:
+        if event.generation_id < 0 or left_just_now(observer, group, event.member_id, at):
+            return
+        member = notice(observer, group, event, at)
+    if says_library(member, event):
+        learn_library(observer, group, member, event, at)
+    renew(observer, group, member, at)
+    polls.on_commit(observer, group, member, event)
+
+
+def on_sync(observer: Facts, event: Event, at: float) -> None:
+    """SyncGroup: the leader's ends the rebalance; a waiting one renews when it is answered."""
+    group = moves.group_of(observer, event)
+    error = event.error_code
+    member = group.members.get(event.member_id)
+    if error == NONE:
+        if member is None:
+            if left_just_now(observer, group, event.member_id, at):
+                return
+            member = notice(observer, group, event, at)
+        leads = bool(event.detail and event.detail.get("assignments")) or event.member_id == group.leader
+        if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
+            rebalance.on_assigned(observer, group, at)
+            costs.take_assignment(group, (event.detail or {}).get("assignments") or ())
+        member.synced_generation = event.generation_id
+        served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at
+        row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
+        if observer.coordinator in row.coordinators:
+            renew(observer, group, member, at)
+        hardly_waited = at - event.handled_at_ms <= STAMP_MS
+        if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at + STAMP_MS):
+            member.doubtful_at = member.armed_at
+        polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
+    elif error == TOLD:
+        if member is not None:
+            rebalance.on_told(observer, group, member, at)
+            if member.told_at < 0:
+                member.told_at = at
+            current = group.rebalance
+            if current is not None and current.sent_back_at < 0 and at - event.handled_at_ms > STAMP_MS:
+                current.sent_back_at = at
+            began = NEVER if current is None else current.started_at
+            if current is not None and began < 0:
+                began = current.told_at - observer.settings.burst_ms
+            if began >= 0 and event.handled_at_ms < began:
+                renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
+            elif at - event.handled_at_ms > STAMP_MS:
+                member.doubtful_at = member.armed_at  # it may have waited: when the rebalance began is not known yet
+    elif event.member_id:
+        on_refused(observer, group, event, at)
+
+
+def on_leave(observer: Facts, event: Event, at: float) -> None:
+    """LeaveGroup: each entry is judged alone; the first accepted one makes a Stable group prepare a rebalance."""
+    group = moves.group_of(observer, event)
+    if event.error_code in COORDINATOR_MOVED:
+        moves.moved(observer, group, event, at)
+        return
+    begun_at, by = took_effect(event, observer.coordinator)
+    at = at if by is None else max(begun_at, min(at, by))
+    for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
+        if error != NONE:
+            if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
+                gone.on_gone(observer, group, asked_id, at)
+            continue
+        member_id = asked_id or group.instances.get(instance_id or "", "")
+        was_pending = pending.is_over(group, member_id, at)
+        if (was_pending or pending.was_over_before(group, member_id, at)) and member_id not in group.members:
+            _left_unseen(group, member_id, event, reason or "", by)
+            if was_pending and observer.coordinator is sessions.Coordinator.JAVA:
+                rebalance.on_pending_left(observer, group, member_id, event, at)
+            continue
+        if left_just_now(observer, group, member_id, at):
+            continue  # it ended a join phase by leaving, and was taken out with it
+        member = group.members.get(member_id)
+        if member is None and asked_id:
+            member = notice(observer, group, event._replace(member_id=asked_id), at)
+        if member is None:
+            continue
+        verdict = leaves.why(member, event, asked_id or "", reason or "")
+        certainty = verdict.certainty
+        by_silence = verdict.cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at)
+        if certainty == "inferred" and (group.state != GroupState.STABLE or by_silence):
+            certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
+        rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", certainty, by)
+
+
+def _left_unseen(group: Group, member_id: str, event: Event, reason: str, by: float | None) -> None:
+    """An id left of which no JoinGroup was answered yet: it was pending, or is answered in this same instant."""
+    verdict = leaves.why(Member(member_id, event.handled_at_ms), event, member_id, reason)
+    while len(group.left_pending) >= MAX_LEFT_PENDING:
+        del group.left_pending[next(iter(group.left_pending))]
+    group.left_pending[member_id] = [event.handled_at_ms, verdict.cause, reason, verdict.certainty, by]
+
+
+def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:
+    """LeaveGroup handled in the instant in which a join phase ended: who is not on the leader's list left before it,
+    and by leaving may have ended it."""
+    if current.listed is None or event.error_code != NONE:
+        return
+    listed = {entry[0] for entry in current.listed}
+    for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
+        member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
+        if error == NONE and member is not None and member.member_id not in listed:
+            verdict = leaves.why(member, event, asked_id or "", reason or "")
+            at = min(event.handled_at_ms, current.joined_at)
+            lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
+
+
+def on_fetch(observer: Facts, event: Event, _at: float) -> None:
+    """FETCH: belongs to the members of the shard with the same client.id and address."""
+    for group, member in observer.members_of(event.shard, event.client_id, event.client_host):
+        polls.on_fetch(observer, group, member, event)
+
+
+def on_modern(observer: Facts, event: Event, at: float) -> None:
+    """A heartbeat of a protocol that is not modelled: the member is shown, its state is unknown."""
+    observer.not_modelled += 1
+    group = moves.group_of(observer, event)
+    detail = event.detail or {}
+    group.protocol = str(detail.get("protocol", "consumer"))
+    if event.error_code != NONE or not event.member_id:
+        return
+    member = group.members.get(event.member_id)
+    epoch = int(detail.get("member_epoch", 0))
+    if member is None and epoch >= 0:
+        member = Member(event.member_id, event.handled_at_ms)
+        identify(observer, group, member, event, "")
+        group.members[member.member_id] = member
+        observer.index(group, member)
+        observer.emit_member(group, member, at, "unknown")
+    elif member is not None and epoch == -1:
+        rebalance.end_member(observer, group, member, event.handled_at_ms, "left", "", "inferred")
+
+
+def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
+    """Pushed client metrics: when the application polled, where the client says that, of itself and of nobody else.
+
+    It is pushed to any broker, so it does not tell who coordinates the group.
+    """
+    group = observer.groups.get(event.group_id)
+    member = group.members.get(event.member_id) if group is not None else None
+    ago_s = (event.detail or {}).get("last_poll_s")
+    if group is None or member is None or ago_s is None or event.error_code != NONE:
+        observer.not_modelled += 1
+    elif (member.client_id, member.client_host) == (event.client_id, event.client_host):
+        polls.on_telemetry(observer, group, member, event.arrived_at_ms, 1_000.0 * float(ago_s))
+
+
+def on_delete_groups(observer: Facts, event: Event, _at: float) -> None:
+    """DeleteGroups: an empty group that was deleted starts again at generation 0."""
+    if event.error_code == NONE and event.group_id:
+        begun_at, by = took_effect(event, observer.coordinator)
+        records.on_deleted(observer, moves.group_of(observer, event), begun_at, by)

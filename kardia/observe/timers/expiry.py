@@ -1,0 +1,173 @@
+"""What silence means: timers that fire when the log is known to be complete up to their instant.
+
+A timer is due at or before now; on a tie the timer comes first. A session is looked at a moment after its deadline
+(`GRACE_MS`): timers of a busy broker fire late, and a heartbeat that is handled before still renews it. A member whose
+deadline passes during a rebalance may be waiting in a JoinGroup that nobody can see yet: it is overdue, not evicted,
+until the join phase ends and shows who was there.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from kardia.certainty import weaker
+from kardia.events import Event
+from kardia.kafka.states import GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import deadlines, pending, phases
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives
+from kardia.observe.moves import loads
+from kardia.observe.rebalance import emptied, rebalance, watches
+from kardia.observe.state.group import NEVER, Group, Member
+from kardia.observe.timers import timeouts
+
+LOOK_AGAIN = 0.1
+"""A member that may be waiting unseen is looked at again after that share of its poll interval, or, later, of the time
+since its last poll: it may stay so for as long as the log goes on, and a timer that comes back must not cost that."""
+
+LOOK_AGAIN_MS = 100.0
+"""And not sooner, however short the poll interval it claims."""
+
+
+def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -> None:
+    """A member's timer is due: predict, evict, or look again later."""
+    member.timer_at = NEVER
+    deadline = member.deadline
+    if deadline >= 0 and not member.overdue:
+        if deadlines.session_over(member, now):
+            if _is_late(observer, group, member, now):
+                return
+            on_session_expired(observer, group, member, deadline)
+            if member.member_id not in group.members:
+                return
+        elif member.session_prediction_at < 0 and now >= deadlines.predict_session_at(observer.settings, member):
+            if deadlines.believed_silent(group, member):
+                member.session_prediction_at = now
+                member.session_prediction_deadline = deadline
+                if now < deadlines.imminent_at(observer.settings, member):
+                    observer.emit_prediction(group, member, "session", "open", NEVER)
+            else:
+                observer.watch(group, member, not_before=deadline + deadlines.GRACE_MS)
+                return
+        if member.session_prediction_at >= 0 and not member.imminent:
+            _on_imminent(observer, group, member, now)
+    poll_at = deadlines.predict_poll_at(observer.settings, member)
+    if poll_at >= 0 and now >= poll_at:
+        if deadlines.may_be_waiting(group, member, now):
+            wait_ms = max(LOOK_AGAIN * member.rebalance_ms, LOOK_AGAIN * (now - member.last_poll_at), LOOK_AGAIN_MS)
+            observer.watch(group, member, not_before=now + wait_ms)
+            return
+        member.poll_prediction_at = now
+        member.poll_prediction_deadline = member.last_poll_at + member.rebalance_ms
+        observer.emit_prediction(group, member, "poll", "open", NEVER)
+    observer.watch(group, member)
+
+
+def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
+    """Whether the timer of a session that is over has not fired yet: somebody was answered as in a Stable group since.
+    Then it is looked at again a moment later. What has lasted longer than a timer is late is no late timer: the session
+    was renewed by something that was not seen."""
+    steady_at, deadline = group.steady_at, member.deadline
+    woke_at = observer.woke_at(group.broker, deadline)
+    if now < woke_at + deadlines.GRACE_MS:
+        observer.watch(group, member, not_before=woke_at + deadlines.GRACE_MS)
+        return True
+    if group.state != GroupState.STABLE or steady_at <= deadline + STAMP_MS:
+        return False
+    if steady_at > deadline + LATE_MS:
+        observer.divergences += 1
+        member.armed_at = member.returned_at = steady_at
+        observer.watch(group, member)
+        return True
+    if now >= steady_at + deadlines.GRACE_MS:
+        return False
+    observer.watch(group, member, not_before=steady_at + deadlines.GRACE_MS)
+    return True
+
+
+def _on_imminent(observer: Facts, group: Group, member: Member, now: float) -> None:
+    """Half of the timeout has passed: what was foretold early is said again if it is sure by now."""
+    if now < deadlines.imminent_at(observer.settings, member):
+        return
+    member.imminent = True
+    if now == member.session_prediction_at or deadlines.surely_silent(group, member):
+        observer.emit_prediction(group, member, "session", "open", NEVER)
+
+
+def on_session_expired(observer: Facts, group: Group, member: Member, deadline: float) -> None:
+    """The session deadline has passed unheard. Evict, unless the member may be waiting where it cannot be seen, or
+    the whole log was silent: then the broker itself may have been down, and its timers with it."""
+    alone = len(group.members) == 1 and group.whole and not group.pending
+    alone = alone and not phases.may_wait_in_full(group, deadline)
+    if group.state == GroupState.COMPLETING:
+        unsynced_at = phases.sync_deadline(group) if phases.is_unsynced(group, member) else NEVER
+        is_gone = (alone or member.member_id == group.leader) and not 0 <= unsynced_at <= deadline
+    elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
+        is_gone = alone or not group.whole or deadlines.surely_silent(group, member)
+    else:
+        is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
+    if is_gone and not observer.silent_at(group.broker, deadline) and not group.is_undone:
+        at, _, why = phases.how_ended(group, member)
+        if why == "session_expired":
+            at = max(at, observer.ran_out(group, member, member.armed_at, inf)[0])
+        how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
+        tied = phases.is_tied(group, member)
+        if tied:
+            how_sure = weaker(how_sure, "provisional")
+        if why == "sync_timeout":
+            if group.steady_at < at:
+                how_sure = weaker(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait
+            timeouts.end_unsynced(observer, group, member, at, how_sure)
+        else:
+            rebalance.end_member(observer, group, member, at, why, "", how_sure, NEVER)
+        if tied:
+            lives.rival(group, member.member_id)
+    else:
+        member.overdue = True
+        watches.watch_overdue(observer, group, member)
+        watches.watch_deserted(observer, group, deadline)
+
+
+def look_again(observer: Facts, broker: str, since: float, not_before: float) -> None:
+    """A broker that might have been down was not: whose deadline has passed since then is judged as any other."""
+    for group in observer.groups.values():
+        if group.broker == broker:
+            for member in group.members.values():
+                if member.overdue and member.deadline >= since and not observer.silent_at(broker, member.deadline):
+                    member.overdue = False
+                    observer.watch(group, member, not_before=not_before)
+
+
+def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
+    """An id that was handed out was never used: it no longer blocks a rebalance."""
+    pending.is_over(group, member_id, now)
+    left = group.members or group.pending
+    if not left and group.state == GroupState.PREPARING and group.rebalance is not None:
+        emptied.becomes_empty(observer, group, now, NEVER)
+    else:
+        watches.watch_deserted(observer, group, now)
+
+
+def on_gap(observer: Facts, event: Event, at: float) -> None:
+    """A part of the log is lost: who was renewed in it is not known, and nobody expires because of it."""
+    to_at = float((event.detail or {}).get("to_ms", event.logged_at_ms))
+    observer.blind_to[observer.broker] = max(to_at, observer.blind_to.get(observer.broker, NEVER))
+    for group in observer.groups.values():
+        if group.broker != observer.broker:
+            continue
+        group.whole = False
+        group.stored = []
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+            observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
+        group.gap_at = max(to_at, group.gap_at)
+        group.sampled_state = ""  # what was said of its members holds no more, also if it is Stable again at once
+        if group.rebalance is not None:
+            group.rebalance.members_before = -1
+        for member in group.members.values():
+            if member.deadline >= at:
+                member.unknown_since = at
+                for kind in ("session", "poll", "rebalance"):
+                    if getattr(member, f"{kind}_prediction_at") >= 0:
+                        observer.close_prediction(group, member, kind, "unknown", to_at)

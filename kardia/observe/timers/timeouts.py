@@ -1,0 +1,185 @@
+"""What follows when a phase of a rebalance has lasted too long: who was dropped, who was silent, who is left.
+
+Called by timers and answers; `rebalance` carries out what is found. Sources: `onCompleteJoin`, `onExpirePendingSync`,
+`onExpireHeartbeat`.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.kafka.states import GroupState
+from kardia.observe.deadlines import phases
+from kardia.observe.deadlines.deadlines import GRACE_MS, sureness
+from kardia.observe.deadlines.phases import STAMP_MS, unsynced
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives
+from kardia.observe.moves import loads
+from kardia.observe.rebalance.emptied import becomes_empty
+from kardia.observe.rebalance.rebalance import begin_untold, end_member
+from kardia.observe.rebalance.watches import watch_join_timer
+from kardia.observe.state.group import NEVER, Cause, Group, Member
+
+
+def conclude_silent(observer: Facts, group: Group, at: float) -> None:
+    """Followers were sent back at `at`: a member that was not, and whose session had run out by then, is the cause."""
+    current = group.rebalance
+    if current is None or current.cause is not None or group.state != GroupState.PREPARING:
+        return
+    silent = [member for member in group.members.values() if 0 <= member.deadline <= at + STAMP_MS]
+    why = "session_expired"
+    if not silent and group.unsynced_at >= 0:
+        why = "sync_timeout"
+        silent = [member for member in unsynced(group) if member.told_at < 0]
+    if not silent:
+        return
+    first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
+    due = first.deadline if why == "session_expired" else group.unsynced_at
+    # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired.
+    began, by = (current.sent_back_at, None) if current.sent_back_at >= due - STAMP_MS else (min(due, at), at)
+    # An id that was handed out may have been used before that, unseen, and have begun it.
+    sure: Certainty = "provisional" if group.pending else "inferred"
+    current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", sure, by)
+    current.started_at = current.told_start = began
+    current.told_from = group.told_state
+    for member in silent if why == "sync_timeout" else [first]:
+        lives.end(observer, group, member, began, why, "", sure, by)
+    observer.move(group, began, GroupState.PREPARING, why, sure, by)
+    watch_join_timer(observer, group, current)
+
+
+def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
+    """The rebalance timeout is over and no JoinGroup was answered: nobody had rejoined. Dynamic members are dropped."""
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or key != str(current.generation_before):
+        return
+    if group.is_undone:
+        return
+    at = phases.join_deadline(group)
+    if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
+        watch_join_timer(observer, group, current)
+        return
+    if current.joined_at >= 0 or observer.silent_at(group.broker, at) or group.gap_at >= current.started_at:
+        return
+    began: Certainty = current.cause.certainty if current.cause is not None else "provisional"
+    how_sure = weaker("inferred", began, loads.by_silence(observer, group, at))
+    if observer.was_silent(group.broker, current.started_at, at):
+        how_sure = weaker(how_sure, "provisional")  # it may have been down, and its timers with it
+    for member in sorted(group.members.values(), key=lambda one: one.member_id):
+        if member.instance_id or member.armed_at > at:
+            continue
+        if 0 <= member.deadline < at:
+            tied = phases.is_tied(group, member)
+            sure = weaker(how_sure, "provisional") if tied else how_sure
+            end_member(observer, group, member, member.deadline, "session_expired", "", sure, NEVER)
+            if tied:
+                lives.rival(group, member.member_id)
+        else:
+            end_member(observer, group, member, at, "rebalance_timeout", "", how_sure, NEVER)
+
+
+def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
+    """The time for SyncGroup was over. The only member there is has not sent one: as the leader it would have been
+    answered at once, and whoever had joined unseen before that would have been let in by now. Or an old id has not."""
+    at = phases.sync_deadline(group)
+    if key != str(group.generation) or not 0 <= at <= due or observer.silent_at(group.broker, at):
+        return
+    if group.is_undone:
+        return
+    if group.state == GroupState.STABLE:
+        begin_untold(observer, group, at, due)
+    if group.state != GroupState.COMPLETING:
+        return
+    alone = len(group.members) == 1 and group.whole and not group.pending
+    if not alone:
+        return
+    for member in unsynced(group):
+        if phases.how_ended(group, member)[2] == "sync_timeout":
+            how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, at))
+            if phases.is_tied(group, member):
+                how_sure = "provisional"
+            end_member(observer, group, member, at, "sync_timeout", "", how_sure, NEVER)
+
+
+def end_unsynced(observer: Facts, group: Group, first: Member, at: float, how_sure: Certainty) -> None:
+    """The time for SyncGroup is over: who has not sent one is removed in one instant, `first` as what is seen of it."""
+    others = [one for one in unsynced(group) if phases.how_ended(group, one)[::2] == (at, "sync_timeout")]
+    for member in (first, *(one for one in others if one is not first)):
+        end_member(observer, group, member, at, "sync_timeout", "", how_sure, NEVER)
+
+
+def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> None:
+    """A member fell silent when nobody else was heard. Had it joined, it would have been let in by now: it is gone."""
+    member = group.members.get(member_id)
+    if member is None or not member.overdue or group.state != GroupState.STABLE or member.deadline < 0:
+        return
+    answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
+    if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
+        how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, member.deadline))
+        ended_at = phases.how_ended(group, member)[0]
+        end_member(observer, group, member, ended_at, "session_expired", "", how_sure, NEVER)
+
+
+def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> None:
+    """Nobody was answered although nobody was left to wait for: all who were overdue are gone, the group is Empty.
+
+    Whoever waits in a JoinGroup is let in when the last one it waits for is gone, and is sent back from a SyncGroup
+    when the first one is; so silence after the last deadline shows that nobody waited. An unsynced member went earlier,
+    when the time for SyncGroup was over: had a join ended that phase before, who joined would be answered now.
+    """
+    at = group.deserted_at
+    if key != str(group.generation) or at < 0 or now < at + GRACE_MS:
+        return
+    if not phases.is_deserted(group):
+        return
+    if phases.may_wait_in_full(group, now):
+        observer.schedule(group, group.rejected_at + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)
+        return
+    group.deserted_at = NEVER
+    if observer.silent_at(group.broker, at):
+        return
+    observer.evidence = group.deserted_by
+    ends = phases.all_ends(group)
+    if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why, _ in ends):
+        at = max(end_at for end_at, *_ in ends)
+    # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
+    unsure = any(tied for *_, tied in ends) or any(
+        member.renewed_unseen or member.armed_at <= group.unsure_to for member in group.members.values()
+    )
+    how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
+    for end_at, member_id, why, tied in ends:
+        member, over_at = group.members[member_id], end_at
+        if why == "session_expired":
+            over_at = max(end_at, observer.ran_out(group, member, member.armed_at, max(at, end_at))[0])
+        end_member(observer, group, member, over_at, why, "", how_sure, NEVER)
+        if tied:
+            lives.rival(group, member_id)
+    group.deserted_at = NEVER
+    if group.state != GroupState.EMPTY:
+        becomes_empty(observer, group, at, NEVER)
+
+
+def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
+    """A moment after the coordinator said that it does not know a member: nothing has shown why."""
+    member = group.members.get(member_id)
+    if member is not None and member.armed_at < at:
+        observer.divergences += 1
+        end_member(observer, group, member, at, "unknown", "", "unknown")
+
+
+def predict_straggler(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """A member that still heartbeats and does not rejoin will be dropped when the rebalance timeout is over."""
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or member.rebalance_prediction_at >= 0:
+        return
+    began = current.started_at if current.started_at >= 0 else current.told_at
+    longest = max(other.rebalance_ms for other in group.members.values())
+    if longest > 0 and not member.instance_id and at - began >= observer.settings.prediction_share * longest:
+        member.rebalance_prediction_at = at
+        member.rebalance_prediction_deadline = began + longest
+        observer.emit_prediction(group, member, "rebalance", "open", NEVER)
+
+
+def rejoined(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """A member that was waited for is in: its JoinGroup was answered with the others', or the group is over it."""
+    if member.rebalance_prediction_at >= 0:
+        observer.close_prediction(group, member, "rebalance", "averted", max(at, member.rebalance_prediction_at))

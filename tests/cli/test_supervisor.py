@@ -1,0 +1,160 @@
+"""The supervisor: ready by condition, restarts what falls, gives up with the reason, stops in order, no orphan."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from prometheus_client import CollectorRegistry, Counter, start_http_server
+
+from cli.supervise import process, supervisor
+from cli.supervise.process import ProcessError
+from cli.supervise.roles import counted
+from cli.supervise.supervisor import Role, Supervisor
+
+WAIT_S = 90.0
+
+
+def _role(tmp_path: Path, name: str, program: str) -> Role:
+    log = tmp_path / f"{name}.log"
+    return Role(name, [sys.executable, "-c", program], log, lambda: log.exists() and "ready" in log.read_text())
+
+
+def _waits(name: str, stopped: Path) -> str:
+    """A program that says when it is ready, and when it was asked to stop appends its name to a file."""
+    return (
+        "import signal, sys, pathlib\n"
+        "def stop(*_):\n"
+        f"    with pathlib.Path({str(stopped)!r}).open('a') as file: file.write({name!r} + '\\n')\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "print('ready', flush=True)\n"
+        "while True: signal.pause()\n"
+    )
+
+
+def test_roles_are_stopped_in_the_order_of_the_flow(tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
+    roles = [_role(tmp_path, name, _waits(name, stopped)) for name in ("collect", "stream", "serve")]
+    told: list[str] = []
+    with Supervisor(roles, told.append) as running:
+        assert list(running.pids) == ["collect", "stream", "serve"]
+        running.watch()
+    assert stopped.read_text().split() == ["collect", "stream", "serve"]
+    assert {sentence.split()[0] for sentence in told} == {"collect", "stream", "serve"}, "each when it was ready"
+
+
+def test_a_role_that_falls_is_started_again(tmp_path: Path) -> None:
+    told: list[str] = []
+    role = _role(tmp_path, "stream", _waits("stream", tmp_path / "stopped"))
+    with Supervisor([role], told.append) as running:
+        first = running.pids["stream"]
+        psutil.Process(first).kill()
+
+        def other() -> bool:
+            running.watch()
+            return running.pids["stream"] != first
+
+        process.until(other, WAIT_S, lambda: "it was not started again")
+        log = tmp_path / "stream.log"
+        process.until(lambda: log.read_text().count("ready") == 2, WAIT_S, lambda: "it did not come back")
+        running.watch()
+    assert any("stream ended with exit code -9 and was started again" in sentence for sentence in told)
+    assert told[-1].startswith("stream is ready again after ")
+
+
+def test_each_role_is_told_as_soon_as_it_is_ready_with_what_that_means(tmp_path: Path) -> None:
+    """The second is ready first: it was told only after the first, which may take a minute."""
+    told: list[str] = []
+    slow = tmp_path / "slow.log"
+    program = f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
+    first = Role(
+        "stream",
+        [sys.executable, "-c", program + _waits("stream", tmp_path / "stopped")],
+        slow,
+        lambda: slow.exists() and "ready" in slow.read_text(),
+        means="its first batch is in the tables",
+    )
+
+    def tell(sentence: str) -> None:
+        told.append(sentence)
+        (tmp_path / "go").touch()
+
+    with Supervisor([first, _role(tmp_path, "serve", _waits("serve", tmp_path / "stopped"))], tell):
+        pass
+    assert [sentence.split()[0] for sentence in told] == ["serve", "stream"]
+    assert told[1].startswith("stream is ready after ")
+    assert told[1].endswith(" s: its first batch is in the tables.")
+
+
+def test_a_counter_shows_that_a_role_has_begun_to_work() -> None:
+    registry = CollectorRegistry()
+    counter = Counter("kardia_stream_batches", "batches in the tables", registry=registry)
+    server, thread = start_http_server(0, "127.0.0.1", registry)
+    has = counted(server.server_port, "kardia_stream_batches_total")
+    assert not has()
+    counter.inc()
+    assert has()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+    assert not has(), "nobody answers"
+
+
+def test_a_role_that_keeps_falling_stops_the_whole_with_its_last_words(tmp_path: Path) -> None:
+    program = "import sys; print('ready', flush=True); print('the topic is gone', flush=True); sys.exit(3)"
+    role = _role(tmp_path, "collect", program)
+
+    def run_until_given_up() -> None:
+        with Supervisor([role], lambda _: None) as running:
+            while True:
+                running.watch()
+
+    with pytest.raises(ProcessError, match=r"(?s)collect (ended before|fell).*exit code 3.*the topic is gone"):
+        run_until_given_up()
+
+
+def test_a_role_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path: Path) -> None:
+    role = _role(tmp_path, "serve", "raise SystemExit('port 80 is taken')")
+    with pytest.raises(ProcessError, match=r"(?s)serve ended before it was ready.*port 80 is taken"):
+        Supervisor([role], lambda _: None).__enter__()
+
+
+def test_a_role_that_is_never_ready_stops_the_others_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "READY_TIMEOUT_S", 0.2)
+    stopped = tmp_path / "stopped"
+    log = tmp_path / "mute.log"
+    roles = [
+        Role("mute", [sys.executable, "-c", _waits("mute", stopped)], log, lambda: False),
+        _role(tmp_path, "other", _waits("other", stopped)),
+    ]
+    subject = Supervisor(roles, lambda _: None)
+    with pytest.raises(ProcessError, match="mute was not ready"):
+        subject.__enter__()
+    assert subject.pids == {}
+
+
+def test_a_killed_supervisor_leaves_no_orphan(tmp_path: Path) -> None:
+    program = _waits("role", tmp_path / "stopped")
+    parent = (
+        "import pathlib, signal, sys\n"
+        "from cli.supervise.supervisor import Role, Supervisor\n"
+        f"log = pathlib.Path({str(tmp_path / 'role.log')!r})\n"
+        f"role = Role('role', [sys.executable, '-c', {program!r}], log, lambda: 'ready' in log.read_text())\n"
+        "with Supervisor([role], lambda _: None) as running:\n"
+        "    print(running.pids['role'], flush=True)\n"
+        "    signal.pause()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, env=process.environ()
+    ) as running:
+        assert running.stdout is not None
+        pid = int(running.stdout.readline())
+        assert psutil.pid_exists(pid)
+        running.send_signal(signal.SIGKILL)
+    process.until(lambda: not psutil.pid_exists(pid), WAIT_S, lambda: "an orphan")
+    assert not (tmp_path / "stopped").exists()

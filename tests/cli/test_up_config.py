@@ -1,0 +1,196 @@
+"""The one file of `kardia up`: every mistake is a sentence, all of them at once, and nothing is started."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from api.notify.settings import NotifySettings
+from cli.main import app
+from cli.supervise import process
+from cli.supervise.roles import roles
+from cli.supervise.up_config import (
+    CollectSection,
+    ConfigError,
+    NotifySection,
+    ServeSection,
+    StreamSection,
+    UpConfig,
+    busy_ports,
+    load,
+)
+from scripts.config_page import EXAMPLES, config_page
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs"
+
+GOOD = """
+cluster: prod-eu
+bootstrap_server: 127.0.0.1:9092
+data: {data}
+collect:
+  request_log: [/var/log/kafka/kafka-request.log]
+  log_timezone: Europe/Berlin
+serve:
+  port: 18765
+"""
+
+
+def _write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "kardia.yaml"
+    path.write_text(text.format(data=tmp_path))
+    return path
+
+
+def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
+    config = load(_write(tmp_path, GOOD))
+    assert config.tables == tmp_path / "tables"
+    assert config.topic == "kardia.events"
+    assert config.collect.request_log == ("/var/log/kafka/kafka-request.log",)
+    assert config.collect.metrics_port == 9464
+    assert config.serve.host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentences"),
+    [
+        (("cluster:", "clustr:"), ["clustr is not a known key; did you mean cluster?", "cluster is missing"]),
+        (("request_log", "reqest_log"), ["collect.reqest_log is not a known key; did you mean request_log?"]),
+        (("  port: 18765", "  zzz: 1"), ["serve.zzz is not a known key; known are host, port, token_file."]),
+        (("port: 18765", "port: '18080'"), ["serve.port: Input should be a valid integer, not '18080'."]),
+        (("port: 18765", "port: 70000"), ["serve.port: Input should be less than or equal to 65535, not 70000."]),
+        (("port: 18765", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
+        (("port: 18765", "port: 9465"), ["stream.metrics_port and serve.port are both 9465"]),
+        (("Europe/Berlin", "Berlin"), ["'Berlin' is no time zone; expected UTC"]),
+        (("  log_timezone: Europe/Berlin\n", ""), ["collect.log_timezone is missing; expected the time zone"]),
+        (("data: {data}\n", ""), ["data is missing; expected the directory"]),
+        (("[/var/log/kafka/kafka-request.log]", "[]"), ["collect.request_log"]),
+        (("collect:", "collect: ["), ["is not YAML"]),
+        (("serve:", "notify: {{webhok: []}}\nserve:"), ["notify.webhok is not a known key; did you mean webhook?"]),
+        (("serve:", "notify: {{webhook: pager}}\nserve:"), ["notify.webhook.0: Input should be a valid URL"]),
+        (
+            ("serve:", "notify: {{alertmanager: 'http://127.0.0.1:9093', metrics_port: 9464}}\nserve:"),
+            ["collect.metrics_port and notify.metrics_port are both 9464"],
+        ),
+    ],
+)
+def test_each_mistake_is_a_sentence(tmp_path: Path, change: tuple[str, str], sentences: list[str]) -> None:
+    assert change[0] in GOOD
+    path = _write(tmp_path, GOOD.replace(*change))
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    for sentence in sentences:
+        assert f"{path}" in str(refused.value)
+        assert sentence in str(refused.value)
+
+
+def test_all_mistakes_come_together(tmp_path: Path) -> None:
+    text = GOOD.replace("cluster:", "clustr:").replace("18765", "0").replace("Europe/Berlin", "Nowhere")
+    with pytest.raises(ConfigError) as refused:
+        load(_write(tmp_path, text))
+    assert len(str(refused.value).splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [(None, "cannot be read"), ("", "holds no settings"), ("- a", "holds")]
+)
+def test_a_file_without_settings(tmp_path: Path, content: str | None, expected: str) -> None:
+    path = tmp_path / "kardia.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=expected):
+        load(path)
+
+
+def test_a_taken_port_is_named_with_its_key(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        config = load(_write(tmp_path, GOOD.replace("18765", str(port))))
+        assert [
+            sentence for sentence in busy_ports(config) if f"serve.port: 127.0.0.1:{port} cannot be had" in sentence
+        ]
+
+
+def test_the_notifier_runs_if_there_is_somebody_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [role.name for role in roles(load(_write(tmp_path, GOOD)))] == ["collect", "stream", "serve"]
+    nobody = GOOD + "notify: {{metrics_port: 9464}}\n"
+    assert "notify" not in [role.name for role in roles(load(_write(tmp_path, nobody)))]
+    somebody = GOOD + (
+        "notify: {{alertmanager: ['http://127.0.0.1:9093', 'http://127.0.0.1:9094/am'], "
+        "webhook: 'http://127.0.0.1:9/x?y=1', kardia_url: 'https://kardia.example'}}\n"
+    )
+    config = load(_write(tmp_path, somebody))
+    last = roles(config)[-1]
+    assert last.name == "notify"
+    verb, *words = last.command[3:]
+    command = typer.main.get_command(app).commands[verb]  # type: ignore[attr-defined]
+    with command.make_context(verb, words) as context:
+        given = context.params
+    assert (given["tables"], given["state"]) == (tmp_path / "tables", tmp_path / "notify")
+    assert (given["cluster"], given["kardia_url"]) == ("prod-eu", "https://kardia.example")
+    # An address may hold a secret: it is not in the list of processes, nor in what is printed.
+    assert "x?y=1" not in " ".join(last.command) + repr(last)
+    for name, value in last.environ.items():
+        monkeypatch.setenv(name, value)
+    told = NotifySettings(tables=tmp_path, state=tmp_path)
+    assert [str(url) for url in told.alertmanager] == ["http://127.0.0.1:9093/", "http://127.0.0.1:9094/am"]
+    assert [str(url) for url in told.webhook] == ["http://127.0.0.1:9/x?y=1"]
+    assert given["metrics_port"] == config.ports["notify.metrics_port"][1] == 9466
+
+
+def test_check_shows_the_roles_and_starts_nothing(tmp_path: Path) -> None:
+    path = _write(tmp_path, GOOD)
+    command = [sys.executable, "-m", "cli.main", "up", "--check", "--config", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=process.environ())
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["collect", "stream", "serve"]
+    assert "--log-timezone Europe/Berlin" in done.stdout
+    assert list(tmp_path.iterdir()) == [path]
+    path.write_text("clustr: x\n")
+    refused = subprocess.run(command, capture_output=True, text=True, check=False, env=process.environ())
+    assert refused.returncode == 2
+    assert "did you mean cluster?" in refused.stderr
+
+
+def test_the_server_log_beside_a_request_log_is_followed_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    logs = tmp_path / "broker logs"
+    logs.mkdir()
+    text = GOOD.replace("/var/log/kafka/kafka-request.log", f"{logs}/kafka-request*.log")
+
+    def followed(more: str = "") -> list[str]:
+        config = load(_write(tmp_path, text.replace("  log_timezone", f"{more}  log_timezone")))
+        command = roles(config)[0].command
+        return [name for option, name in pairwise(command) if option == "--server-log"]
+
+    (logs / "kafka-request.log").touch()
+    (logs / "kafka-request-old.log").touch()
+    assert followed() == []
+    (logs / "server.log").touch()
+    assert followed() == [str(logs / "server.log")]
+    assert followed("  server_log: []\n") == []
+    assert followed("  server_log: /elsewhere/server.log\n") == ["/elsewhere/server.log"]
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.values()))
+def test_the_examples_of_the_documentation_can_be_used(file: str) -> None:
+    config = load(FOLDER / "examples" / file)
+    assert config.cluster == "prod"
+    assert all(isinstance(path, Path) for path in (config.data, config.tables))
+    if config.serve.host == "0.0.0.0":  # noqa: S104 - the example of a server for others
+        assert config.serve.token_file == Path("/etc/kardia/tokens")
+
+
+def test_the_page_of_all_keys_is_what_the_settings_say() -> None:
+    page = (FOLDER / "reference" / "kardia-yaml.md").read_text(encoding="utf-8")
+    assert page == config_page(), "kardia-yaml.md is old: run scripts/write_reference.py"
+    for model in (UpConfig, CollectSection, StreamSection, ServeSection, NotifySection):
+        for name, field in model.model_fields.items():
+            assert f"`{name}`" in page
+            assert field.description or name in ("collect", "stream", "serve", "notify"), "every key has a meaning"
