@@ -2,8 +2,8 @@
 
 In: what `api.past.pulse` read, and transitions of the group. Out: `states`, `lanes`, `beats`, `polls` and `samples`,
 each in order of time. Computes what a picture needs and a row does not have: the silence that a beat ended, what was
-left of a timeout at a sample, and where knowledge ends: a picture goes on with what it saw last, so a feed that has stalled is
-told by a last row that says `unknown`. A sample is no request, and the time between two is no silence.
+left of a timeout at a sample, and where knowledge ends: a picture goes on with what it saw last, so a feed that has
+stalled is told by a last row that says `unknown`. A sample is no request, and the time between two is no silence.
 
 A lane is named as a person would name the member: by its static id, else by its client id; members that share one
 are told apart by the end of their member ids. Decides nothing.

@@ -39,7 +39,7 @@ def notify(
     from api.notify.run import Notifier
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError
-    from kardia import bounded_log
+    from ingest import bounded_log
     from kardia.story import words
 
     bounded_log.begin(logging.WARNING)

@@ -53,7 +53,7 @@ def serve(
     from api.access.certificates import CertificateError
     from api.access.tokens import TokenFileError
     from api.settings import ApiSettings
-    from kardia import bounded_log
+    from ingest import bounded_log
 
     bounded_log.begin(logging.WARNING)
     given = {
