@@ -316,7 +316,7 @@ class Observer(Intake):
                 continue
             if kind == "member" and due > alive_to + deadlines.GRACE_MS:
                 member = group.members.get(key)
-                if member is not None and member.timer_at == due and deadlines.session_over(member, due):
+                if member is not None and member.timer_at_ms == due and deadlines.session_over(member, due):
                     self._waiting.append((broker, timer))
                     continue
             self.known = due + self.settings.hold_ms
@@ -332,11 +332,11 @@ class Observer(Intake):
     def _fire_one(self, group: Group, kind: str, key: str, due: float) -> None:
         if kind == "member":
             member = group.members.get(key)
-            if member is not None and member.timer_at == due:
+            if member is not None and member.timer_at_ms == due:
                 expiry.on_member_timer(self, group, member, due)
         elif kind == "settle":
             current = group.rebalance
-            if current is not None and not current.settled and current.joined_at >= 0:
+            if current is not None and not current.settled and current.joined_at_ms >= 0:
                 rebalance.settle(self, group, current)
         elif kind == "burst":
             self._handle_deferred(group)
@@ -383,17 +383,17 @@ class Observer(Intake):
                 danger = (
                     member.overdue
                     or member.imminent
-                    or member.poll_prediction_at >= 0
-                    or member.rebalance_prediction_at >= 0
+                    or member.poll_prediction_at_ms >= 0
+                    or member.rebalance_prediction_at_ms >= 0
                 )
-                if ((danger or changed) and clock > member.health_at) or clock - member.health_at >= every:
+                if ((danger or changed) and clock > member.health_at_ms) or clock - member.health_at_ms >= every:
                     status, certainty, reasons = rows.status_of(group, member, clock, self.alive_to(group.broker))
-                    certainty = weaker(certainty, self._as_of(group.broker, member.armed_at, clock))
-                    member.health_at = clock
-                    known_at = rows.instant(max(clock, group.known_at))
+                    certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
+                    member.health_at_ms = clock
+                    known_at_ms = rows.instant(max(clock, group.known_at_ms))
                     polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
                     health.append(
-                        rows.health_row(cluster, group, member, clock, known_at, certainty, status, reasons, polls)
+                        rows.health_row(cluster, group, member, clock, known_at_ms, certainty, status, reasons, polls)
                     )
 
     def _as_of(self, broker: str, since: float, clock: float) -> Certainty:

@@ -331,7 +331,7 @@ def test_what_a_broker_that_stood_still_kept_from_being_heard_is_no_habit() -> N
     scene.heartbeats(24_000, 30_001, "a", "b", every=2_000)
     scene.tick(30_100, first_line=24_000, last_line=30_000)
     members = scene.known().observer.groups["g"].members
-    assert {member.habit_ms for member in members.values()} == {2_000}
+    assert {member.usual_gap_max_ms for member in members.values()} == {2_000}
 
 
 BLAMED = {

@@ -305,7 +305,7 @@ def test_across_a_gap_nobody_expires_and_the_verdict_is_unknown() -> None:
     known = scene.known()
     assert known.ended() == {}
     member = known.observer.group("g").members["b"]  # type: ignore[union-attr]
-    assert member.unknown_since == START + 7_000
+    assert member.unknown_since_at_ms == START + 7_000
 
 
 def test_a_member_seen_first_in_the_middle_of_its_life_has_no_deadline_until_its_timeout_is_known() -> None:

@@ -115,7 +115,7 @@ def test_from_another_brokers_log_it_moves_no_group() -> None:
     group = known.observer.group("g")
     assert group is not None
     assert group.broker == "10.0.0.1:9092"
-    assert group.members["a"].pushed_at == START + 9_000
+    assert group.members["a"].pushed_at_ms == START + 9_000
     assert [cause for _, cause in known.states()].count("Stable") == 1
 
 

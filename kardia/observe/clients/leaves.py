@@ -63,9 +63,9 @@ def why(member: Member, event: Event, asked_id: str, reason: str) -> Verdict:
 def quiet_for(member: Member, left_at: float) -> bool:
     """Whether nothing shows for sure that it polled within the poll interval before a leave; where that is not on the
     wire, right before it."""
-    if member.last_poll_at < 0:
+    if member.last_poll_at_ms < 0:
         return True
-    since = member.last_poll_at - (TELEMETRY_ERROR_MS if member.by_telemetry else member.poll_error_ms)
+    since = member.last_poll_at_ms - (TELEMETRY_ERROR_MS if member.by_telemetry else member.poll_error_ms)
     if not LIBRARIES[member.library].poll_interval:
         return left_at - since > UNSEEN_MS
     return member.rebalance_ms <= 0 or left_at - since >= member.rebalance_ms - LEAVE_DELAY_MS
@@ -83,11 +83,13 @@ def poll_interval_ran_out(member: Member, left_at: float) -> bool:
         return False
     library = LIBRARIES[member.library]
     if "fetch" in library.polled_by:
-        silent_ms = left_at - member.last_poll_at
+        silent_ms = left_at - member.last_poll_at_ms
         ran_out = interval - LEAVE_DELAY_MS <= silent_ms <= interval + LEAVE_DELAY_MS + UNSEEN_MS
-        return member.last_poll_at >= 0 and ran_out
-    if member.committed_at < 0 or left_at - member.committed_at <= CLOSE_COMMIT_WITHIN_MS:
+        return member.last_poll_at_ms >= 0 and ran_out
+    if member.committed_at_ms < 0 or left_at - member.committed_at_ms <= CLOSE_COMMIT_WITHIN_MS:
         return False
     slack = min(float(AUTO_COMMIT_INTERVAL_MS), 0.6 * interval) + LEAVE_DELAY_MS
-    uncommitted = member.data_since_commit_at >= 0 and left_at - member.data_since_commit_at > CLOSE_COMMIT_WITHIN_MS
-    return left_at - member.polled_at >= interval - slack and uncommitted
+    uncommitted = (
+        member.data_since_commit_at_ms >= 0 and left_at - member.data_since_commit_at_ms > CLOSE_COMMIT_WITHIN_MS
+    )
+    return left_at - member.polled_at_ms >= interval - slack and uncommitted

@@ -25,7 +25,7 @@ def next_due(settings: ObserverSettings, member: Member) -> float:
     deadline = member.deadline
     if deadline >= 0 and not member.overdue:
         due = deadline + GRACE_MS
-        if member.session_prediction_at < 0:
+        if member.session_prediction_at_ms < 0:
             due = min(due, predict_session_at(settings, member))
         elif not member.imminent:
             due = min(due, imminent_at(settings, member))
@@ -43,19 +43,21 @@ def session_over(member: Member, now: float) -> bool:
 
 def predict_session_at(settings: ObserverSettings, member: Member) -> float:
     """When silence is long enough to predict a session timeout: a heartbeat is missing, and a good part has passed."""
-    silence = max(settings.prediction_early_share * member.session_ms, settings.prediction_missed * member.habit_ms)
-    return min(member.armed_at + silence, imminent_at(settings, member))
+    silence = max(
+        settings.prediction_early_share * member.session_ms, settings.prediction_missed * member.usual_gap_max_ms
+    )
+    return min(member.session_renewed_at_ms + silence, imminent_at(settings, member))
 
 
 def imminent_at(settings: ObserverSettings, member: Member) -> float:
     """When a session timeout is imminent: half of it has passed in silence, and more than the member's habit."""
-    silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.habit_ms)
-    return member.armed_at + min(silence, settings.prediction_share_max * member.session_ms)
+    silence = max(settings.prediction_share * member.session_ms, settings.prediction_habit * member.usual_gap_max_ms)
+    return member.session_renewed_at_ms + min(silence, settings.prediction_share_max * member.session_ms)
 
 
 def by_habit(settings: ObserverSettings, member: Member) -> bool:
     """Whether the habit of a member decides when it is predicted, so that it may be earlier after a renewal."""
-    return settings.prediction_missed * member.habit_ms > settings.prediction_early_share * member.session_ms
+    return settings.prediction_missed * member.usual_gap_max_ms > settings.prediction_early_share * member.session_ms
 
 
 def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
@@ -64,29 +66,29 @@ def predict_poll_at(settings: ObserverSettings, member: Member) -> float:
     For a library whose commits trail, silence means something only while there is data that it does not commit.
     """
     library = LIBRARIES[member.library]
-    if not library.poll_interval or member.rebalance_ms <= 0 or member.poll_prediction_at >= 0:
+    if not library.poll_interval or member.rebalance_ms <= 0 or member.poll_prediction_at_ms >= 0:
         return NEVER
-    polled_at = member.last_poll_at
-    if polled_at < 0 or polls_unseen(member):
+    polled_at_ms = member.last_poll_at_ms
+    if polled_at_ms < 0 or polls_unseen(member):
         return NEVER
     since_join = member.poll_evidence in ("join", "sync") and not member.by_telemetry
-    if "fetch" in library.polled_by and since_join and member.fetched_at < polled_at:
+    if "fetch" in library.polled_by and since_join and member.fetched_at_ms < polled_at_ms:
         return NEVER  # nothing came since: it has no partition, or its fetches are not logged
-    at = polled_at + settings.prediction_share * member.rebalance_ms
+    at = polled_at_ms + settings.prediction_share * member.rebalance_ms
     if "fetch" not in library.polled_by:
-        if member.data_since_commit_at < 0:
+        if member.data_since_commit_at_ms < 0:
             return NEVER
         # The next commit is due one interval after the last; only when it fails to come the silence says something.
-        at = max(at, polled_at + 1.1 * member.poll_error_ms, member.data_since_commit_at + 1_000.0)
+        at = max(at, polled_at_ms + 1.1 * member.poll_error_ms, member.data_since_commit_at_ms + 1_000.0)
     return at
 
 
 def polls_unseen(member: Member) -> bool:
     """Whether it is a member longer than its poll interval allows without a poll, so that it has polled since the last
     sign of one: an idle topic, a pause and a prefetched batch show none."""
-    if not LIBRARIES[member.library].poll_interval or member.rebalance_ms <= 0 or member.last_poll_at < 0:
+    if not LIBRARIES[member.library].poll_interval or member.rebalance_ms <= 0 or member.last_poll_at_ms < 0:
         return False
-    return member.armed_at > member.last_poll_at + member.rebalance_ms + LEAVE_DELAY_MS
+    return member.session_renewed_at_ms > member.last_poll_at_ms + member.rebalance_ms + LEAVE_DELAY_MS
 
 
 def believed_silent(group: Group, member: Member) -> bool:
@@ -94,7 +96,7 @@ def believed_silent(group: Group, member: Member) -> bool:
     for one that waits for the leader's assignment. The leader itself waits for nobody."""
     if group.state == GroupState.COMPLETING:
         return member.member_id == group.leader or len(group.members) == 1
-    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and len(group.members) > 1)
+    return not (group.state == GroupState.PREPARING and member.rebalance_notified_at_ms >= 0 and len(group.members) > 1)
 
 
 def surely_silent(group: Group, member: Member) -> bool:
@@ -102,8 +104,8 @@ def surely_silent(group: Group, member: Member) -> bool:
     answered as in a Stable group when its next heartbeat was overdue."""
     if group.state == GroupState.PREPARING:
         return False
-    usual_ms = member.habit_ms or member.session_ms / 3
-    return len(group.members) == 1 or group.steady_at >= member.armed_at + usual_ms
+    usual_ms = member.usual_gap_max_ms or member.session_ms / 3
+    return len(group.members) == 1 or group.steady_at_ms >= member.session_renewed_at_ms + usual_ms
 
 
 def sureness(group: Group, member: Member) -> Certainty:
@@ -111,7 +113,7 @@ def sureness(group: Group, member: Member) -> Certainty:
     from the load, which is known within bounds only; a static member may have been replaced by a JoinGroup that waits
     unseen, which does not end by its session then."""
     hidden = bool(member.instance_id) and len(group.members) > 1
-    unsure = member.renewed_unseen or 0 <= member.armed_at <= group.unsure_to
+    unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
     return "provisional" if hidden or unsure else "inferred"
 
 
@@ -119,5 +121,5 @@ def may_be_waiting(group: Group, member: Member, now: float) -> bool:
     """Whether a member may sit in a JoinGroup that is not answered yet, which hides its polls and its heartbeats."""
     if group.state == GroupState.STABLE:
         return False
-    heard_lately = now - member.armed_at <= 2.0 * max(member.habit_ms, 500.0)
-    return not (group.state == GroupState.PREPARING and member.told_at >= 0 and heard_lately)
+    heard_lately = now - member.session_renewed_at_ms <= 2.0 * max(member.usual_gap_max_ms, 500.0)
+    return not (group.state == GroupState.PREPARING and member.rebalance_notified_at_ms >= 0 and heard_lately)

@@ -15,7 +15,7 @@ from kardia.observe.state.group import NEVER, Group, Rebalance
 def fired_from(group: Group, due: float) -> float:
     """The earliest that a timer fired whose firing begins a rebalance: its deadline, or the last answer after it that
     shows a Stable group. One that seems later than `LATE_MS` is another matter: its deadline is not what is thought."""
-    return group.steady_at if due < group.steady_at <= due + LATE_MS else due
+    return group.steady_at_ms if due < group.steady_at_ms <= due + LATE_MS else due
 
 
 def near(first_due: float, second_due: float) -> bool:
@@ -27,8 +27,12 @@ def near(first_due: float, second_due: float) -> bool:
 def begun_by(current: Rebalance, since: float) -> float:
     """First sign that a rebalance which something at `since` or later began was under way: an answer that says so, a
     JoinGroup that had to wait, its end if somebody was answered then. NEVER if there is none yet."""
-    ended_by = current.joined_at if current.over_by is None else current.over_by
-    signs = [current.told_at, ended_by, *(join.handled_at for join in (*current.joins, *current.refused))]
+    ended_by = current.joined_at_ms if current.over_by is None else current.over_by
+    signs = [
+        current.rebalance_notified_at_ms,
+        ended_by,
+        *(join.handled_at_ms for join in (*current.joins, *current.refused)),
+    ]
     return min((at for at in signs if at >= since), default=NEVER)
 
 

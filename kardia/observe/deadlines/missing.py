@@ -27,8 +27,13 @@ class Missing:
     def __init__(self, group: Group, current: Rebalance) -> None:
         """Look at all members and all JoinGroups once."""
         self._group, self._current = group, current
-        handled = [join.handled_at for join in current.joins]
-        signs = [current.started_at, current.told_at, *handled, *(join.handled_at for join in current.refused)]
+        handled = [join.handled_at_ms for join in current.joins]
+        signs = [
+            current.started_at_ms,
+            current.rebalance_notified_at_ms,
+            *handled,
+            *(join.handled_at_ms for join in current.refused),
+        ]
         self._seen_at = _first_known(signs)
         self.last_asked_at = max(handled, default=0.0)
         """When the last JoinGroup was handled; 0 if none was seen."""
@@ -36,26 +41,26 @@ class Missing:
         self._newcomers: dict[str, list[float]] = defaultdict(list)
         for join in current.joins:
             if join.instance_id and not join.asked_id:
-                self._newcomers[join.instance_id].append(join.handled_at)
+                self._newcomers[join.instance_id].append(join.handled_at_ms)
         self._sure, self._unsure = self._sessions()
         self._longest: dict[tuple[float, str], int] = {}
 
     def _sessions(self) -> tuple[list[Due], list[Due]]:
         """The two that were over first of those of which it is known when they ended, and of the others. Two, because
         each is judged beside the others and not beside itself."""
-        group, joined_at = self._group, self._current.joined_at
+        group, joined_at_ms = self._group, self._current.joined_at_ms
         listed = {entry[0] for entry in self._current.listed or ()}
-        proven_from = max(group.unsure_to, group.gap_at)
+        proven_from = max(group.unsure_to, group.gap_at_ms)
         sure: list[Due] = []
         unsure: list[Due] = []
         for member in group.members.values():
-            armed = member.armed_before_join
+            armed = member.renewed_before_join_at_ms
             if member.member_id in listed or armed < 0 or member.session_ms < 0:
                 continue
             deadline = armed + member.session_ms
             if armed <= proven_from or member.is_unsure(armed):
                 unsure.append((deadline, member))
-            elif group.steady_at <= (over_at := fired_from(group, deadline)) <= joined_at:
+            elif group.steady_at_ms <= (over_at := fired_from(group, deadline)) <= joined_at_ms:
                 sure.append((over_at, member))
         return nsmallest(2, sure, key=itemgetter(0)), nsmallest(2, unsure, key=itemgetter(0))
 
@@ -70,10 +75,10 @@ class Missing:
     @cached_property
     def joined_before_sync_was_over(self) -> bool:
         """Whether a JoinGroup may have begun the rebalance before the time for SyncGroup was over, a moment before."""
-        due, told_at = self._current.sync_over_at, self._current.told_at
+        due, rebalance_notified_at_ms = self._current.sync_over_at_ms, self._current.rebalance_notified_at_ms
         return any(
-            due - STAMP_MS <= join.handled_at <= due + LATE_MS
-            and (told_at < 0 or join.handled_at <= told_at)
+            due - STAMP_MS <= join.handled_at_ms <= due + LATE_MS
+            and (rebalance_notified_at_ms < 0 or join.handled_at_ms <= rebalance_notified_at_ms)
             and could_begin(self._group, join)
             for join in self._current.joins
         )
@@ -102,9 +107,9 @@ def could_begin(group: Group, join: Join) -> bool:
     """Whether a JoinGroup may have begun a rebalance: whoever was told of one before asking did not begin it. A broker
     handles what comes by a connection in its order, so that stamps of one ms are no doubt."""
     member = group.members.get(join.asked_id)
-    if member is None or member.told_at <= group.stable_at:
+    if member is None or member.rebalance_notified_at_ms <= group.stable_at_ms:
         return True
-    return not 0 <= member.told_at <= join.handled_at + STAMP_MS
+    return not 0 <= member.rebalance_notified_at_ms <= join.handled_at_ms + STAMP_MS
 
 
 def _first_known(instants: Iterable[float]) -> float:

@@ -30,8 +30,8 @@ def is_over(group: Group, member_id: str, at: float) -> bool:
     entry = group.pending.pop(member_id, None)
     if entry is None:
         return False
-    _, client_id, _, handed_out_at, _ = entry
-    group.pending_over.append([member_id, client_id, handed_out_at, at])
+    _, client_id, _, handed_out_at_ms, _ = entry
+    group.pending_over.append([member_id, client_id, handed_out_at_ms, at])
     del group.pending_over[:-MAX_OVER]
     return True
 
@@ -59,16 +59,16 @@ def blocked(group: Group, current: Rebalance) -> list[list[Any]]:
 
     An id whose end lies in a gap of the log, or that was handed out before one, may have been used.
     """
-    began, joined_at = current.started_at, current.joined_at
-    over = [entry for entry in group.pending_over if entry[3] <= joined_at]
-    group.pending_over = [entry for entry in group.pending_over if entry[3] > joined_at]
-    over += [[member_id, entry[1], entry[3], joined_at] for member_id, entry in group.pending.items()]
+    began, joined_at_ms = current.started_at_ms, current.joined_at_ms
+    over = [entry for entry in group.pending_over if entry[3] <= joined_at_ms]
+    group.pending_over = [entry for entry in group.pending_over if entry[3] > joined_at_ms]
+    over += [[member_id, entry[1], entry[3], joined_at_ms] for member_id, entry in group.pending.items()]
     if began < 0 or current.members_before <= 0 or current.generation_before == 0:
         return []
     found = []
-    for member_id, client_id, handed_out_at, ended_at in over:
-        waited_ms = int(min(ended_at, joined_at) - max(began, handed_out_at))
-        if waited_ms > 0 and handed_out_at > group.gap_at:
+    for member_id, client_id, handed_out_at_ms, ended_at_ms in over:
+        waited_ms = int(min(ended_at_ms, joined_at_ms) - max(began, handed_out_at_ms))
+        if waited_ms > 0 and handed_out_at_ms > group.gap_at_ms:
             found.append([member_id, client_id, waited_ms])
     return found
 
@@ -76,7 +76,7 @@ def blocked(group: Group, current: Rebalance) -> list[list[Any]]:
 def may_have_joined(group: Group, at: float) -> bool:
     """Whether somebody may have used an id by an instant, unseen: it was handed out since the group was last seen to be
     Stable, and its JoinGroup is answered when the join phase ends that it began."""
-    return any(group.steady_at < entry[3] + USED_WITHIN_MS and entry[3] <= at for entry in group.pending.values())
+    return any(group.steady_at_ms < entry[3] + USED_WITHIN_MS and entry[3] <= at for entry in group.pending.values())
 
 
 def abandoned(group: Group) -> dict[str, list[Any]]:
@@ -84,7 +84,7 @@ def abandoned(group: Group) -> dict[str, list[Any]]:
     if the group was still steady a while later. An id handed out in a rebalance may belong to a JoinGroup that waits
     unseen, and is not among them."""
     return {
-        member_id: entry for member_id, entry in group.pending.items() if group.steady_at > entry[3] + USED_WITHIN_MS
+        member_id: entry for member_id, entry in group.pending.items() if group.steady_at_ms > entry[3] + USED_WITHIN_MS
     }
 
 

@@ -25,21 +25,21 @@ def is_unsynced(group: Group, member: Member) -> bool:
     """Whether the SyncGroup of a member of this generation was never answered. Nobody waits for that of a static member
     that took its place again in the Stable group."""
     current = group.rebalance
-    came_later = current is not None and 0 <= current.joined_at < member.joined_at
+    came_later = current is not None and 0 <= current.joined_at_ms < member.joined_at_ms
     return member.synced_generation != group.generation and not came_later
 
 
 def sync_deadline(group: Group) -> float:
     """When the coordinator removes who has not sent SyncGroup: the highest rebalance timeout after the join phase."""
     current = group.rebalance
-    if current is None or current.joined_at < 0 or current.generation_after != group.generation:
+    if current is None or current.joined_at_ms < 0 or current.generation_after != group.generation:
         return NEVER
-    if group.loaded_at >= current.joined_at:
+    if group.loaded_at_ms >= current.joined_at_ms:
         return NEVER  # who loads a group waits for no SyncGroup
-    if current.settled and not group.whole:
+    if current.settled and not group.membership_complete:
         return NEVER  # lines are lost: who was not seen to sync may have done so
     within_ms = current.sync_within_ms if current.settled else longest_ms(group)
-    return current.joined_at + within_ms if within_ms > 0 else NEVER
+    return current.joined_at_ms + within_ms if within_ms > 0 else NEVER
 
 
 def longest_ms(group: Group) -> int:
@@ -53,10 +53,10 @@ def longest_when_begun_ms(group: Group, current: Rebalance, began: float, first:
     later = {first} | {
         join.member_id
         for join in (*current.joins, *current.refused)
-        if join.is_new and not join.replaces and join.handled_at > began + STAMP_MS
+        if join.is_new and not join.replaces and join.handled_at_ms > began + STAMP_MS
     }
     there = (member.rebalance_ms for member in group.members.values() if member.member_id not in later)
-    since = (over.member.rebalance_ms for over in group.ended.values() if over.ended_at > began >= 0)
+    since = (over.member.rebalance_ms for over in group.ended.values() if over.ended_at_ms > began >= 0)
     return max((*there, *since), default=-1)
 
 
@@ -66,7 +66,7 @@ def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
     if group.state in (GroupState.COMPLETING, GroupState.STABLE):
         unsynced_since = is_unsynced(group, member) and member.seen_joining
         phase_at, why = sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
-        if phase_at < group.steady_at - LATE_MS:
+        if phase_at < group.steady_at_ms - LATE_MS:
             phase_at = NEVER  # others were answered as in a Stable group long after it
     else:
         phase_at, why = NEVER if member.instance_id else join_deadline(group), "rebalance_timeout"
@@ -78,8 +78,8 @@ def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
 def due_of(group: Group, cause: Cause) -> float:
     """Deadline of the session that a rebalance is said to have been begun by; its instant where that is not held."""
     member = group.members.get(cause.member_id)
-    if member is not None and member.armed_before_join >= 0 and member.session_ms >= 0:
-        return member.armed_before_join + member.session_ms
+    if member is not None and member.renewed_before_join_at_ms >= 0 and member.session_ms >= 0:
+        return member.renewed_before_join_at_ms + member.session_ms
     over = group.ended.get(cause.member_id)
     if over is not None and over.member.deadline >= 0:
         return min(over.member.deadline, cause.at)
@@ -119,7 +119,7 @@ def is_tied(group: Group, member: Member) -> bool:
 def is_deserted(group: Group) -> bool:
     """Whether nobody of the group was heard in time: every member that is left is overdue, and no id can be used."""
     nobody_known = group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
-    if not group.whole or group.pending or group.is_undone or nobody_known:
+    if not group.membership_complete or group.pending or group.is_undone or nobody_known:
         return False
     return all(member.overdue and member.deadline >= 0 for member in group.members.values())
 
@@ -128,16 +128,16 @@ def may_wait_in_full(group: Group, at: float) -> bool:
     """Whether whoever is left may wait in a JoinGroup at an instant although nobody is left to be waited for: a full
     group refused the last one, and only the end of the phase lets them in."""
     longest = longest_unseen_ms(group)
-    began_by = group.rejected_at
-    return began_by > group.steady_at and (longest <= 0 or at < began_by + longest + LATE_MS)
+    began_by = group.rejected_at_ms
+    return began_by > group.steady_at_ms and (longest <= 0 or at < began_by + longest + LATE_MS)
 
 
 def join_deadline(group: Group) -> float:
     """When the coordinator drops dynamic members that have not rejoined; NEVER outside of a join phase."""
     current = group.rebalance
-    if current is None or group.state != GroupState.PREPARING or current.started_at < 0 or longest_ms(group) <= 0:
+    if current is None or group.state != GroupState.PREPARING or current.started_at_ms < 0 or longest_ms(group) <= 0:
         return NEVER
-    return current.started_at + longest_when_begun_ms(group, current, current.started_at)
+    return current.started_at_ms + longest_when_begun_ms(group, current, current.started_at_ms)
 
 
 def longest_unseen_ms(group: Group) -> int:

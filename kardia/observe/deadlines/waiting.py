@@ -17,14 +17,14 @@ from kardia.observe.state.group import NEVER, Group, Member
 def awaited(group: Group, member: Member, now: float) -> tuple[float, float]:
     """(since, until) of the wait for a member at an instant; NEVER where nobody is known to wait for it."""
     current = group.rebalance
-    if current is None or current.assigned_at >= 0:
+    if current is None or current.assigned_at_ms >= 0:
         return NEVER, NEVER
-    if group.state == GroupState.PREPARING and current.joined_at < 0:
-        began = current.started_at if current.started_at >= 0 else current.told_at
+    if group.state == GroupState.PREPARING and current.joined_at_ms < 0:
+        began = current.started_at_ms if current.started_at_ms >= 0 else current.rebalance_notified_at_ms
         if began < 0 or may_be_waiting(group, member, now):
             return NEVER, NEVER
         longest = longest_ms(group)
         return began, began + longest if longest > 0 else NEVER
     if group.state == GroupState.COMPLETING and current.settled and member.member_id == group.leader:
-        return current.joined_at, sync_deadline(group)
+        return current.joined_at_ms, sync_deadline(group)
     return NEVER, NEVER

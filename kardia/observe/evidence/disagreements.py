@@ -40,10 +40,14 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
     """
     member = group.members.get(member_id)
     if member is not None:
-        known = member.deadline >= 0 and member.unknown_since < 0 and group.whole
-        if not known or member.is_unsure(member.armed_at) or member.armed_at <= group.unsure_to:
+        known = member.deadline >= 0 and member.unknown_since_at_ms < 0 and group.membership_complete
+        if (
+            not known
+            or member.is_unsure(member.session_renewed_at_ms)
+            or member.session_renewed_at_ms <= group.unsure_to
+        ):
             return None
-        if abs(at - member.armed_at) <= STAMP_MS:
+        if abs(at - member.session_renewed_at_ms) <= STAMP_MS:
             return None  # renewed in that very instant, by the join phase that its end completed
         about = Disagreement("", EXPIRED, "member", member.deadline, "exact", member_id, member.client_id)
         return _beside(facts, group, about, at)
@@ -51,7 +55,7 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
     if over is None or not stands(over.certainty) or over.certainty == "unknown":
         return None
     client_id = over.member.client_id
-    about = Disagreement("", EXPIRED, over.cause, over.ended_at, over.certainty, member_id, client_id)
+    about = Disagreement("", EXPIRED, over.cause, over.ended_at_ms, over.certainty, member_id, client_id)
     if over.cause not in (EXPIRED, "unknown"):
         return about._replace(kind="another_cause")
     return _beside(facts, group, about, at) if over.certainty == "exact" and not over.told else None
@@ -59,7 +63,7 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
 
 def of_generation(group: Group, generation_id: int) -> Disagreement | None:
     """The same of the line that says that the leader's assignment for a generation has come."""
-    if not group.whole or group.generation < 0 or generation_id < 0 or group.generation == generation_id:
+    if not group.membership_complete or group.generation < 0 or generation_id < 0 or group.generation == generation_id:
         return None
     return Disagreement("another_generation", str(generation_id), str(group.generation), NEVER, "exact")
 
@@ -80,7 +84,7 @@ def tell(facts: Facts, group: Group, found: Disagreement | None, event: Event, a
     facts.rows["disagreements"].append(
         (
             *(facts.settings.cluster_id, group.group_id, group.shard),
-            *(rows.instant(at), facts.known_at(group), "exact"),
+            *(rows.instant(at), facts.known_at_ms(group), "exact"),
             *(found.kind, found.member_id or None, found.client_id or None),
             *(found.told, found.concluded, rows.known(found.concluded_at), found.concluded_certainty),
             *(event.source, event.start, event.end),

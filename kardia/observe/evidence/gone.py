@@ -40,11 +40,11 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
         sure = "provisional" if is_tied(group, member) else weaker("inferred", began)
         end_member(observer, group, member, min(due, at), "rebalance_timeout", "", sure, at)
     elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and why != "sync_timeout":
-        ended_at, certainty = observer.ran_out(group, member, member.armed_at, at)
-        ended_at = min(max(ended_at, fired_from(group, member.deadline)), at)
+        ended_at_ms, certainty = observer.ran_out(group, member, member.session_renewed_at_ms, at)
+        ended_at_ms = min(max(ended_at_ms, fired_from(group, member.deadline)), at)
         tied = is_tied(group, member)
         off: Certainty = "provisional" if tied else "inferred" if member.deadline > at + STAMP_MS else "exact"
-        end_member(observer, group, member, ended_at, "session_expired", "", weaker(certainty, off), at)
+        end_member(observer, group, member, ended_at_ms, "session_expired", "", weaker(certainty, off), at)
         if tied:
             lives.rival(group, member_id)
     elif _ran_out_since_load(group, member, at):
@@ -61,7 +61,7 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
 
 def _ran_out_since_load(group: Group, member: Member, at: float) -> bool:
     """Whether a session may be over that runs from the load after a restart, which lies soon after the last line."""
-    return 0 <= group.broke_at <= at - member.session_ms and 0 <= member.armed_at <= group.unsure_to
+    return 0 <= group.broke_at_ms <= at - member.session_ms and 0 <= member.session_renewed_at_ms <= group.unsure_to
 
 
 def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
@@ -79,10 +79,10 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
     who was taken for a member had gone before."""
     for member in list(group.members.values()):
-        ended_at, _, why = how_ended(group, member)
-        if 0 <= ended_at <= at:
+        ended_at_ms, _, why = how_ended(group, member)
+        if 0 <= ended_at_ms <= at:
             sure: Certainty = "provisional" if is_tied(group, member) else "inferred"
-            lives.end(observer, group, member, ended_at, why, "", sure, at)
+            lives.end(observer, group, member, ended_at_ms, why, "", sure, at)
         else:
             lives.end(observer, group, member, at, "group_deleted", "", "provisional", by)
     if group.state != GroupState.DEAD:
@@ -90,6 +90,6 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     group.generation = 0
     group.rebalance = None
     group.pending.clear()
-    group.whole = True
+    group.membership_complete = True
     loads.note_empty(group)
     forgetting.note_without_members(observer, group, at)

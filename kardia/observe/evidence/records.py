@@ -63,14 +63,14 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
             observer.take_client(group, member, client_id, host.lstrip("/"))
         if before != (member.session_ms, member.rebalance_ms, member.client_id):
             observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
-            if member.armed_at >= 0:
+            if member.session_renewed_at_ms >= 0:
                 observer.watch(group, member)
     group.stored = [generation, str(detail.get("leader") or group.leader), [entry[0] for entry in entries]]
     if unknown:
         group.generation = generation
         group.leader = str(detail.get("leader") or group.leader)
         group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
-        group.whole = True
+        group.membership_complete = True
         costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
         if group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD):
             observer.move(group, at, GroupState.STABLE, "group record", "inferred")
@@ -91,22 +91,24 @@ def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at
 def _on_empty_record(observer: Facts, group: Group, event: Event, generation: int, at: float) -> None:
     """The record of a group without members: it became empty at this instant, the last ones are gone."""
     if generation == 0 and group.generation <= 0:
-        group.whole = True  # the Java coordinator writes it when a group is first heard of: nobody was there before
+        group.membership_complete = (
+            True  # the Java coordinator writes it when a group is first heard of: nobody was there before
+        )
         return
     if generation <= group.generation or group.state == GroupState.EMPTY:
         if group.state == GroupState.UNKNOWN:
             group.generation = generation
-            group.whole = True
+            group.membership_complete = True
             observer.move(group, at, GroupState.EMPTY, "group record", "exact")
         elif generation == group.generation and group.state == GroupState.EMPTY:
             _confirm_last(observer, group)
         return
     if group.state == GroupState.UNKNOWN:
         group.generation = generation
-        group.whole = True
+        group.membership_complete = True
         observer.move(group, at, GroupState.EMPTY, "group record", "exact")
         return
-    group.empty_at, group.empty_by, group.empty_in = at, f"{event.source}@{event.start}", generation
+    group.empty_at_ms, group.empty_by, group.empty_in = at, f"{event.source}@{event.start}", generation
     if group.broker:
         observer.schedule(group, at + observer.settings.settle_ms, "empty", str(generation))
     else:
@@ -118,27 +120,27 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     if group.empty_in != generation:
         return  # concluded before: the group was deleted meanwhile
     group.empty_in = -1
-    observer.evidence = group.deserted_by if group.deserted_at >= 0 else group.empty_by
+    observer.evidence = group.deserted_by if group.deserted_at_ms >= 0 else group.empty_by
     if group.generation >= generation:
         if group.generation == generation and group.state == GroupState.EMPTY:
             _confirm_last(observer, group)
         return
-    at, tolerance = group.empty_at, observer.settings.tolerance_ms
-    group.whole = True
+    at, tolerance = group.empty_at_ms, observer.settings.tolerance_ms
+    group.membership_complete = True
     group.pending.clear()
     ends = phases.all_ends(group)
     # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
     # may have been started again, and the sessions have begun anew.
-    last_at = max((ended_at for ended_at, *_ in ends), default=at)
+    last_at = max((ended_at_ms for ended_at_ms, *_ in ends), default=at)
     begun_anew = 0 <= last_at < at - LATE_MS and observer.is_quiet_at(group.broker, last_at)
-    for ended_at, member_id, why, tied in ends:
+    for ended_at_ms, member_id, why, tied in ends:
         member = group.members[member_id]
-        since_load = why == "session_expired" and 0 <= member.armed_at <= group.unsure_to
+        since_load = why == "session_expired" and 0 <= member.session_renewed_at_ms <= group.unsure_to
         if since_load or begun_anew:
             rebalance.end_member(observer, group, member, at, why, "", "provisional", at)
-        elif 0 <= ended_at <= at + tolerance:
+        elif 0 <= ended_at_ms <= at + tolerance:
             sure: Certainty = "provisional" if tied else "exact" if why == "session_expired" else "inferred"
-            rebalance.end_member(observer, group, member, min(ended_at, at), why, "", sure, at)
+            rebalance.end_member(observer, group, member, min(ended_at_ms, at), why, "", sure, at)
             if tied:
                 lives.rival(group, member_id)
         else:
@@ -158,7 +160,7 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
 
 def _confirm_last(observer: Facts, group: Group) -> None:
     for over in group.ended.values():
-        lives.confirm(observer, group, over, group.empty_at)
+        lives.confirm(observer, group, over, group.empty_at_ms)
 
 
 def on_other_record(observer: Facts, event: Event, _at: float) -> None:
@@ -180,7 +182,7 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     if not event.group_id:
         if what == "partition_loaded":
             for loaded in list(observer.groups.values()):
-                if loaded.shard == event.shard and not loaded.load_told_at >= at - LOADS_WITHIN_MS:
+                if loaded.shard == event.shard and not loaded.load_told_at_ms >= at - LOADS_WITHIN_MS:
                     moves.on_load_line(observer, loaded, at)
         return
     group = observer.groups.get(event.group_id)
@@ -210,7 +212,7 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
             loads.note_empty(group)
     elif what == "group_loaded":
         group.prepared.clear()  # a rebalance that was under way is none any more
-        group.load_told_at = at
+        group.load_told_at_ms = at
         if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
             loads.note_empty(group)  # what ended before was stored, and stays
         moves.on_load_line(observer, group, at)
@@ -236,7 +238,7 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
     member = group.members.get(member_id)
     if member is not None:
         current = group.rebalance
-        if current is not None and current.joined_at >= 0 and abs(at - current.joined_at) <= phases.STAMP_MS:
+        if current is not None and current.joined_at_ms >= 0 and abs(at - current.joined_at_ms) <= phases.STAMP_MS:
             # The end of a join phase renews every session: it failed before that, in the same ms, and began nothing.
             lives.end(observer, group, member, at, "session_expired", "", "exact")
         else:
@@ -258,6 +260,6 @@ def _on_unheard_failed(observer: Facts, group: Group, member_id: str, at: float)
     was never answered; of others it may have been there before anything of the group was read."""
     if len(group.ended) >= lives.MAX_ENDED:
         return  # it may be one that ended before and is held no longer
-    cause = "join_timeout" if group.whole else "session_expired"
-    how_sure: Certainty = "exact" if group.whole else "provisional"
+    cause = "join_timeout" if group.membership_complete else "session_expired"
+    how_sure: Certainty = "exact" if group.membership_complete else "provisional"
     lives.end(observer, group, Member(member_id, at), at, cause, "", how_sure)

@@ -40,10 +40,10 @@ def judge(facts: Facts, event: Event, at: float) -> None:
     group, member = _sender(facts, event)
     if group is not None and member is not None:
         known = event.connection in (member.connection, member.heard_on)
-        if known and max(member.joined_at, member.connected_at) <= silence[0]:
+        if known and max(member.joined_at_ms, member.connected_at_ms) <= silence[0]:
             _same_process(facts, silence, member, at)
             return
-        if silence[2] < 0 and not known and member.joined_at <= silence[0]:
+        if silence[2] < 0 and not known and member.joined_at_ms <= silence[0]:
             silence[2] = at
     if 0 <= silence[2] <= at - PRESUMED_AFTER_MS:
         restarted(facts, facts.broker, silence[0], silence[1])
@@ -56,7 +56,7 @@ def note_same_process(facts: Facts, event: Event, at: float) -> None:
         return
     _, member = _sender(facts, event)
     goes_on = member is not None and event.connection in (member.connection, member.heard_on)
-    since = max(member.joined_at, member.connected_at) if member is not None else at
+    since = max(member.joined_at_ms, member.connected_at_ms) if member is not None else at
     if at > pause[1] + PRESUMED_AFTER_MS or (goes_on and since <= pause[0]):
         del facts.doubted[facts.broker]
 
@@ -69,7 +69,7 @@ def note_connection(facts: Facts, event: Event, at: float) -> None:
     if member is None:
         return
     if event.connection not in (member.connection, member.heard_on):
-        member.connected_at = at
+        member.connected_at_ms = at
     last = member.connection if event.kind == Kind.JOIN else member.heard_on
     if last and event.connection != last and _counts_anew(last, event.connection):
         restarted(facts, facts.broker, *_where(facts, member, event))
@@ -108,7 +108,7 @@ def _same_process(facts: Facts, silence: Silence, member: Member, at: float) -> 
     late, it did not."""
     broker = facts.broker
     facts.unjudged[broker].remove(silence)
-    on_time = member.last_heard_at >= 0 and at - member.last_heard_at <= habits.ON_TIME * member.habit_ms
+    on_time = member.last_heard_at_ms >= 0 and at - member.last_heard_at_ms <= habits.ON_TIME * member.usual_gap_max_ms
     if on_time and not _most_were_due(facts, broker, silence):
         facts.silences[broker] = [pair for pair in facts.silences.get(broker, ()) if pair[0] != silence[0]]
         expiry.look_again(facts, broker, silence[0], at)
@@ -123,11 +123,11 @@ def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
     in that moment."""
     begin, end = silence[0], silence[1]
     next_by = [
-        member.last_heard_at + habits.ON_TIME * member.habit_ms
+        member.last_heard_at_ms + habits.ON_TIME * member.usual_gap_max_ms
         for group in facts.groups.values()
         if group.broker == broker and group.state == GroupState.STABLE
         for member in group.members.values()
-        if member.last_heard_at >= 0 and member.habit_ms > 0
+        if member.last_heard_at_ms >= 0 and member.usual_gap_max_ms > 0
     ]
     well = sum(at >= begin for at in next_by)
     return sum(begin <= at < end for at in next_by) > well / 2
@@ -136,7 +136,7 @@ def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
 def _where(facts: Facts, member: Member, event: Event) -> tuple[float, float]:
     """Where a restart lay that shows now: in the last silence, if it was just now or the member was not heard since;
     else at any time since it was."""
-    since, now = member.last_heard_at, event.handled_at_ms
+    since, now = member.last_heard_at_ms, event.handled_at_ms
     reach = max(min(since, now - JUDGED_WITHIN_MS), facts.restarted_at.get(facts.broker, NEVER))
     found = [pair for pair in facts.silences.get(facts.broker, ()) if reach < pair[1] <= now + STAMP_MS]
     return (found[-1][0], found[-1][1]) if found else (since, now)

@@ -1,7 +1,7 @@
 """The observer's memory and its mouth: groups held, indexes over them, and the rows said about them.
 
-Decides nothing about Kafka; the modules beside it do. `known_at` of what is said never goes back within a group, and a
-later row about the same life or rebalance always has a higher one, because the highest stands.
+Decides nothing about Kafka; the modules beside it do. `known_at_ms` of what is said never goes back within a group, and
+a later row about the same life or rebalance always has a higher one, because the highest stands.
 """
 
 from __future__ import annotations
@@ -137,18 +137,20 @@ class Facts:
         pending = self.unjudged.get(broker, ())
         return any(since < end and begin < now <= end + JUDGED_WITHIN_MS for begin, end, _ in pending)
 
-    def ran_out(self, group: Group, member: Member, armed_at: float, latest: float) -> tuple[float, Certainty]:
+    def ran_out(
+        self, group: Group, member: Member, session_renewed_at_ms: float, latest: float
+    ) -> tuple[float, Certainty]:
         """When a session ended that ran from an instant and is known to be over at `latest`, and how sure that is. A
         deadline in a silence of the whole log was met by a broker that was down, stood still, or had nothing to log."""
-        deadline = armed_at + member.session_ms
+        deadline = session_renewed_at_ms + member.session_ms
         over_at = deadline
         for begin, end in self.silences.get(group.broker, ()):
-            if begin < deadline < end and armed_at < end:
+            if begin < deadline < end and session_renewed_at_ms < end:
                 over_at = end
         over_at = min(over_at, latest)
-        if member.is_unsure(armed_at) or armed_at <= group.unsure_to:
+        if member.is_unsure(session_renewed_at_ms) or session_renewed_at_ms <= group.unsure_to:
             return over_at, "provisional"
-        return over_at, "provisional" if self.is_broken(group.broker, armed_at, deadline) else "exact"
+        return over_at, "provisional" if self.is_broken(group.broker, session_renewed_at_ms, deadline) else "exact"
 
     def is_blind_since(self, at: float) -> bool:
         """Whether since an instant a part of any log was lost, or a broker logged nothing at all: clients that were
@@ -213,23 +215,23 @@ class Facts:
         if due < 0:
             return
         due = max(due, not_before)
-        if member.timer_at < 0 or due < member.timer_at:
-            member.timer_at = due
+        if member.timer_at_ms < 0 or due < member.timer_at_ms:
+            member.timer_at_ms = due
             self.schedule(group, due, "member", member.member_id)
 
     def watch_renewed(self, group: Group, member: Member) -> None:
         """Have a member looked at whose session was renewed: its timer stays, unless it was due by a longer habit."""
-        if member.timer_at < 0 or deadlines.by_habit(self.settings, member):
+        if member.timer_at_ms < 0 or deadlines.by_habit(self.settings, member):
             self.watch(group, member)
 
     # --- what is said
 
-    def known_at(self, group: Group, last: int = -1) -> int:
+    def known_at_ms(self, group: Group, last: int = -1) -> int:
         """`known_at_ms` of what is said now: never earlier than before in this group, and later than `last`."""
-        if self.known > group.known_at:
-            group.known_at = self.known
-        known_at = rows.instant(group.known_at)
-        return known_at if known_at > last else last + 1
+        if self.known > group.known_at_ms:
+            group.known_at_ms = self.known
+        known_at_ms = rows.instant(group.known_at_ms)
+        return known_at_ms if known_at_ms > last else last + 1
 
     def evidence_text(self) -> str:
         """What the rows of this moment rest on, as they name it."""
@@ -257,7 +259,7 @@ class Facts:
                 self.settings.cluster_id,
                 group,
                 at,
-                self.known_at(group),
+                self.known_at_ms(group),
                 certainty,
                 None,
                 str(from_state),
@@ -277,8 +279,8 @@ class Facts:
             rows.transition_row(
                 self.settings.cluster_id,
                 group,
-                current.started_at,
-                self.known_at(group),
+                current.started_at_ms,
+                self.known_at_ms(group),
                 certainty,
                 None,
                 str(current.told_from),
@@ -307,7 +309,7 @@ class Facts:
                 self.settings.cluster_id,
                 group,
                 at,
-                self.known_at(group),
+                self.known_at_ms(group),
                 certainty,
                 member_id,
                 from_state,
@@ -322,7 +324,7 @@ class Facts:
         self, group: Group, member: Member, at: float, certainty: Certainty, over: Ended | None = None
     ) -> None:
         """What is known about a life."""
-        member.row_known = self.known_at(group, member.row_known)
+        member.row_known = self.known_at_ms(group, member.row_known)
         self.rows["members"].append(
             rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, certainty)
         )
@@ -336,10 +338,10 @@ class Facts:
         withdrawn: bool = False,
     ) -> None:
         """What is known about a rebalance. `withdrawn`: that there was none."""
-        current.row_known = self.known_at(group, current.row_known)
+        current.row_known = self.known_at_ms(group, current.row_known)
         slow = None
-        if current.assigned_at >= 0:
-            slow = self.slow_between(group.broker, current.started_at, current.assigned_at)
+        if current.assigned_at_ms >= 0:
+            slow = self.slow_between(group.broker, current.started_at_ms, current.assigned_at_ms)
         slow_ms = int(slow[slowness.TAKEN]) if slow is not None and slow[slowness.TAKEN] >= slowness.SLOW_MS else None
         self.rows["rebalances"].append(
             rows.rebalance_row(
@@ -351,13 +353,13 @@ class Facts:
         self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float, at_most: Certainty = "exact"
     ) -> None:
         """A prediction is made, or comes to its outcome, which is as sure as what decided it, `at_most`."""
-        predicted_at = getattr(member, f"{kind}_prediction_at")
-        deadline = getattr(member, f"{kind}_prediction_deadline")
-        known_at = self.known_at(group)
+        predicted_at = getattr(member, f"{kind}_prediction_at_ms")
+        deadline = getattr(member, f"{kind}_prediction_deadline_at_ms")
+        known_at_ms = self.known_at_ms(group)
         if outcome != "open":
-            known_at = max(known_at, rows.instant(predicted_at) + 1)
+            known_at_ms = max(known_at_ms, rows.instant(predicted_at) + 1)
         sure = kind == "session" and member.imminent and deadlines.surely_silent(group, member)
-        since_load = member.renewed_unseen or 0 <= member.armed_at <= group.unsure_to
+        since_load = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
         sure = sure and not since_load and not self.silent_at(group.broker, predicted_at)
         certainty = weaker("inferred" if sure else "provisional", at_most)
         self.rows["predictions"].append(
@@ -365,7 +367,7 @@ class Facts:
                 self.settings.cluster_id,
                 group,
                 member,
-                known_at,
+                known_at_ms,
                 certainty,
                 kind,
                 predicted_at,
@@ -380,7 +382,7 @@ class Facts:
     ) -> None:
         """Score a prediction and forget it. `at_most`: how sure it is what decided it."""
         self.emit_prediction(group, member, kind, outcome, at, at_most)
-        setattr(member, f"{kind}_prediction_at", NEVER)
-        setattr(member, f"{kind}_prediction_deadline", NEVER)
+        setattr(member, f"{kind}_prediction_at_ms", NEVER)
+        setattr(member, f"{kind}_prediction_deadline_at_ms", NEVER)
         if kind == "session":
             member.imminent = False

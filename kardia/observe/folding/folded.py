@@ -45,27 +45,27 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
     member = quiet.member
     heard = decided(quiet.heartbeats) or []
     if heard:
-        group.steady_at = max(group.steady_at, heard[-1])
+        group.steady_at_ms = max(group.steady_at_ms, heard[-1])
         member.heard_on = quiet.heartbeats[-1].head.connection  # they are in order, see `decided`
         member.throttled_ms = 0.0
     fetches = [(stretch, max(stretch.column(ARRIVED))) for stretch in quiet.fetches]
-    member.fetched_at = max([member.fetched_at, *(fetched_at for _, fetched_at in fetches)])
+    member.fetched_at_ms = max([member.fetched_at_ms, *(fetched_at_ms for _, fetched_at_ms in fetches)])
     inside_poll = "fetch" in LIBRARIES[member.library].polled_by
     if LIBRARIES[member.library].taken_within_ms >= 0:
         _fetched_when_taken(observer, group, member, quiet.fetches)
     if not quiet.commits:
         _renew_all(observer, group, member, heard)
-        for stretch, fetched_at in fetches:
+        for stretch, fetched_at_ms in fetches:
             if inside_poll:
-                _fetched_inside_poll(observer, group, member, fetched_at)
-            elif member.data_since_commit_at < 0:
+                _fetched_inside_poll(observer, group, member, fetched_at_ms)
+            elif member.data_since_commit_at_ms < 0:
                 _fetched_beside(observer, group, member, stretch)
         return
     moments: list[tuple[float, int, Event | None]] = [(at, 0, None) for at in heard]
     moments += [(at, 1, event) for at, _, event in quiet.commits]
-    for stretch, fetched_at in fetches:
+    for stretch, fetched_at_ms in fetches:
         if inside_poll:
-            _fetched_inside_poll(observer, group, member, fetched_at)
+            _fetched_inside_poll(observer, group, member, fetched_at_ms)
         else:
             numbers = stretch.numbers
             brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
@@ -86,7 +86,7 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
     """`requests.renew` for each instant; the same arithmetic without the calls."""
     if not heard:
         return
-    last, habit, usual = member.armed_at, member.habit_ms, habits.USUAL * member.session_ms
+    last, habit, usual = member.session_renewed_at_ms, member.usual_gap_max_ms, habits.USUAL * member.session_ms
     for at in heard:
         gap = at - last
         if gap > 0:
@@ -95,14 +95,14 @@ def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]
             elif gap < usual:
                 habit = max(habit * habits.FORGETS, gap)
             last = at
-    member.armed_at, member.habit_ms = last, habit
-    member.heard_at = NEVER
+    member.session_renewed_at_ms, member.usual_gap_max_ms = last, habit
+    member.heard_at_ms = NEVER
     observer.watch_renewed(group, member)
 
 
-def _fetched_inside_poll(observer: Facts, group: Group, member: Member, fetched_at: float) -> None:
+def _fetched_inside_poll(observer: Facts, group: Group, member: Member, fetched_at_ms: float) -> None:
     """Only the latest poll counts."""
-    polls.polled(observer, group, member, "fetch", fetched_at, 0.0)
+    polls.polled(observer, group, member, "fetch", fetched_at_ms, 0.0)
 
 
 def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches: list[Stretch]) -> None:
@@ -119,8 +119,8 @@ def _fetched_when_taken(observer: Facts, group: Group, member: Member, stretches
         for numbers in (stretch.numbers,)
         for at in range(0, len(numbers), WIDTH)
     ]
-    for _, _, connection, arrived_at, size in sorted(fetches):
-        polls.on_taken(observer, group, member, connection, arrived_at, size > 0)
+    for _, _, connection, arrived_at_ms, size in sorted(fetches):
+        polls.on_taken(observer, group, member, connection, arrived_at_ms, size > 0)
 
 
 def _fetched_beside(observer: Facts, group: Group, member: Member, stretch: Stretch) -> None:
@@ -129,11 +129,11 @@ def _fetched_beside(observer: Facts, group: Group, member: Member, stretch: Stre
     for place, size in enumerate(stretch.column(BYTES)):
         if size > 0:
             _brought(observer, group, member, numbers[place * WIDTH + DECIDED])
-            if member.data_since_commit_at >= 0:
+            if member.data_since_commit_at_ms >= 0:
                 return
 
 
 def _brought(observer: Facts, group: Group, member: Member, at: float) -> None:
-    if member.data_since_commit_at < 0 and at > member.committed_at:
-        member.data_since_commit_at = at
+    if member.data_since_commit_at_ms < 0 and at > member.committed_at_ms:
+        member.data_since_commit_at_ms = at
         observer.watch(group, member)

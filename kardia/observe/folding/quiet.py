@@ -119,7 +119,7 @@ class _Batch:
         it is the first that is heard of them."""
         group = self._observer.groups.get(event.group_id)
         member = group.members.get(event.member_id) if group is not None else None
-        if member is not None and member.last_poll_at < 0:
+        if member is not None and member.last_poll_at_ms < 0:
             self._troubled.add(event.group_id)
             self._clients.add((event.shard, event.client_id, event.client_host))
 
@@ -170,27 +170,29 @@ class _Batch:
             return False
         if current is not None and not current.settled:
             return False
-        if group.moved_at >= 0 or group.loading_since >= 0:
+        if group.moved_at_ms >= 0 or group.loading_since_at_ms >= 0:
             return False
         limit = self._limits[group.broker] - deadlines.GRACE_MS
         for member in group.members.values():
-            heard_at = member.armed_at
+            heard_at_ms = member.session_renewed_at_ms
             quiet = members.get(member.member_id)
             if quiet is not None:
                 if not self._goes_on(quiet):
                     return False
-                heard_at = max(heard_at, *(stretch.numbers[DECIDED - WIDTH] for stretch in quiet.heartbeats), NEVER)
-                heard_at = max(heard_at, *(at for at, _, _ in quiet.commits), NEVER)
-            if member.overdue or (member.deadline >= 0 and heard_at + member.session_ms <= limit):
+                heard_at_ms = max(
+                    heard_at_ms, *(stretch.numbers[DECIDED - WIDTH] for stretch in quiet.heartbeats), NEVER
+                )
+                heard_at_ms = max(heard_at_ms, *(at for at, _, _ in quiet.commits), NEVER)
+            if member.overdue or (member.deadline >= 0 and heard_at_ms + member.session_ms <= limit):
                 return False
         return True
 
     def _goes_on(self, quiet: Quiet) -> bool:
         """Whether a member is well and no silence between these requests is worth a word."""
         member, settings = quiet.member, self._observer.settings
-        if member.unknown_since >= 0 or member.armed_at < 0:
+        if member.unknown_since_at_ms >= 0 or member.session_renewed_at_ms < 0:
             return False
-        if max(member.session_prediction_at, member.poll_prediction_at, member.rebalance_prediction_at) >= 0:
+        if max(member.session_prediction_at_ms, member.poll_prediction_at_ms, member.rebalance_prediction_at_ms) >= 0:
             return False
         times = decided(quiet.heartbeats)
         if times is None:
@@ -198,17 +200,17 @@ class _Batch:
         times += [at for at, _, _ in quiet.commits]
         times.sort()
         early = settings.prediction_early_share * member.session_ms
-        if member.session_ms >= 0 and _longest(member.armed_at, times) >= early:
+        if member.session_ms >= 0 and _longest(member.session_renewed_at_ms, times) >= early:
             return False
         library = LIBRARIES[member.library]
-        if library.poll_interval and member.rebalance_ms > 0 and member.last_poll_at >= 0:
+        if library.poll_interval and member.rebalance_ms > 0 and member.last_poll_at_ms >= 0:
             times = [event.arrived_at_ms for _, _, event in quiet.commits]
             if "fetch" in library.polled_by:
                 for stretch in quiet.fetches:
                     times += stretch.column(ARRIVED)
             times.sort()
             unseen = deadlines.polls_unseen(member)  # then nothing is foretold before it is seen to poll again
-            since = member.last_poll_at if not unseen else times[0] if times else NEVER
+            since = member.last_poll_at_ms if not unseen else times[0] if times else NEVER
             if since >= 0 and _longest(since, times) >= settings.prediction_share * member.rebalance_ms:
                 return False
         return True

@@ -63,49 +63,55 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
     Three may have: of the time for SyncGroup before, of its session, of the phase. None fires before its deadline, and
     of two whose deadlines are near each other either may have been the first (`late`).
     """
-    joined_at = current.joined_at
-    armed = member.armed_before_join
-    if member.unknown_since >= 0 or armed < 0 or member.session_ms < 0:
-        return Dropped(member, joined_at, None, "unknown", "unknown")
+    joined_at_ms = current.joined_at_ms
+    armed = member.renewed_before_join_at_ms
+    if member.unknown_since_at_ms >= 0 or armed < 0 or member.session_ms < 0:
+        return Dropped(member, joined_at_ms, None, "unknown", "unknown")
     deadline = armed + member.session_ms
     began, first = missing.began(member)
     longest = missing.longest_ms(began, first)
-    over_at = current.sync_over_at
-    unsynced = member.seen_joining and member.synced_generation != current.generation_before and member.told_at < 0
-    unsynced = unsynced and member.joined_at <= over_at  # else it took its place again in the Stable group
-    if unsynced and 0 <= over_at <= min(joined_at, deadline) and (began < 0 or began >= over_at - STAMP_MS):
-        by = began if began >= over_at else joined_at
+    over_at = current.sync_over_at_ms
+    unsynced = (
+        member.seen_joining
+        and member.synced_generation != current.generation_before
+        and member.rebalance_notified_at_ms < 0
+    )
+    unsynced = unsynced and member.joined_at_ms <= over_at  # else it took its place again in the Stable group
+    if unsynced and 0 <= over_at <= min(joined_at_ms, deadline) and (began < 0 or began >= over_at - STAMP_MS):
+        by = began if began >= over_at else joined_at_ms
         rivalled = near(over_at, deadline) or missing.joined_before_sync_was_over
         how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
         return Dropped(member, over_at, by, "sync_timeout", how_sure)
     # What may be doubted of the timers themselves: from when the session ran, and since when the phase.
-    unsure = armed <= max(group.unsure_to, group.gap_at) or member.is_unsure(armed)
+    unsure = armed <= max(group.unsure_to, group.gap_at_ms) or member.is_unsure(armed)
     phase_over_at = began + longest if began >= 0 and longest > 0 and not member.instance_id else NEVER
-    by_session = deadline <= joined_at + STAMP_MS
-    by_phase = 0 <= phase_over_at <= joined_at + STAMP_MS
+    by_session = deadline <= joined_at_ms + STAMP_MS
+    by_phase = 0 <= phase_over_at <= joined_at_ms + STAMP_MS
     unsure = unsure or missing.taken_over(member, deadline)
     unsure = unsure or missing.may_have_begun_before(member, deadline - longest)
     sure: Certainty = "provisional" if unsure else "exact"
     if by_session and by_phase and near(deadline, phase_over_at):
         if deadline + STAMP_MS < phase_over_at:
-            return Dropped(member, min(deadline, joined_at), joined_at, "session_expired", "provisional")
-        return Dropped(member, joined_at, None, "rebalance_timeout", "provisional")
-    unasked = joined_at - missing.last_asked_at > observer.settings.tolerance_ms
-    if armed <= group.unsure_to and 0 <= group.broke_at <= joined_at - member.session_ms and not unasked:
+            return Dropped(member, min(deadline, joined_at_ms), joined_at_ms, "session_expired", "provisional")
+        return Dropped(member, joined_at_ms, None, "rebalance_timeout", "provisional")
+    unasked = joined_at_ms - missing.last_asked_at > observer.settings.tolerance_ms
+    if armed <= group.unsure_to and 0 <= group.broke_at_ms <= joined_at_ms - member.session_ms and not unasked:
         # The session ran from a load that came soon after the last line, maybe: it was over before the others joined.
-        over_by = min(at for at in (began, joined_at) if at >= 0)
-        return Dropped(member, over_by, joined_at, "session_expired", "provisional")
+        over_by = min(at for at in (began, joined_at_ms) if at >= 0)
+        return Dropped(member, over_by, joined_at_ms, "session_expired", "provisional")
     if by_session and unasked and observer.is_broken(group.broker, armed, deadline):
         # The session ran anew since, or its timer was late. Nobody joined at this instant: the phase ended by it.
-        return Dropped(member, joined_at, None, "session_expired", "provisional")
+        return Dropped(member, joined_at_ms, None, "session_expired", "provisional")
     if by_session and (not by_phase or deadline < phase_over_at):
-        at, certainty = observer.ran_out(group, member, armed, joined_at)
-        at = min(max(at, fired_from(group, deadline)), joined_at)
-        return Dropped(member, at, joined_at, "session_expired", weaker(sure, certainty))
+        at, certainty = observer.ran_out(group, member, armed, joined_at_ms)
+        at = min(max(at, fired_from(group, deadline)), joined_at_ms)
+        return Dropped(member, at, joined_at_ms, "session_expired", weaker(sure, certainty))
     if by_phase:
-        in_time = joined_at - phase_over_at <= LATE_MS + _width(current)
-        return Dropped(member, joined_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
-    return _by_what_is_near(observer, group, joined_at, member, Timers(deadline, phase_over_at, longest, unasked))
+        in_time = joined_at_ms - phase_over_at <= LATE_MS + _width(current)
+        return Dropped(
+            member, joined_at_ms, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred")
+        )
+    return _by_what_is_near(observer, group, joined_at_ms, member, Timers(deadline, phase_over_at, longest, unasked))
 
 
 class Timers(NamedTuple):
@@ -118,24 +124,24 @@ class Timers(NamedTuple):
     """Whether no JoinGroup was handled about when the phase ended."""
 
 
-def _by_what_is_near(observer: Facts, group: Group, joined_at: float, member: Member, timers: Timers) -> Dropped:
+def _by_what_is_near(observer: Facts, group: Group, joined_at_ms: float, member: Member, timers: Timers) -> Dropped:
     """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
-    tolerance, armed = observer.settings.tolerance_ms, member.armed_before_join
-    known = armed > max(group.unsure_to, group.gap_at) and not member.is_unsure(armed)
-    if timers.phase_at >= 0 and joined_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
-        return Dropped(member, joined_at, None, "rebalance_timeout", "inferred")
-    if timers.session_at <= joined_at + tolerance:
+    tolerance, armed = observer.settings.tolerance_ms, member.renewed_before_join_at_ms
+    known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
+    if timers.phase_at >= 0 and joined_at_ms >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
+        return Dropped(member, joined_at_ms, None, "rebalance_timeout", "inferred")
+    if timers.session_at <= joined_at_ms + tolerance:
         # Stamps of a busy broker come late: its last renewal was earlier than they say.
-        return Dropped(member, joined_at, None, "session_expired", "inferred" if known else "provisional")
+        return Dropped(member, joined_at_ms, None, "session_expired", "inferred" if known else "provisional")
     if armed <= group.unsure_to and timers.unasked:
         # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
         # joined at this instant, so the phase ended because this member's session did.
-        return Dropped(member, joined_at, None, "session_expired", "provisional")
-    return Dropped(member, joined_at, None, "unknown", "unknown")
+        return Dropped(member, joined_at_ms, None, "session_expired", "provisional")
+    return Dropped(member, joined_at_ms, None, "unknown", "unknown")
 
 
 def _width(current: Rebalance) -> float:
-    """How much later than `started_at` the rebalance may have begun."""
+    """How much later than `started_at_ms` the rebalance may have begun."""
     cause = current.cause
     if cause is None or cause.by is None:
         return 0.0
@@ -160,33 +166,33 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
     else:
         chosen, rivalled = _by_order(group, candidates, current, tolerance)
         current.contested = rivalled or _is_contested(group, current, chosen, dropped)
-        if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at):
+        if chosen.certainty == "exact" and (current.contested or chosen.at <= group.gap_at_ms):
             chosen.certainty = "provisional"  # that member may have gone first, or what came first is lost
     if current.cause is not None and current.row_known >= 0 and chosen.at != current.cause.at:
         return  # already written with another start: a late line does not make a second rebalance of it
     current.cause = chosen
-    current.started_at = chosen.at
+    current.started_at_ms = chosen.at
 
 
 def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
-    stable_at = max(group.stable_at, group.steady_at)
-    if stable_at < 0 or (group.previous and stable_at <= group.previous[0] + STAMP_MS):
+    stable_at_ms = max(group.stable_at_ms, group.steady_at_ms)
+    if stable_at_ms < 0 or (group.previous and stable_at_ms <= group.previous[0] + STAMP_MS):
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
     return [
         Cause(at, over.cause, one.member_id, one.client_id, one.instance_id, "", over.certainty, over.by)
         for over in group.ended.values()
         if over.cause in ("session_expired", "sync_timeout")
-        and stable_at <= (at := _not_before(over, stable_at)) <= current.joined_at
+        and stable_at_ms <= (at := _not_before(over, stable_at_ms)) <= current.joined_at_ms
         and (one := over.member).member_id != named
     ]
 
 
-def _not_before(over: Ended, stable_at: float) -> float:
+def _not_before(over: Ended, stable_at_ms: float) -> float:
     """When a life was over: not before an answer that shows the group Stable, if its bounds allow for that."""
-    late = over.ended_at < stable_at <= over.ended_at + LATE_MS
-    return stable_at if late and over.by is not None and not 0 <= over.by < stable_at else over.ended_at
+    late = over.ended_at_ms < stable_at_ms <= over.ended_at_ms + LATE_MS
+    return stable_at_ms if late and over.by is not None and not 0 <= over.by < stable_at_ms else over.ended_at_ms
 
 
 def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list[Dropped]) -> bool:
@@ -195,7 +201,7 @@ def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list
     unsure += [
         over.member.member_id
         for over in group.ended.values()
-        if not stands(over.certainty) and chosen.at <= over.ended_at <= current.joined_at
+        if not stands(over.certainty) and chosen.at <= over.ended_at_ms <= current.joined_at_ms
     ]
     return any(member_id != chosen.member_id for member_id in unsure)
 
@@ -204,7 +210,9 @@ def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> list[Any]
     """The coordinator's own line about the begin of a rebalance: of its generation, the latest before it was over."""
     before = current.generation_after - 1 if current.generation_after > 0 else current.generation_before
     lines = (one for one in reversed(group.prepared) if one[0] == before)
-    return next((one for one in lines if current.joined_at < 0 or one[1] <= current.joined_at + tolerance_ms), None)
+    return next(
+        (one for one in lines if current.joined_at_ms < 0 or one[1] <= current.joined_at_ms + tolerance_ms), None
+    )
 
 
 def says_unsynced(reason: str) -> bool:
@@ -217,12 +225,12 @@ def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
     which it began it names the first. When that was is known. Returns whether it says so, and did not before."""
     tolerance, cause = observer.settings.tolerance_ms, current.cause
     line = None if cause is None or cause.named else _line_of(group, current, tolerance)
-    if cause is None or line is None or abs(line[1] - current.started_at) > tolerance:
+    if cause is None or line is None or abs(line[1] - current.started_at_ms) > tolerance:
         return False
     chosen = _named(group, [cause], line[1], line[2], line[3])
     if chosen is None:
         return False
-    chosen.at, chosen.named, chosen.certainty = current.started_at, True, _sure_by_line(chosen)
+    chosen.at, chosen.named, chosen.certainty = current.started_at_ms, True, _sure_by_line(chosen)
     chosen.by = line[1] if cause.by is not None and line[1] > chosen.at + STAMP_MS else None
     chosen.reason = chosen.reason or line[2]
     current.cause = chosen
@@ -294,18 +302,22 @@ def _known_of(group: Group, member_id: str) -> tuple[str, str]:
 def _by_order(group: Group, candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:
     """The earliest candidate, unless a member was told of the rebalance before that; and whether another one may have
     come before it."""
-    told_at = current.told_at
+    rebalance_notified_at_ms = current.rebalance_notified_at_ms
     if not candidates:
-        return Cause(told_at if told_at >= 0 else current.joined_at, "unknown", certainty="unknown"), False
+        return Cause(
+            rebalance_notified_at_ms if rebalance_notified_at_ms >= 0 else current.joined_at_ms,
+            "unknown",
+            certainty="unknown",
+        ), False
     chosen = min(candidates, key=lambda item: item.at)
     if chosen.trigger == "session_expired":  # sessions end in the order of their deadlines, however late
         known = [
             one for one in candidates if one.trigger == chosen.trigger and (one is chosen or stands(one.certainty))
         ]
         chosen = min(known, key=lambda one: due_of(group, one))
-    if 0 <= told_at < chosen.at - tolerance_ms:
-        return Cause(told_at, "unknown", certainty="unknown"), False
-    told_before = 0 <= told_at < chosen.at - STAMP_MS
+    if 0 <= rebalance_notified_at_ms < chosen.at - tolerance_ms:
+        return Cause(rebalance_notified_at_ms, "unknown", certainty="unknown"), False
+    told_before = 0 <= rebalance_notified_at_ms < chosen.at - STAMP_MS
     to_at = chosen.at + STAMP_MS
     if chosen.by is not None:
         chosen.by = earlier(chosen.by, begun_by(current, chosen.at))

@@ -39,14 +39,14 @@ def partitions_stopped_ms(group: Group, current: Rebalance) -> float:
 
     `group` still holds the assignment of the generation before.
     """
-    if current.assigned_at < 0 or current.started_at < 0:
+    if current.assigned_at_ms < 0 or current.started_at_ms < 0:
         return NEVER
     if current.generation_before == 0:
         return 0.0  # nobody had read before
     if group.held_in != current.generation_before or group.held_in < 0:
         return NEVER
-    rejoined = {join.asked_id: join.handled_at for join in current.joins}
-    lasted_ms = current.assigned_at - current.started_at
+    rejoined = {join.asked_id: join.handled_at_ms for join in current.joins}
+    lasted_ms = current.assigned_at_ms - current.started_at_ms
     gone = sum(count for member_id, count in group.held.items() if member_id not in rejoined)
     if current.protocol_name in COOPERATIVE:
         return (gone + group.partitions - sum(group.held.values())) * lasted_ms
@@ -55,5 +55,5 @@ def partitions_stopped_ms(group: Group, current: Rebalance) -> float:
     stopped_ms = gone * lasted_ms
     for member_id, count in group.held.items():
         if member_id in rejoined:
-            stopped_ms += count * (current.assigned_at - max(current.started_at, rejoined[member_id]))
+            stopped_ms += count * (current.assigned_at_ms - max(current.started_at_ms, rejoined[member_id]))
     return stopped_ms

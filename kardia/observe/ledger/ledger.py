@@ -29,12 +29,12 @@ _TAKEN_AWAY = frozenset({"session_expired", "poll_timeout", "rebalance_timeout",
 def remember(group: Group) -> None:
     """Keep of the rebalance that another one follows what `follows_from` asks for."""
     current = group.rebalance
-    if current is not None and current.started_at >= 0:
+    if current is not None and current.started_at_ms >= 0:
         dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
         cause = current.cause
         if cause is not None and cause.trigger in _TAKEN_AWAY and cause.client_id and cause.client_id not in dropped:
             dropped.append(cause.client_id)
-        group.previous = [current.started_at, current.assigned_at, current.generation_after, dropped]
+        group.previous = [current.started_at_ms, current.assigned_at_ms, current.generation_after, dropped]
 
 
 def follows_from(group: Group, current: Rebalance) -> float:
@@ -44,11 +44,11 @@ def follows_from(group: Group, current: Rebalance) -> float:
     cause = current.cause
     if cause is None or not group.previous or group.previous[2] != current.generation_before:
         return NEVER
-    started_at, assigned_at, _, dropped = group.previous
-    cut_short = assigned_at < 0 and cause.trigger in ("session_expired", "sync_timeout")
+    started_at_ms, assigned_at_ms, _, dropped = group.previous
+    cut_short = assigned_at_ms < 0 and cause.trigger in ("session_expired", "sync_timeout")
     second_round = cause.reason.startswith("need to revoke partitions")
     comes_back = cause.client_id in dropped and _came_back(group, cause)
-    return float(started_at) if cut_short or second_round or comes_back else NEVER
+    return float(started_at_ms) if cut_short or second_round or comes_back else NEVER
 
 
 def _came_back(group: Group, cause: Cause) -> bool:
@@ -70,9 +70,9 @@ def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[s
         for member_id, client_id, waited_ms in current.blocked
         if waited_ms >= observer.settings.straggler_ms
     ]
-    joined = sorted(current.joins, key=lambda join: -join.handled_at)
+    joined = sorted(current.joins, key=lambda join: -join.handled_at_ms)
     for place, join in enumerate(joined):
-        waited_ms = int(join.handled_at - current.started_at)
+        waited_ms = int(join.handled_at_ms - current.started_at_ms)
         first_of_several = place == 0 and len(joined) > 1
         if join.member_id in group.members and (first_of_several or waited_ms >= observer.settings.straggler_ms):
             entries.append(_entry(join.member_id, join.client_id, waited_ms, joined=True))
@@ -101,25 +101,25 @@ def _how_sure(group: Group, current: Rebalance) -> Certainty:
         return "unknown"
     if not stands(cause.certainty):
         return cause.certainty
-    if current.listed is None and current.joins and current.assigned_at < 0:
+    if current.listed is None and current.joins and current.assigned_at_ms < 0:
         return "provisional"  # who is in it is not known before the leader is answered
     if cause.named:
         return cause.certainty
     if any(_is_rival(group, cause, over) for over in group.ended.values()):
         return "provisional"
-    near = (join for join in current.joins if abs(join.handled_at - cause.at) <= STAMP_MS)
-    rivals = any(join.member_id != cause.member_id and join.handled_at != cause.at for join in near)
+    near = (join for join in current.joins if abs(join.handled_at_ms - cause.at) <= STAMP_MS)
+    rivals = any(join.member_id != cause.member_id and join.handled_at_ms != cause.at for join in near)
     return "provisional" if rivals and cause.trigger in _BY_JOIN else cause.certainty
 
 
 def _is_rival(group: Group, cause: Cause, over: Ended) -> bool:
     """Whether somebody else ended in that instant, and may have begun it. Of one LeaveGroup the first entry did, of
     sessions the one that was due first."""
-    if over.member.member_id == cause.member_id or abs(over.ended_at - cause.at) > STAMP_MS:
+    if over.member.member_id == cause.member_id or abs(over.ended_at_ms - cause.at) > STAMP_MS:
         return False
     if over.cause == cause.trigger == "session_expired":
         return abs(over.member.deadline - due_of(group, cause)) <= STAMP_MS
-    return over.cause == "session_expired" or (over.cause in LEAVE_CAUSES and over.ended_at != cause.at)
+    return over.cause == "session_expired" or (over.cause in LEAVE_CAUSES and over.ended_at_ms != cause.at)
 
 
 def withdraw(observer: Facts, group: Group, current: Rebalance) -> None:

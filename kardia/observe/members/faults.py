@@ -76,20 +76,20 @@ def _certainty(over: Ended) -> str:
 
 def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     """Its session ran out: from its last renewal on nothing of it counted."""
-    member, at, signs = over.member, over.ended_at, over.fault_signs
+    member, at, signs = over.member, over.ended_at_ms, over.fault_signs
     if member.session_ms < 0:
         return UNKNOWN
-    heard_at = over.began_at
+    heard_at_ms = over.began_at
     usual_ms = _usual_ms(member)
-    signs["heard_at_ms"] = int(heard_at + 0.5)
-    slow_ms, silent_ms = _broker(facts, group, signs, heard_at, at)
-    loaded = group.loaded_at >= 0 and heard_at <= group.loaded_at + facts.settings.tolerance_ms
+    signs["heard_at_ms"] = int(heard_at_ms + 0.5)
+    slow_ms, silent_ms = _broker(facts, group, signs, heard_at_ms, at)
+    loaded = group.loaded_at_ms >= 0 and heard_at_ms <= group.loaded_at_ms + facts.settings.tolerance_ms
     if loaded:
-        signs["loaded_at_ms"] = int(group.loaded_at + 0.5)
+        signs["loaded_at_ms"] = int(group.loaded_at_ms + 0.5)
     fetched = _fetches(facts, group, member, signs)
-    heard_there, silent_there, elsewhere = _others(group, member, heard_at, at)
+    heard_there, silent_there, elsewhere = _others(group, member, heard_at_ms, at)
     signs |= {"host_heard": heard_there, "host_silent": silent_there, "elsewhere_heard": elsewhere}
-    goes_on = fetched > heard_at + max(MISSED * usual_ms, GOES_ON * member.session_ms)
+    goes_on = fetched > heard_at_ms + max(MISSED * usual_ms, GOES_ON * member.session_ms)
     spare_ms = member.session_ms - min(usual_ms, 0.5 * member.session_ms)
     # 1. The broker alone took longer than the session leaves room for; or about as long, or logged nothing for so long.
     if member.throttled_ms > 0:
@@ -105,11 +105,11 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     if loaded and goes_on:
         return "coordinator_moved"
     if loaded:
-        others_found_it = heard_there + elsewhere and not _is_back_as_another(group, member, heard_at)
+        others_found_it = heard_there + elsewhere and not _is_back_as_another(group, member, heard_at_ms)
         return "client_silent" if others_found_it and not unseen else UNKNOWN
     # 3. Its poll interval ran out where it says nothing of it.
-    if _stopped_by_itself(member, heard_at):
-        signs["polled_at_ms"] = int(member.last_poll_at + 0.5)
+    if _stopped_by_itself(member, heard_at_ms):
+        signs["polled_at_ms"] = int(member.last_poll_at_ms + 0.5)
         return "application"
     # 4. Its other connections went on.
     if goes_on:
@@ -125,31 +125,39 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
 def _of_poll(facts: Facts, group: Group, over: Ended) -> str:
     """It gave up its membership, because its application had not polled."""
     member, signs = over.member, over.fault_signs
-    if member.armed_at >= 0:
-        signs["heard_at_ms"] = int(member.armed_at + 0.5)
-    if member.last_poll_at >= 0:
-        signs["polled_at_ms"] = int(member.last_poll_at + 0.5)
-        _broker(facts, group, signs, member.last_poll_at, over.ended_at)
+    if member.session_renewed_at_ms >= 0:
+        signs["heard_at_ms"] = int(member.session_renewed_at_ms + 0.5)
+    if member.last_poll_at_ms >= 0:
+        signs["polled_at_ms"] = int(member.last_poll_at_ms + 0.5)
+        _broker(facts, group, signs, member.last_poll_at_ms, over.ended_at_ms)
     return "application"
 
 
 def _of_phase(facts: Facts, group: Group, over: Ended) -> str:
     """It did not rejoin, or did not sync, in time: did its heartbeats go on?"""
-    member, at, signs = over.member, over.ended_at, over.fault_signs
-    heard_at = member.armed_at if member.armed_at < at else member.armed_before_join
-    if heard_at < 0:
+    member, at, signs = over.member, over.ended_at_ms, over.fault_signs
+    heard_at_ms = (
+        member.session_renewed_at_ms if member.session_renewed_at_ms < at else member.renewed_before_join_at_ms
+    )
+    if heard_at_ms < 0:
         return UNKNOWN
-    signs["heard_at_ms"] = int(heard_at + 0.5)
-    if member.last_poll_at >= 0:
-        signs["polled_at_ms"] = int(member.last_poll_at + 0.5)
-    slow_ms, silent_ms = _broker(facts, group, signs, heard_at, at)
-    if max(slow_ms, silent_ms) >= ENOUGH * max(at - heard_at, _usual_ms(member)):
+    signs["heard_at_ms"] = int(heard_at_ms + 0.5)
+    if member.last_poll_at_ms >= 0:
+        signs["polled_at_ms"] = int(member.last_poll_at_ms + 0.5)
+    slow_ms, silent_ms = _broker(facts, group, signs, heard_at_ms, at)
+    if max(slow_ms, silent_ms) >= ENOUGH * max(at - heard_at_ms, _usual_ms(member)):
         return UNKNOWN
     # Only a heartbeat in the phase itself shows that the client lived in it: the join renews who is gone as well.
     current = group.rebalance
-    began = member.told_at if over.cause == "rebalance_timeout" else NEVER if current is None else current.joined_at
-    silent = (at - heard_at) / _usual_ms(member)
-    if 0 <= began < heard_at or (began == heard_at and over.cause == "rebalance_timeout"):
+    began = (
+        member.rebalance_notified_at_ms
+        if over.cause == "rebalance_timeout"
+        else NEVER
+        if current is None
+        else current.joined_at_ms
+    )
+    silent = (at - heard_at_ms) / _usual_ms(member)
+    if 0 <= began < heard_at_ms or (began == heard_at_ms and over.cause == "rebalance_timeout"):
         return "application" if silent <= 2 * MISSED else "client_silent"
     return "client_silent" if silent > 2 * MISSED else UNKNOWN
 
@@ -173,17 +181,17 @@ def _broker(facts: Facts, group: Group, signs: dict[str, int], begin: float, end
 
 def _fetches(facts: Facts, group: Group, member: Member, signs: dict[str, int]) -> float:
     """Arrival of its last FETCH; NEVER if none was seen, or if it may be of another member."""
-    if member.fetched_at < 0:
+    if member.fetched_at_ms < 0:
         return NEVER
     others = facts.clients.get((group.shard, member.client_id, member.client_host), {}).keys() - {member.member_id}
     if others:
         signs["fetches_of_others"] = len(others)
         return NEVER
-    signs["fetched_at_ms"] = int(member.fetched_at + 0.5)
-    return member.fetched_at
+    signs["fetched_at_ms"] = int(member.fetched_at_ms + 0.5)
+    return member.fetched_at_ms
 
 
-def _others(group: Group, member: Member, heard_at: float, at: float) -> tuple[int, int, int]:
+def _others(group: Group, member: Member, heard_at_ms: float, at: float) -> tuple[int, int, int]:
     """Others of the group: (heard later from its address, silent there since the same moment, heard elsewhere)."""
     heard_there = silent_there = elsewhere = 0
     for other, last, may_wait in _last_heard(group):
@@ -191,22 +199,22 @@ def _others(group: Group, member: Member, heard_at: float, at: float) -> tuple[i
             continue
         within_ms = MISSED * max(_usual_ms(member), _usual_ms(other))
         here = bool(member.client_host) and other.client_host == member.client_host
-        if last > heard_at + within_ms:
+        if last > heard_at_ms + within_ms:
             heard_there += here
             elsewhere += not here
-        elif here and not may_wait and abs(last - heard_at) <= within_ms < at - last:
+        elif here and not may_wait and abs(last - heard_at_ms) <= within_ms < at - last:
             silent_there += 1
     return heard_there, silent_there, elsewhere
 
 
-def _is_back_as_another(group: Group, member: Member, heard_at: float) -> bool:
+def _is_back_as_another(group: Group, member: Member, heard_at_ms: float) -> bool:
     """Whether its client, by name and address, joined under another id since then."""
     current = group.rebalance
-    joined = {} if current is None else {join.member_id: join.handled_at for join in current.joins}
+    joined = {} if current is None else {join.member_id: join.handled_at_ms for join in current.joins}
     return any(
         (other.client_id, other.client_host) == (member.client_id, member.client_host)
         and other.member_id != member.member_id
-        and max(other.joined_at, joined.get(other.member_id, NEVER)) >= heard_at
+        and max(other.joined_at_ms, joined.get(other.member_id, NEVER)) >= heard_at_ms
         for other in group.members.values()
     )
 
@@ -214,26 +222,32 @@ def _is_back_as_another(group: Group, member: Member, heard_at: float) -> bool:
 def _last_heard(group: Group) -> Iterator[tuple[Member, float, bool]]:
     """(member, when it was last heard, whether it may wait for an answer since), also of those that were evicted."""
     current = group.rebalance
-    asked = {} if current is None else {join.member_id: join.handled_at for join in current.joins}
+    asked = {} if current is None else {join.member_id: join.handled_at_ms for join in current.joins}
     for member in group.members.values():
-        if current is not None and 0 <= current.joined_at == member.armed_at:  # armed by the end of the join phase
-            yield member, asked.get(member.member_id, member.armed_before_join), True
+        if (
+            current is not None and 0 <= current.joined_at_ms == member.session_renewed_at_ms
+        ):  # armed by the end of the join phase
+            yield member, asked.get(member.member_id, member.renewed_before_join_at_ms), True
         else:
-            yield member, member.armed_at, group.state not in (GroupState.STABLE, GroupState.UNKNOWN)
+            yield member, member.session_renewed_at_ms, group.state not in (GroupState.STABLE, GroupState.UNKNOWN)
     for over in group.ended.values():
         if over.cause == "session_expired" and over.member.session_ms >= 0:
             yield over.member, over.began_at, False
 
 
 def _usual_ms(member: Member) -> float:
-    return max(member.habit_ms, SHORTEST_MS) if member.habit_ms else max(member.session_ms / 3, SHORTEST_MS)
+    return (
+        max(member.usual_gap_max_ms, SHORTEST_MS)
+        if member.usual_gap_max_ms
+        else max(member.session_ms / 3, SHORTEST_MS)
+    )
 
 
-def _stopped_by_itself(member: Member, heard_at: float) -> bool:
+def _stopped_by_itself(member: Member, heard_at_ms: float) -> bool:
     """Whether a static member stopped its heartbeats because its poll interval had run out."""
-    if not member.instance_id or not LIBRARIES[member.library].poll_interval or member.last_poll_at < 0:
+    if not member.instance_id or not LIBRARIES[member.library].poll_interval or member.last_poll_at_ms < 0:
         return False
-    return abs(member.last_poll_at + member.rebalance_ms - heard_at) <= STOPPED_WITHIN_MS
+    return abs(member.last_poll_at_ms + member.rebalance_ms - heard_at_ms) <= STOPPED_WITHIN_MS
 
 
 def came_back(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -250,7 +264,7 @@ def came_back(facts: Facts, group: Group, event: Event, at: float) -> None:
         signs["back_on_same_connection"] = int(same)
         if over.fault == "heartbeats_stopped" and not same:
             over.fault = "connection_lost"
-    if event.arrived_at_ms < over.ended_at - IN_TIME_MS and at > over.ended_at:
+    if event.arrived_at_ms < over.ended_at_ms - IN_TIME_MS and at > over.ended_at_ms:
         signs["arrived_at_ms"], signs["handled_at_ms"] = int(event.arrived_at_ms + 0.5), int(at + 0.5)
         over.fault, over.fault_certainty = "broker_slow", "exact" if over.certainty == "exact" else "inferred"
-    facts.emit_member(group, over.member, over.ended_at, over.certainty, over)
+    facts.emit_member(group, over.member, over.ended_at_ms, over.certainty, over)

@@ -22,11 +22,11 @@ USUAL = 0.7
 """A silence of that share of a session or more is no habit: the member was nearly evicted."""
 
 
-def after(facts: Facts, broker: str, member: Member, habit_ms: float, last: float, at: float) -> float:
+def after(facts: Facts, broker: str, member: Member, usual_gap_max_ms: float, last: float, at: float) -> float:
     """The habit of a member, in ms, when its session is renewed at `at` after the renewal at `last`."""
     gap_ms = at - last
     if gap_ms >= USUAL * member.session_ms:
-        return habit_ms
-    if habit_ms > 0 and gap_ms > ON_TIME * habit_ms and facts.was_silent(broker, last, at):
-        return habit_ms
-    return max(habit_ms * FORGETS, gap_ms)
+        return usual_gap_max_ms
+    if usual_gap_max_ms > 0 and gap_ms > ON_TIME * usual_gap_max_ms and facts.was_silent(broker, last, at):
+        return usual_gap_max_ms
+    return max(usual_gap_max_ms * FORGETS, gap_ms)

@@ -37,9 +37,11 @@ def end(
     facts.forget(group, member)
     if not group.members:
         forgetting.note_without_members(facts, group, at)
-    at = max(at, member.joined_at)
-    if member.armed_at >= at > member.armed_before_join >= 0:
-        member.armed_at = member.armed_before_join  # the end of a join phase renews only who is in it
+    at = max(at, member.joined_at_ms)
+    if member.session_renewed_at_ms >= at > member.renewed_before_join_at_ms >= 0:
+        member.session_renewed_at_ms = (
+            member.renewed_before_join_at_ms
+        )  # the end of a join phase renews only who is in it
     over = Ended(member, at, cause, reason, certainty, by)
     faults.judge(facts, group, over)
     group.ended.pop(member.member_id, None)
@@ -49,22 +51,22 @@ def end(
     facts.emit_member(group, member, at, certainty, over)
     facts.emit_transition(group, at, member.member_id, "Member", "Absent", cause, certainty, by)
     _score(facts, group, over)
-    if member.health_at >= 0:
-        known_at = facts.known_at(group)
+    if member.health_at_ms >= 0:
+        known_at_ms = facts.known_at_ms(group)
         facts.rows["health"].append(
-            rows.health_row(facts.settings.cluster_id, group, member, at, known_at, certainty, "ended", [cause])
+            rows.health_row(facts.settings.cluster_id, group, member, at, known_at_ms, certainty, "ended", [cause])
         )
 
 
 def _score(facts: Facts, group: Group, over: Ended) -> None:
     """What became of the predictions about a life that is over."""
     for kind in ("session", "poll", "rebalance"):
-        if getattr(over.member, f"{kind}_prediction_at") < 0:
+        if getattr(over.member, f"{kind}_prediction_at_ms") < 0:
             continue
-        deadline = getattr(over.member, f"{kind}_prediction_deadline")
-        over.foretold.append([kind, getattr(over.member, f"{kind}_prediction_at"), deadline])
+        deadline = getattr(over.member, f"{kind}_prediction_deadline_at_ms")
+        over.foretold.append([kind, getattr(over.member, f"{kind}_prediction_at_ms"), deadline])
         outcome = _outcome(group, over, kind, deadline)
-        facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
+        facts.close_prediction(group, over.member, kind, outcome, over.ended_at_ms, _at_most(over))
 
 
 def _at_most(over: Ended) -> Certainty:
@@ -75,9 +77,9 @@ def _at_most(over: Ended) -> Certainty:
 def _outcome(group: Group, over: Ended, kind: str, deadline: float) -> str:
     if kind == STRUCK.get(over.cause):
         # A session that was begun anew without its member, as by a load, ends at another deadline.
-        since_load = 0 <= over.member.armed_at <= group.unsure_to
+        since_load = 0 <= over.member.session_renewed_at_ms <= group.unsure_to
         anew = since_load or abs(over.member.deadline - deadline) > LATE_MS
-        anew = anew and kind == "session" and abs(over.ended_at - deadline) > LATE_MS
+        anew = anew and kind == "session" and abs(over.ended_at_ms - deadline) > LATE_MS
         return "averted" if anew else "came_true"
     return "unknown" if over.cause in ("unknown", "session_expired") else "averted"
 
@@ -85,17 +87,17 @@ def _outcome(group: Group, over: Ended, kind: str, deadline: float) -> str:
 def _rescore(facts: Facts, group: Group, over: Ended) -> None:
     """An end was another one, and with it what became of predictions."""
     for kind, predicted_at, deadline in over.foretold:
-        setattr(over.member, f"{kind}_prediction_at", predicted_at)
-        setattr(over.member, f"{kind}_prediction_deadline", deadline)
+        setattr(over.member, f"{kind}_prediction_at_ms", predicted_at)
+        setattr(over.member, f"{kind}_prediction_deadline_at_ms", deadline)
         outcome = _outcome(group, over, kind, deadline)
-        facts.close_prediction(group, over.member, kind, outcome, over.ended_at, _at_most(over))
+        facts.close_prediction(group, over.member, kind, outcome, over.ended_at_ms, _at_most(over))
 
 
 def _unscore(facts: Facts, group: Group, over: Ended, at: float) -> None:
     """An end is taken back, and with it what it made of predictions."""
     for kind, predicted_at, deadline in over.foretold:
-        setattr(over.member, f"{kind}_prediction_at", predicted_at)
-        setattr(over.member, f"{kind}_prediction_deadline", deadline)
+        setattr(over.member, f"{kind}_prediction_at_ms", predicted_at)
+        setattr(over.member, f"{kind}_prediction_deadline_at_ms", deadline)
         facts.close_prediction(group, over.member, kind, "unknown", at)
 
 
@@ -111,10 +113,10 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
     began shows it earlier."""
     began = over.began_at
     # Its session ended; when, is known within bounds only.
-    since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at)
-    since_load = since_load or facts.is_broken(group.broker, began, over.ended_at)
+    since_load = over.member.is_unsure(began) or 0 <= began <= max(group.unsure_to, group.gap_at_ms)
+    since_load = since_load or facts.is_broken(group.broker, began, over.ended_at_ms)
     # What was heard says that it ended, and not when, unless it is the instant of its own timer.
-    since_load = since_load or 0 <= over.member.armed_at <= group.unsure_to
+    since_load = since_load or 0 <= over.member.session_renewed_at_ms <= group.unsure_to
     if over.cause != "session_expired" or over.rivalled or since_load:
         return
     if over.certainty in ("inferred", "provisional"):
@@ -126,11 +128,11 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
             over.by = by
         if current is not None and cause is not None and began and not current.contested and current.settled:
             if over.by is not None:
-                over.by = late.earlier(by, late.begun_by(current, over.ended_at))
+                over.by = late.earlier(by, late.begun_by(current, over.ended_at_ms))
             cause.certainty, cause.by = "exact", over.by
-        facts.emit_member(group, over.member, over.ended_at, "exact", over)
+        facts.emit_member(group, over.member, over.ended_at_ms, "exact", over)
         facts.emit_transition(
-            group, over.ended_at, over.member.member_id, "Absent", "Absent", "session_expired", "exact", over.by
+            group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", "session_expired", "exact", over.by
         )
 
 
@@ -138,10 +140,10 @@ def correct(
     facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty, by: float | None = None
 ) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
-    over.ended_at, over.cause, over.certainty, over.by = max(at, over.member.joined_at), cause, certainty, by
+    over.ended_at_ms, over.cause, over.certainty, over.by = max(at, over.member.joined_at_ms), cause, certainty, by
     faults.judge(facts, group, over)
-    facts.emit_member(group, over.member, over.ended_at, certainty, over)
-    facts.emit_transition(group, over.ended_at, over.member.member_id, "Absent", "Absent", cause, certainty, by)
+    facts.emit_member(group, over.member, over.ended_at_ms, certainty, over)
+    facts.emit_transition(group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", cause, certainty, by)
     _rescore(facts, group, over)
     doubt(group, over.member.member_id)
 
@@ -166,10 +168,10 @@ def reinstate(
     _unscore(facts, group, over, at)
     if member.instance_id:
         group.instances[member.instance_id] = member.member_id
-    if member.armed_at < at:
+    if member.session_renewed_at_ms < at:
         member.begin_anew(at)
-    member.returned_at = member.armed_at
-    member.timer_at = NEVER
+    member.returned_at_ms = member.session_renewed_at_ms
+    member.timer_at_ms = NEVER
     member.overdue = False
     facts.index(group, member)
     doubt(group, member.member_id)

@@ -6,8 +6,8 @@ advanced offsets proves consumption a little earlier. A FETCH that some librarie
 before has been taken proves that it was. Telemetry that the client pushes says it outright. Everything else proves
 nothing.
 
-The last poll is held as an interval: it came at `polled_at` or up to `poll_error_ms` before. What may be a poll and may
-be none (a commit that the application asked for, a FETCH that others may have sent) moves its end and not its begin.
+The last poll is held as an interval: it came at `polled_at_ms` or up to `poll_error_ms` before. What may be a poll and
+may be none (a commit that the application asked for, a FETCH that others may have sent) moves its end and not its begin.
 """
 
 from __future__ import annotations
@@ -25,41 +25,43 @@ MAX_CONNECTIONS = 64
 """Connections of a member whose last answer is held, the oldest goes first: a client has one or two to each broker."""
 
 
-def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived_at: float) -> None:
+def on_request(observer: Facts, group: Group, member: Member, kind: str, arrived_at_ms: float) -> None:
     """Take a JOIN or SYNC as evidence where the library sends it only inside poll."""
     if kind in LIBRARIES[member.library].polled_by:
-        polled(observer, group, member, kind, arrived_at, 0.0)
+        polled(observer, group, member, kind, arrived_at_ms, 0.0)
 
 
 def on_fetch(observer: Facts, group: Group, member: Member, event: Event) -> None:
     """Take a FETCH: evidence at its arrival for some libraries; its answer tells whether there was data to consume."""
-    arrived_at = event.arrived_at_ms
-    if arrived_at > member.fetched_at:
-        member.fetched_at = arrived_at
+    arrived_at_ms = event.arrived_at_ms
+    if arrived_at_ms > member.fetched_at_ms:
+        member.fetched_at_ms = arrived_at_ms
     if "fetch" in LIBRARIES[member.library].polled_by:
-        usual = member.poll_evidence == "fetch" and member.poll_error_ms == 0.0 and member.polled_at < arrived_at
-        if usual and member.timer_at >= 0 and member.poll_prediction_at < 0 and observer.is_alone(group, member):
-            member.polled_at = arrived_at  # nothing else changes
+        usual = member.poll_evidence == "fetch" and member.poll_error_ms == 0.0 and member.polled_at_ms < arrived_at_ms
+        if usual and member.timer_at_ms >= 0 and member.poll_prediction_at_ms < 0 and observer.is_alone(group, member):
+            member.polled_at_ms = arrived_at_ms  # nothing else changes
         else:
-            polled(observer, group, member, "fetch", arrived_at, 0.0)
+            polled(observer, group, member, "fetch", arrived_at_ms, 0.0)
         return
     detail = event.detail
     brought = detail is not None and detail.get("bytes", 0) > 0
     if LIBRARIES[member.library].taken_within_ms >= 0:
         on_taken(observer, group, member, event.connection, event.arrived_at_ms, brought)
-    if brought and member.data_since_commit_at < 0 and event.decided_at_ms > member.committed_at:
-        member.data_since_commit_at = event.decided_at_ms
+    if brought and member.data_since_commit_at_ms < 0 and event.decided_at_ms > member.committed_at_ms:
+        member.data_since_commit_at_ms = event.decided_at_ms
         observer.watch(group, member)
 
 
-def on_taken(observer: Facts, group: Group, member: Member, connection: str, arrived_at: float, brought: bool) -> None:
+def on_taken(
+    observer: Facts, group: Group, member: Member, connection: str, arrived_at_ms: float, brought: bool
+) -> None:
     """A FETCH of a library that sends none before the last answer's records have been taken; `brought`: its own answer
     had records."""
     library = LIBRARIES[member.library]
     if member.brought.pop(connection, False):
         only_one = group.held_in == group.generation and group.held.get(member.member_id) == 1
         if only_one or not library.taken_by_partition:  # else it may be for those of which nothing waits to be taken
-            polled(observer, group, member, "fetch", arrived_at, float(library.taken_within_ms))
+            polled(observer, group, member, "fetch", arrived_at_ms, float(library.taken_within_ms))
     member.brought[connection] = brought
     if len(member.brought) > MAX_CONNECTIONS:
         del member.brought[next(iter(member.brought))]
@@ -73,43 +75,43 @@ def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> No
     if detail:
         mark = sum(entry[2] for entry in detail.get("offsets", ()) if entry[2] > 0)
     advanced = mark != member.commit_mark
-    arrived_at = event.arrived_at_ms
-    by_itself = is_automatic(group, member, arrived_at)
-    member.last_commit_at = max(member.last_commit_at, arrived_at)
+    arrived_at_ms = event.arrived_at_ms
+    by_itself = is_automatic(group, member, arrived_at_ms)
+    member.last_commit_at_ms = max(member.last_commit_at_ms, arrived_at_ms)
     if library.auto_commit_ms >= 0:
         # Asked for by the application it proves no poll, but it is accepted of a member that has not given up.
         asked_ms = member.rebalance_ms + LEAVE_DELAY_MS if member.rebalance_ms > 0 else inf
-        polled(observer, group, member, "commit", arrived_at, 0.0 if by_itself else asked_ms)
+        polled(observer, group, member, "commit", arrived_at_ms, 0.0 if by_itself else asked_ms)
         if by_itself:
-            member.committed_at = max(member.committed_at, arrived_at)
+            member.committed_at_ms = max(member.committed_at_ms, arrived_at_ms)
         return
     if "commit" in library.polled_by:
-        polled(observer, group, member, "commit", arrived_at, 0.0)
+        polled(observer, group, member, "commit", arrived_at_ms, 0.0)
     elif library.consumed_by_commit and advanced:
-        trail = _trail_ms(member, arrived_at)
-        if arrived_at - trail > (member.polled_at if member.poll_evidence == "fetch" else polled_since(member)):
-            polled(observer, group, member, "commit", arrived_at, trail)
+        trail = _trail_ms(member, arrived_at_ms)
+        if arrived_at_ms - trail > (member.polled_at_ms if member.poll_evidence == "fetch" else polled_since(member)):
+            polled(observer, group, member, "commit", arrived_at_ms, trail)
     if advanced:
         member.commit_mark = mark
-        member.committed_at = max(member.committed_at, arrived_at)
-        member.data_since_commit_at = NEVER
+        member.committed_at_ms = max(member.committed_at_ms, arrived_at_ms)
+        member.data_since_commit_at_ms = NEVER
 
 
-def is_automatic(group: Group, member: Member, arrived_at: float) -> bool:
+def is_automatic(group: Group, member: Member, arrived_at_ms: float) -> bool:
     """Whether a commit comes when the client makes one by itself: its interval after the last, or after the assignment,
     from which it counts anew."""
     interval = LIBRARIES[member.library].auto_commit_ms
-    gap = arrived_at - max(member.last_commit_at, group.stable_at)
+    gap = arrived_at_ms - max(member.last_commit_at_ms, group.stable_at_ms)
     return interval >= 0 and interval - AUTO_COMMIT_EARLY_MS <= gap <= interval + AUTO_COMMIT_LATE_MS
 
 
-def _trail_ms(member: Member, arrived_at: float) -> float:
+def _trail_ms(member: Member, arrived_at_ms: float) -> float:
     """How long before a commit what it commits may have been consumed: since the commit before, and by the default
     interval, unless records that came earlier than that show that this client takes longer."""
     trail = float(LIBRARIES[member.library].commit_trail_ms)
-    if member.data_since_commit_at >= 0:
-        trail = max(trail, arrived_at - member.data_since_commit_at)
-    return trail if member.committed_at < 0 else min(trail, arrived_at - member.committed_at)
+    if member.data_since_commit_at_ms >= 0:
+        trail = max(trail, arrived_at_ms - member.data_since_commit_at_ms)
+    return trail if member.committed_at_ms < 0 else min(trail, arrived_at_ms - member.committed_at_ms)
 
 
 def polled(observer: Facts, group: Group, member: Member, evidence: str, at: float, error_ms: float) -> None:
@@ -120,35 +122,37 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
     shared = "fetch" in LIBRARIES[member.library].polled_by and not observer.is_alone(group, member)
     if shared and evidence == "fetch":
         error_ms = inf  # it may be another's
-    elif shared and member.polled_at < 0 <= at < member.fetched_at:  # so it says the same in whatever order they come
-        evidence, at, error_ms = "fetch", member.fetched_at, error_ms + round(member.fetched_at - at, 3)
-    before_ms = at - polled_since(member) if member.polled_at >= 0 else inf
-    if at <= member.polled_at:
+    elif (
+        shared and member.polled_at_ms < 0 <= at < member.fetched_at_ms
+    ):  # so it says the same in whatever order they come
+        evidence, at, error_ms = "fetch", member.fetched_at_ms, error_ms + round(member.fetched_at_ms - at, 3)
+    before_ms = at - polled_since(member) if member.polled_at_ms >= 0 else inf
+    if at <= member.polled_at_ms:
         if error_ms < before_ms:
-            member.poll_error_ms = min(member.poll_error_ms, round(member.polled_at - at + error_ms, 3))
+            member.poll_error_ms = min(member.poll_error_ms, round(member.polled_at_ms - at + error_ms, 3))
         return
     error_ms = min(error_ms, round(before_ms, 3))
     if error_ms == inf:
         return
     surer = error_ms < member.poll_error_ms
-    member.polled_at = at
+    member.polled_at_ms = at
     member.poll_evidence = evidence
     member.poll_error_ms = error_ms
-    if member.poll_prediction_at >= 0:
+    if member.poll_prediction_at_ms >= 0:
         observer.close_prediction(group, member, "poll", "averted", at)
-    if surer or member.timer_at < 0:
+    if surer or member.timer_at_ms < 0:
         observer.watch(group, member)
 
 
-def on_telemetry(observer: Facts, group: Group, member: Member, arrived_at: float, ago_ms: float) -> None:
+def on_telemetry(observer: Facts, group: Group, member: Member, arrived_at_ms: float, ago_ms: float) -> None:
     """The client itself says how long ago it polled, in whole seconds, so that one poll is told a little differently
     each time: another one is meant only by what lies clearly after it."""
-    before, at = member.last_poll_at, arrived_at - ago_ms
-    if arrived_at > member.pushed_at:
-        member.pushed_at, member.pushed_ago_ms = arrived_at, ago_ms
-    if member.pushed_poll_at < 0 or at - TELEMETRY_ERROR_MS > member.pushed_poll_at:
-        member.pushed_poll_at = at
-    if member.last_poll_at > before:
-        if member.poll_prediction_at >= 0:
-            observer.close_prediction(group, member, "poll", "averted", member.last_poll_at)
+    before, at = member.last_poll_at_ms, arrived_at_ms - ago_ms
+    if arrived_at_ms > member.pushed_at_ms:
+        member.pushed_at_ms, member.pushed_ago_ms = arrived_at_ms, ago_ms
+    if member.pushed_poll_at_ms < 0 or at - TELEMETRY_ERROR_MS > member.pushed_poll_at_ms:
+        member.pushed_poll_at_ms = at
+    if member.last_poll_at_ms > before:
+        if member.poll_prediction_at_ms >= 0:
+            observer.close_prediction(group, member, "poll", "averted", member.last_poll_at_ms)
         observer.watch(group, member)

@@ -32,7 +32,7 @@ NOT_STORED = "it joined in a rebalance that was not stored when the coordinator 
 
 def note(group: Group) -> None:
     """The group as it is now is stored."""
-    group.stored = [group.generation, group.leader, list(group.members)] if group.whole else []
+    group.stored = [group.generation, group.leader, list(group.members)] if group.membership_complete else []
 
 
 def note_empty(group: Group) -> None:
@@ -53,7 +53,7 @@ def restore(facts: Facts, group: Group, at: float) -> None:
     if group.state not in (GroupState.PREPARING, GroupState.COMPLETING):
         return
     if not group.stored:
-        group.whole = False  # who is a member of which generation is not known
+        group.membership_complete = False  # who is a member of which generation is not known
         return
     group.generation, group.leader, ids = group.stored
     for member in list(group.members.values()):
@@ -64,7 +64,7 @@ def restore(facts: Facts, group: Group, at: float) -> None:
         if member_id in group.members:
             continue
         if over is None:
-            group.whole = False
+            group.membership_complete = False
         else:
             _return(facts, group, over, at)
     if not group.members:
@@ -74,7 +74,7 @@ def restore(facts: Facts, group: Group, at: float) -> None:
 def _return(facts: Facts, group: Group, over: Ended, at: float) -> None:
     """A member that had ended is one again: its end was not stored. A sure end stays; another life begins."""
     if stands(over.certainty):
-        over.member.joined_at = at
+        over.member.joined_at_ms = at
         over.member.row_known = -1
     lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
 
@@ -94,12 +94,12 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     facts.divergences += 1
     _withdraw(facts, group)
     group.generation, group.leader, group.rebalance = generation, leader, None
-    group.unproven_at = max(group.unproven_at, at)
+    group.unproven_at_ms = max(group.unproven_at_ms, at)
     for member_id in ids:
         over = group.ended.get(member_id)
         if over is not None and over.certainty != "exact":
             lives.reinstate(facts, group, over, at, "still a member", "provisional")
-    group.deserted_at = NEVER
+    group.deserted_at_ms = NEVER
     # A JoinGroup may have waited in a rebalance that it began itself.
     since = at if goes_on else min(at, event.handled_at_ms)
     facts.move(group, since, GroupState.STABLE, "generation seen", "inferred" if goes_on else "provisional")
@@ -128,7 +128,7 @@ def _withdraw(facts: Facts, group: Group) -> None:
     """The rebalance with which it became Empty was none: a further row takes its row back."""
     current = group.rebalance
     if current is not None and current.row_known >= 0 and not current.leader:
-        current.cause = Cause(current.started_at, "unknown", certainty="unknown")
+        current.cause = Cause(current.started_at_ms, "unknown", certainty="unknown")
         withdraw(facts, group, current)
 
 
@@ -139,12 +139,15 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     back = [
         over
         for over in group.ended.values()
-        if over.ended_at > since and over.cause in _BY_SILENCE and not over.told and not _is_stored_without(group, over)
+        if over.ended_at_ms > since
+        and over.cause in _BY_SILENCE
+        and not over.told
+        and not _is_stored_without(group, over)
     ]
-    heard = heard_at(group) >= at or group.stored[2:] == [[]]  # or it is stored as one without members
+    heard = heard_at_ms(group) >= at or group.stored[2:] == [[]]  # or it is stored as one without members
     for over in back:
         if over.certainty == "exact" or (heard and stands(over.certainty)):
-            lives.correct(facts, group, over, over.ended_at, over.cause, "provisional")
+            lives.correct(facts, group, over, over.ended_at_ms, over.cause, "provisional")
     if heard or not any(over.certainty != "exact" for over in back):
         return
     facts.divergences += 1
@@ -152,10 +155,10 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     if group.state == GroupState.EMPTY and group.stored:
         _withdraw(facts, group)
         group.generation, group.leader, _ = group.stored
-    begun = current is not None and current.cause is not None and current.joined_at < 0
+    begun = current is not None and current.cause is not None and current.joined_at_ms < 0
     if group.state == GroupState.EMPTY or begun:
         group.rebalance = None
-        group.deserted_at = NEVER
+        group.deserted_at_ms = NEVER
         facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")
     for over in back:
         if over.certainty != "exact":
@@ -164,7 +167,9 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
 
 def _is_stored_without(group: Group, over: Ended) -> bool:
     """Whether a generation without that member has been stored since it ended: no load brings it back."""
-    return bool(group.stored) and over.ended_at <= group.stable_at and over.member.member_id not in group.stored[2]
+    return (
+        bool(group.stored) and over.ended_at_ms <= group.stable_at_ms and over.member.member_id not in group.stored[2]
+    )
 
 
 def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
@@ -176,19 +181,19 @@ def by_silence(facts: Facts, group: Group, at: float) -> Certainty:
         return "provisional"
     if 0 <= facts.logged_to(group.broker) < at + LATE_MS:
         return "provisional"
-    if not facts.has_several_brokers() or (group.moved_at < 0 and heard_at(group) >= at):
+    if not facts.has_several_brokers() or (group.moved_at_ms < 0 and heard_at_ms(group) >= at):
         return "inferred"
     return "provisional"
 
 
 def note_heard(facts: Facts, group: Group, at: float) -> None:
     """The coordinator answers for the group: if nobody had asked for long, what was believed until now is not sure."""
-    last = heard_at(group)
+    last = heard_at_ms(group)
     if 0 <= last < at - ABSENT_MS and facts.has_several_brokers():
-        group.unproven_at = max(group.unproven_at, at - 1.0)
-    group.heard_at = max(group.heard_at, at)
+        group.unproven_at_ms = max(group.unproven_at_ms, at - 1.0)
+    group.heard_at_ms = max(group.heard_at_ms, at)
 
 
-def heard_at(group: Group) -> float:
+def heard_at_ms(group: Group) -> float:
     """The last answer of the coordinator for the group."""
-    return max(group.heard_at, group.steady_at)
+    return max(group.heard_at_ms, group.steady_at_ms)

@@ -31,7 +31,7 @@ def group_of(facts: Facts, event: Event) -> Group:
         group = None
     if group is None:
         group = facts.groups[event.group_id] = Group(event.group_id, event.shard)
-        group.gap_at = facts.blind_to.get(facts.broker, NEVER)
+        group.gap_at_ms = facts.blind_to.get(facts.broker, NEVER)
         group.seq = forgetting.first_seq(facts, event.handled_at_ms)
         forgetting.note_without_members(facts, group, event.handled_at_ms)
     if event.error_code in COORDINATOR_MOVED:
@@ -40,10 +40,10 @@ def group_of(facts: Facts, event: Event) -> Group:
         loads.note_heard(facts, group, event.handled_at_ms)
     if group.broker != facts.broker and facts.broker:
         _switch(facts, group, event)
-    elif group.moved_at >= 0 and event.handled_at_ms > group.moved_at:
+    elif group.moved_at_ms >= 0 and event.handled_at_ms > group.moved_at_ms:
         reload(facts, group, event.handled_at_ms, how_sure(event))
         note_answer(group, event)
-    elif group.loading_since >= 0:
+    elif group.loading_since_at_ms >= 0:
         note_answer(group, event)
     return group
 
@@ -59,17 +59,17 @@ def is_from_before(facts: Facts, event: Event) -> bool:
     if group is None or not is_overtaken(facts, group):
         return False
     at = event.handled_at_ms
-    if at < loads.heard_at(group) - CLOCKS_APART_MS:
+    if at < loads.heard_at_ms(group) - CLOCKS_APART_MS:
         return True
     silences = facts.silences.get(facts.broker, ())
-    return any(begin < group.loaded_at < end and begin < at < end + AWAKE_MS for begin, end in silences)
+    return any(begin < group.loaded_at_ms < end and begin < at < end + AWAKE_MS for begin, end in silences)
 
 
 def _switch(facts: Facts, group: Group, event: Event) -> None:
     first, left = not group.broker, group.broker
     group.broker = facts.broker
     for member in group.members.values():
-        member.timer_at = NEVER
+        member.timer_at_ms = NEVER
     if first:
         for member in group.members.values():
             facts.watch(group, member)
@@ -81,18 +81,18 @@ def _switch(facts: Facts, group: Group, event: Event) -> None:
 
 def on_load_line(facts: Facts, group: Group, at: float) -> None:
     """The coordinator's own line: it has loaded the group. Read late, it may be about what has gone on since."""
-    if at >= loads.heard_at(group) - CLOCKS_APART_MS:
+    if at >= loads.heard_at_ms(group) - CLOCKS_APART_MS:
         _led_by_another(facts, group)
     pending = facts.unjudged.get(group.broker)
     if pending:
         pending[:] = [silence for silence in pending if silence[0] >= at]
     begin = max((silence[0] for silence in facts.silences.get(group.broker, ()) if silence[0] < at), default=at)
-    group.broke_at = max(group.broke_at, begin)
+    group.broke_at_ms = max(group.broke_at_ms, begin)
     loads.take_back_since(facts, group, begin, at)
-    if loads.heard_at(group) > at:
-        group.loaded_at = max(group.loaded_at, at)
+    if loads.heard_at_ms(group) > at:
+        group.loaded_at_ms = max(group.loaded_at_ms, at)
         for member in group.members.values():
-            if 0 <= member.armed_at < at:
+            if 0 <= member.session_renewed_at_ms < at:
                 _arm(facts, group, member, at)
     else:
         reload(facts, group, at, "exact")
@@ -103,7 +103,7 @@ def _led_by_another(facts: Facts, group: Group) -> None:
     if group.broker and facts.broker and group.broker != facts.broker:
         group.broker = facts.broker
         for member in group.members.values():
-            member.timer_at = NEVER
+            member.timer_at_ms = NEVER
             facts.watch(group, member)
 
 
@@ -115,10 +115,10 @@ def is_overtaken(facts: Facts, group: Group) -> bool:
 
 def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
     """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
-    group.loaded_at = at
-    group.moved_at = NEVER
+    group.loaded_at_ms = at
+    group.moved_at_ms = NEVER
     loads.restore(facts, group, at)
-    if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at < 0):
+    if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at_ms < 0):
         group.rebalance = None
     if group.members and group.state == GroupState.STABLE and group.told_state == GroupState.STABLE:
         facts.tell_group(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
@@ -126,10 +126,10 @@ def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
         facts.move(group, at, GroupState.STABLE, "coordinator_loaded", certainty)
     group.pending.clear()
     for member in group.members.values():
-        if member.armed_at < at:
+        if member.session_renewed_at_ms < at:
             member.begin_anew(at)
         member.overdue = False
-        member.told_at = NEVER
+        member.rebalance_notified_at_ms = NEVER
         facts.watch(group, member)
 
 
@@ -143,30 +143,30 @@ def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
 
 def give_up(facts: Facts, group: Group, at: float) -> None:
     """The coordinator is another one since some instant before `at`: no session ends earlier than if it began then."""
-    group.loaded_at = group.moved_at = max(group.loaded_at, at)
+    group.loaded_at_ms = group.moved_at_ms = max(group.loaded_at_ms, at)
     for member in group.members.values():
-        if 0 <= member.armed_at < at:
+        if 0 <= member.session_renewed_at_ms < at:
             _arm(facts, group, member, at)
 
 
 def give_up_neighbours(facts: Facts, group: Group, at: float, left: str) -> None:
     """The other groups of a shard move with the first of which that is seen."""
-    if group.moved_at >= 0:
+    if group.moved_at_ms >= 0:
         return  # said before
     for other in facts.groups.values():
-        if other.shard == group.shard and other is not group and other.broker == left and other.moved_at < 0:
+        if other.shard == group.shard and other is not group and other.broker == left and other.moved_at_ms < 0:
             give_up(facts, other, at)
 
 
 def note_answer(group: Group, event: Event) -> None:
     """An answer of a new coordinator: while it loads it answers heartbeats with 0 and SyncGroups with 27, unseen."""
     at = event.decided_at_ms
-    if not _says_nothing(event) or 0 <= group.loading_since <= at - LOADS_WITHIN_MS:
-        group.loading_since, group.loaded_by = NEVER, at
+    if not _says_nothing(event) or 0 <= group.loading_since_at_ms <= at - LOADS_WITHIN_MS:
+        group.loading_since_at_ms, group.loaded_by = NEVER, at
         return
-    if group.loading_since < 0:
-        group.loading_since = at
-    group.unproven_at = max(group.unproven_at, at)
+    if group.loading_since_at_ms < 0:
+        group.loading_since_at_ms = at
+    group.unproven_at_ms = max(group.unproven_at_ms, at)
 
 
 def how_sure(event: Event) -> Certainty:
@@ -188,18 +188,18 @@ def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
     What was said of instants since then is taken back. The load lies somewhere between, or a little later; `end` is
     taken for it, and everything that follows from that is provisional.
     """
-    group.broke_at = begin
+    group.broke_at_ms = begin
     for member in group.members.values():
         member.connection = member.heard_on = ""  # none of them lives any more; their numbers are given again
     loads.take_back_since(facts, group, begin, end)
-    if loads.heard_at(group) >= end:
+    if loads.heard_at_ms(group) >= end:
         # It has answered since, but what it answered may have been heartbeats, before it had loaded the group.
-        group.loaded_at = max(group.loaded_at, end - 1.0)
-        group.unproven_at = max(group.unproven_at, loads.heard_at(group))
-        if group.loading_since < 0:
-            group.loading_since = end
+        group.loaded_at_ms = max(group.loaded_at_ms, end - 1.0)
+        group.unproven_at_ms = max(group.unproven_at_ms, loads.heard_at_ms(group))
+        if group.loading_since_at_ms < 0:
+            group.loading_since_at_ms = end
         for member in group.members.values():
-            if 0 <= member.armed_at < end:
+            if 0 <= member.session_renewed_at_ms < end:
                 _arm(facts, group, member, end)
     else:
         give_up(facts, group, end - 1.0)  # the line that ended the silence may be an answer
@@ -208,6 +208,6 @@ def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
 def _arm(facts: Facts, group: Group, member: Member, at: float) -> None:
     member.begin_anew(at)
     member.overdue = False
-    if member.session_prediction_at >= 0:
+    if member.session_prediction_at_ms >= 0:
         facts.close_prediction(group, member, "session", "unknown", at)
     facts.watch(group, member)

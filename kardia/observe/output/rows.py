@@ -50,10 +50,10 @@ def last_poll(member: Member) -> tuple[float, str, float]:
     """(latest instant of the last poll, what shows it, how much earlier it may have been). Where only its heartbeats
     show it, because it would have left otherwise, it is not known until when the next one is due."""
     if polls_unseen(member):
-        return member.armed_at, "heartbeat", member.rebalance_ms + LEAVE_DELAY_MS
+        return member.session_renewed_at_ms, "heartbeat", member.rebalance_ms + LEAVE_DELAY_MS
     if member.by_telemetry:
-        return member.last_poll_at, "telemetry", TELEMETRY_ERROR_MS
-    return member.last_poll_at, member.poll_evidence, member.poll_error_ms
+        return member.last_poll_at_ms, "telemetry", TELEMETRY_ERROR_MS
+    return member.last_poll_at_ms, member.poll_evidence, member.poll_error_ms
 
 
 def software(member: Member) -> tuple[str | None, str | None]:
@@ -65,7 +65,7 @@ def software(member: Member) -> tuple[str | None, str | None]:
 
 
 def member_row(
-    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at: int, certainty: Certainty
+    cluster: str, group: Group, member: Member, over: Ended | None, at: float, known_at_ms: int, certainty: Certainty
 ) -> Row:
     """Row of `members`."""
     name, version = software(member)
@@ -74,7 +74,7 @@ def member_row(
         group.group_id,
         group.shard,
         instant(at),
-        known_at,
+        known_at_ms,
         certainty,
         member.member_id,
         member.instance_id or None,
@@ -85,8 +85,8 @@ def member_row(
         version,
         _timeout(member.session_ms),
         _timeout(member.rebalance_ms),
-        instant(member.joined_at),
-        instant(over.ended_at) if over else None,
+        instant(member.joined_at_ms),
+        instant(over.ended_at_ms) if over else None,
         over.cause if over else None,
         (over.reason or None) if over else None,
         group.broker or None,
@@ -94,7 +94,7 @@ def member_row(
         (over.fault or None) if over else None,
         (over.fault_certainty or None) if over else None,
         [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
-        bound(over.ended_at, over.by) if over else bound(member.joined_at, member.joined_by),
+        bound(over.ended_at_ms, over.by) if over else bound(member.joined_at_ms, member.joined_by),
     )
 
 
@@ -103,7 +103,7 @@ def rebalance_row(
     group: Group,
     rebalance: Rebalance,
     stragglers: list[dict[str, Any]],
-    known_at: int,
+    known_at_ms: int,
     certainty: Certainty,
     slow_ms: int | None,
     withdrawn: bool = False,
@@ -111,18 +111,20 @@ def rebalance_row(
     """Row of `rebalances`; the rebalance has a cause and a start."""
     cause = rebalance.cause
     trigger = cause.trigger if cause else "unknown"
-    empty = rebalance.assigned_at >= 0 and rebalance.assigned_at == rebalance.joined_at and not rebalance.leader
+    empty = (
+        rebalance.assigned_at_ms >= 0 and rebalance.assigned_at_ms == rebalance.joined_at_ms and not rebalance.leader
+    )
     members_after = 0 if empty else len(rebalance.listed) if rebalance.listed is not None else len(group.members)
     return (
         cluster,
         group.group_id,
         group.shard,
-        instant(rebalance.started_at),
-        known_at,
+        instant(rebalance.started_at_ms),
+        known_at_ms,
         certainty,
-        instant(rebalance.started_at),
-        known(rebalance.joined_at),
-        known(rebalance.assigned_at),
+        instant(rebalance.started_at_ms),
+        known(rebalance.joined_at_ms),
+        known(rebalance.assigned_at_ms),
         trigger,
         (cause.member_id or None) if cause else None,
         (cause.client_id or None) if cause else None,
@@ -131,7 +133,7 @@ def rebalance_row(
         rebalance.generation_before,
         rebalance.generation_after if rebalance.generation_after >= 0 else None,
         rebalance.members_before if rebalance.members_before >= 0 else None,
-        members_after if rebalance.joined_at >= 0 else None,
+        members_after if rebalance.joined_at_ms >= 0 else None,
         stragglers,
         rebalance.leader or None,
         rebalance.protocol_name or None,
@@ -139,8 +141,8 @@ def rebalance_row(
         lost_s(rebalance),
         int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
         slow_ms,
-        bound(rebalance.started_at, cause.by) if cause else 0,
-        bound(rebalance.joined_at, rebalance.over_by) if rebalance.joined_at >= 0 else None,
+        bound(rebalance.started_at_ms, cause.by) if cause else 0,
+        bound(rebalance.joined_at_ms, rebalance.over_by) if rebalance.joined_at_ms >= 0 else None,
         withdrawn or None,
     )
 
@@ -148,18 +150,18 @@ def rebalance_row(
 def lost_s(rebalance: Rebalance) -> int | None:
     """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
     member that came later, to the leader's assignment. None while it lasts, or where the start is not known."""
-    if rebalance.assigned_at < 0 or rebalance.started_at < 0:
+    if rebalance.assigned_at_ms < 0 or rebalance.started_at_ms < 0:
         return None
-    since = {join.member_id: join.handled_at for join in rebalance.joins if join.is_new}
-    begins = [max(since.get(join.member_id, 0.0), rebalance.started_at) for join in rebalance.joins]
-    return int(sum(rebalance.assigned_at - begin for begin in begins) / 1000 + 0.5)
+    since = {join.member_id: join.handled_at_ms for join in rebalance.joins if join.is_new}
+    begins = [max(since.get(join.member_id, 0.0), rebalance.started_at_ms) for join in rebalance.joins]
+    return int(sum(rebalance.assigned_at_ms - begin for begin in begins) / 1000 + 0.5)
 
 
 def transition_row(
     cluster: str,
     group: Group,
     at: float,
-    known_at: int,
+    known_at_ms: int,
     certainty: Certainty,
     member_id: str | None,
     from_state: str,
@@ -170,14 +172,14 @@ def transition_row(
 ) -> Row:
     """Row of `transitions`. What happened before a join phase ended belongs to the generation before it."""
     current = group.rebalance
-    before = current is not None and at < current.joined_at
+    before = current is not None and at < current.joined_at_ms
     generation = current.generation_before if current is not None and before else group.generation
     return (
         cluster,
         group.group_id,
         group.shard,
         instant(at),
-        known_at,
+        known_at_ms,
         certainty,
         group.seq,
         "group" if member_id is None else "member",
@@ -196,7 +198,7 @@ def health_row(
     group: Group,
     member: Member,
     now: float,
-    known_at: int,
+    known_at_ms: int,
     certainty: Certainty,
     status: str,
     reasons: list[str],
@@ -205,15 +207,15 @@ def health_row(
     """Row of `health`."""
     interval = poll_interval(member)
     since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
-    polled_at, evidence, error_ms = last_poll(member)
-    polled = polled_at >= 0
+    polled_at_ms, evidence, error_ms = last_poll(member)
+    polled = polled_at_ms >= 0
     deadline = member.deadline
     return (
         cluster,
         group.group_id,
         group.shard,
         instant(now),
-        known_at,
+        known_at_ms,
         certainty,
         member.member_id,
         member.instance_id or None,
@@ -222,12 +224,12 @@ def health_row(
         group.generation if group.generation >= 0 else None,
         _timeout(member.session_ms),
         interval,
-        known(member.last_heard_at),
+        known(member.last_heard_at_ms),
         known(deadline),
-        known(polled_at),
+        known(polled_at_ms),
         evidence,
         int(error_ms) if polled else None,
-        instant(polled_at + interval) if polled and interval and evidence != "heartbeat" else None,
+        instant(polled_at_ms + interval) if polled and interval and evidence != "heartbeat" else None,
         status,
         reasons,
         len(pending.abandoned(group)),
@@ -242,7 +244,7 @@ def prediction_row(
     cluster: str,
     group: Group,
     member: Member,
-    known_at: int,
+    known_at_ms: int,
     certainty: Certainty,
     kind: str,
     predicted_at: float,
@@ -257,7 +259,7 @@ def prediction_row(
         group.group_id,
         group.shard,
         instant(predicted_at),
-        known_at,
+        known_at_ms,
         certainty,
         member.member_id,
         member.client_id or None,
@@ -280,28 +282,28 @@ def _in_between(group: Group) -> bool:
     """Whether a JoinGroup that cannot be seen yet may show that a member is none, or that its session runs longer."""
     current = group.rebalance
     return group.state == GroupState.PREPARING or (
-        current is not None and current.joined_at >= 0 and not current.settled
+        current is not None and current.joined_at_ms >= 0 and not current.settled
     )
 
 
 def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
     """Whether the coordinator may have removed a member because it never sent SyncGroup."""
     current = group.rebalance
-    if current is None or current.joined_at < 0 or member.synced_generation == group.generation:
+    if current is None or current.joined_at_ms < 0 or member.synced_generation == group.generation:
         return False
     longest = max(other.rebalance_ms for other in group.members.values())
-    return 0 < longest <= now - current.joined_at
+    return 0 < longest <= now - current.joined_at_ms
 
 
 def _may_be_dropped(group: Group, member: Member, now: float) -> bool:
     """Whether the session of somebody else is over, unseen, for so long that the time to rejoin may be over as well.
     One whose deadline a gap has hidden may be over at any time since an answer showed that the group was Stable."""
-    if member.rebalance_ms >= now - group.steady_at:
+    if member.rebalance_ms >= now - group.steady_at_ms:
         return False  # the common case, without a look at the others
     over = {
-        other.member_id: max(other.deadline, group.steady_at)
+        other.member_id: max(other.deadline, group.steady_at_ms)
         for other in group.members.values()
-        if other is not member and (other.deadline < 0 or group.steady_at < other.deadline <= now)
+        if other is not member and (other.deadline < 0 or group.steady_at_ms < other.deadline <= now)
     }
     if not over:
         return False
@@ -311,17 +313,21 @@ def _may_be_dropped(group: Group, member: Member, now: float) -> bool:
 
 def _certainty(group: Group, member: Member, now: float) -> Certainty:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
-    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.armed_at <= group.unsure_to:
+    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.session_renewed_at_ms <= group.unsure_to:
         return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
     if 0 <= member.deadline < now:
         return "provisional"  # it has passed, and its broker has shown no sign of life since
-    if 0 <= member.armed_at <= group.gap_at:
+    if 0 <= member.session_renewed_at_ms <= group.gap_at_ms:
         return "provisional"  # a later renewal may be among the lines that are lost
     if member.renewed_unseen or _may_be_dropped(group, member, now):
         return "provisional"
     if member.instance_id:
         heard = group.state != GroupState.COMPLETING or member.synced_generation == group.generation
-        return "inferred" if heard and now - member.armed_at <= 1.25 * member.habit_ms else "provisional"
+        return (
+            "inferred"
+            if heard and now - member.session_renewed_at_ms <= 1.25 * member.usual_gap_max_ms
+            else "provisional"
+        )
     return "exact"
 
 
@@ -330,11 +336,11 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
     is the last sign of life of its broker."""
     if group.protocol != "classic":
         return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
-    if member.unknown_since >= 0:
-        return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since)}"]
+    if member.unknown_since_at_ms >= 0:
+        return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since_at_ms)}"]
     if member.session_ms < 0:
         return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
-    if member.armed_at < 0:
+    if member.session_renewed_at_ms < 0:
         return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
     if alive_to < member.deadline < now - GRACE_MS:
         return (
@@ -357,16 +363,24 @@ def status_of(group: Group, member: Member, now: float, alive_to: float) -> tupl
     reasons = []
     certainty = _certainty(group, member, now)
     if member.imminent:
-        silent = int(now - member.armed_at)
+        silent = int(now - member.session_renewed_at_ms)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
-    if member.poll_prediction_at >= 0:
-        silent = int(now - member.last_poll_at)
+    if member.poll_prediction_at_ms >= 0:
+        silent = int(now - member.last_poll_at_ms)
         reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
-    if member.rebalance_prediction_at >= 0:
+    if member.rebalance_prediction_at_ms >= 0:
         reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
     if reasons:
         return "imminent", certainty, reasons
-    usual_ms = max(2.0 * member.habit_ms, LATE_SHARE * member.session_ms)
-    if member.habit_ms > 0 and now - member.armed_at > usual_ms and group.state != GroupState.PREPARING:
-        return "late", certainty, [f"silent for {int(now - member.armed_at)} ms, usually {int(member.habit_ms)} ms"]
+    usual_ms = max(2.0 * member.usual_gap_max_ms, LATE_SHARE * member.session_ms)
+    if (
+        member.usual_gap_max_ms > 0
+        and now - member.session_renewed_at_ms > usual_ms
+        and group.state != GroupState.PREPARING
+    ):
+        return (
+            "late",
+            certainty,
+            [f"silent for {int(now - member.session_renewed_at_ms)} ms, usually {int(member.usual_gap_max_ms)} ms"],
+        )
     return "ok", certainty, []

@@ -30,15 +30,15 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
         current = group.rebalance
     if current is None:
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
-    if current.started_at < 0:
+    if current.started_at_ms < 0:
         causes.choose(observer, group, current, [])
     _name_the_first(observer, group, current)
     causes.take_line(observer, group, current)
     current.caused_by = follows_from(group, current)
     if group.told_state != GroupState.PREPARING and current.cause is not None:
         cause = current.cause
-        observer.move(group, current.started_at, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
-    current.joined_at = current.assigned_at = max(at, current.started_at)
+        observer.move(group, current.started_at_ms, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
+    current.joined_at_ms = current.assigned_at_ms = max(at, current.started_at_ms)
     current.over_by = _emptied_by(group, current) if by is None else by
     current.generation_after = group.generation + 1 if group.generation >= 0 else -1
     current.settled = True
@@ -49,12 +49,12 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
     group.leader = ""
     group.instances.clear()
     how_sure = current.cause.certainty if current.cause is not None else "unknown"
-    last = [over for over in group.ended.values() if over.ended_at >= current.joined_at - STAMP_MS]
+    last = [over for over in group.ended.values() if over.ended_at_ms >= current.joined_at_ms - STAMP_MS]
     if any(over.certainty == "exact" for over in last):
         how_sure = "exact"
     elif last:
         how_sure = weaker(*(over.certainty for over in last))
-    observer.move(group, current.joined_at, GroupState.EMPTY, "no members left", how_sure, current.over_by)
+    observer.move(group, current.joined_at_ms, GroupState.EMPTY, "no members left", how_sure, current.over_by)
     emit(observer, group, current)
     if how_sure == "exact":
         loads.note_empty(group)
@@ -73,8 +73,8 @@ def on_line(observer: Facts, group: Group) -> None:
 
 def _emptied_by(group: Group, current: Rebalance) -> float | None:
     """The latest that the last of its members can have ended, as `Ended.by`."""
-    within = [over for over in group.ended.values() if over.ended_at >= current.started_at]
-    latest = [over.ended_at if over.by is None else over.by for over in within]
+    within = [over for over in group.ended.values() if over.ended_at_ms >= current.started_at_ms]
+    latest = [over.ended_at_ms if over.by is None else over.by for over in within]
     return None if not latest else NEVER if NEVER in latest else max(latest)
 
 
@@ -82,10 +82,10 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     """Of several whose silence was noticed in another order the first to go began it."""
     if current.told_from != GroupState.STABLE or current.row_known >= 0:
         return
-    since = max(group.steady_at, group.stable_at)
+    since = max(group.steady_at_ms, group.stable_at_ms)
     first = min(
-        (over for over in group.ended.values() if since < over.ended_at < current.started_at - STAMP_MS),
-        key=lambda over: (over.ended_at, over.member.member_id),
+        (over for over in group.ended.values() if since < over.ended_at_ms < current.started_at_ms - STAMP_MS),
+        key=lambda over: (over.ended_at_ms, over.member.member_id),
         default=None,
     )
     if first is None or first.cause not in causes.CAUSE_TO_TRIGGER:
@@ -93,10 +93,10 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     member = first.member
     sure = weaker(first.certainty, "inferred")
     before = current.cause.trigger if current.cause is not None else "session_expired"
-    if before != "session_expired" and current.started_at <= first.ended_at + LATE_MS:
+    if before != "session_expired" and current.started_at_ms <= first.ended_at_ms + LATE_MS:
         sure = weaker(sure, "provisional")  # its timer may have been late
     current.cause = Cause(
-        first.ended_at,
+        first.ended_at_ms,
         causes.CAUSE_TO_TRIGGER[first.cause],
         member.member_id,
         member.client_id,
@@ -105,7 +105,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         sure,
         first.by,
     )
-    current.started_at = first.ended_at
+    current.started_at_ms = first.ended_at_ms
     observer.correct(group, current, current.cause.certainty)
 
 
@@ -122,14 +122,14 @@ def become_empty_before(observer: Facts, group: Group) -> None:
 def _was_left_at(group: Group) -> float:
     """When the last member of a group that prepares a rebalance ended; NEVER where that is not known."""
     current = group.rebalance
-    if group.deserted_at >= 0 or group.state != GroupState.PREPARING or current is None or current.started_at < 0:
-        return group.deserted_at
-    return max((over.ended_at for over in group.ended.values()), default=NEVER)
+    if group.deserted_at_ms >= 0 or group.state != GroupState.PREPARING or current is None or current.started_at_ms < 0:
+        return group.deserted_at_ms
+    return max((over.ended_at_ms for over in group.ended.values()), default=NEVER)
 
 
 def ran_out(observer: Facts, group: Group, generation: int, member_id: str, since: float) -> bool:
     """Whether the group became Empty unseen: one generation is missing, and every timer ran out before this join."""
-    if generation != group.generation + 2 or not group.whole:
+    if generation != group.generation + 2 or not group.membership_complete:
         return False
     if group.state not in (GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE):
         return False
@@ -142,14 +142,14 @@ def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
     """Nobody was left to be seen: the members ended one after the other, and with the last one the rebalance, by the
     time at which somebody joined."""
     group.pending.clear()
-    last_at = group.deserted_at
+    last_at = group.deserted_at_ms
     for over_at, member_id, why, tied in all_ends(group):
         member, at = group.members[member_id], min(over_at, since)
         if why == "session_expired":
-            at = max(at, observer.ran_out(group, member, member.armed_at, max(over_at, since))[0])
+            at = max(at, observer.ran_out(group, member, member.session_renewed_at_ms, max(over_at, since))[0])
         last_at = max(last_at, at)
-        unsure = member.armed_at <= group.unsure_to or member.renewed_unseen or tied
-        unsure = unsure or observer.is_broken(group.broker, member.armed_at, at)
+        unsure = member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen or tied
+        unsure = unsure or observer.is_broken(group.broker, member.session_renewed_at_ms, at)
         how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"
         end_member(observer, group, member, at, why, "", how_sure, since)
         if tied:

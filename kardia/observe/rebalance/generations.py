@@ -24,7 +24,7 @@ def on_join_phase_completed(
     `member_id` is who was answered, its JoinGroup was handled at `since`.
     """
     current = group.rebalance
-    if current is not None and current.joined_at >= 0 and not current.settled:
+    if current is not None and current.joined_at_ms >= 0 and not current.settled:
         settle(observer, group, current)
         current = group.rebalance  # whoever left right after the join phase has begun another one
     if left_alone(group, generation):
@@ -33,7 +33,7 @@ def on_join_phase_completed(
     elif ran_out(observer, group, generation, member_id, since):
         become_empty_unseen(observer, group, since)
         current = group.rebalance
-    group.deserted_at = NEVER
+    group.deserted_at_ms = NEVER
     if generation <= group.generation:
         _restart(observer, group, at)
     elif group.state in (GroupState.EMPTY, GroupState.DEAD):
@@ -42,25 +42,27 @@ def on_join_phase_completed(
     if missed:
         observer.divergences += 1
     if group.state != GroupState.PREPARING or current is None or missed:
-        known_before = group.whole or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
+        known_before = (
+            group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
+        )
         remember(group)
         over_at = sync_deadline(group)
         group.rebalance = current = Rebalance(
             generation_before=generation - 1,
-            started_at=NEVER,
+            started_at_ms=NEVER,
             members_before=len(group.members) if known_before and not missed else -1,
-            sync_over_at=NEVER if missed else over_at,
+            sync_over_at_ms=NEVER if missed else over_at,
         )
     if group.generation < 0:
         current.generation_before = generation - 1  # it began before any generation had been seen
-    current.joined_at = at
+    current.joined_at_ms = at
     current.generation_after = generation
     group.generation = generation
     group.asked_ms = -1
     for member in group.members.values():
-        member.armed_before_join = member.armed_at
-        if member.armed_at < at:
-            member.armed_at = at
+        member.renewed_before_join_at_ms = member.session_renewed_at_ms
+        if member.session_renewed_at_ms < at:
+            member.session_renewed_at_ms = at
     observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
     observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
     group.state = GroupState.COMPLETING
@@ -74,4 +76,4 @@ def _restart(observer: Facts, group: Group, at: float) -> None:
     group.generation = 0
     group.instances.clear()
     group.stored = []
-    group.whole = False
+    group.membership_complete = False

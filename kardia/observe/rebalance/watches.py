@@ -18,8 +18,8 @@ def in_burst(observer: Facts, group: Group, at: float) -> bool:
     return (
         current is not None
         and not current.settled
-        and current.joined_at >= 0
-        and at < current.joined_at + observer.settings.burst_ms  # at that instant its timer has fired already
+        and current.joined_at_ms >= 0
+        and at < current.joined_at_ms + observer.settings.burst_ms  # at that instant its timer has fired already
     )
 
 
@@ -27,11 +27,11 @@ def watch_deserted(observer: Facts, group: Group, at: float) -> None:
     """Look again a moment after the last member ended or was due: if anybody waits in a JoinGroup, it is answered now,
     because nobody is left to wait for. No answer shows that nobody waits, and that the group is Empty since."""
     if is_deserted(group):
-        ended = (over.ended_at for over in group.ended.values())
+        ended = (over.ended_at_ms for over in group.ended.values())
         latest = (group.latest_deadline(member) for member in group.members.values())
-        group.deserted_at = max([at, *latest, *ended])
+        group.deserted_at_ms = max([at, *latest, *ended])
         group.deserted_by = observer.evidence_text()
-        observer.schedule(group, group.deserted_at + GRACE_MS, "deserted", str(group.generation))
+        observer.schedule(group, group.deserted_at_ms + GRACE_MS, "deserted", str(group.generation))
 
 
 def watch_overdue(observer: Facts, group: Group, member: Member) -> None:
@@ -54,6 +54,6 @@ def watch_sync_timer(observer: Facts, group: Group) -> None:
 
 def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
     """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
-    if current.started_at >= 0 and longest_ms(group) > 0:
-        due = current.started_at + longest_unseen_ms(group) + GRACE_MS
+    if current.started_at_ms >= 0 and longest_ms(group) > 0:
+        due = current.started_at_ms + longest_unseen_ms(group) + GRACE_MS
         observer.schedule(group, due, "drop", str(current.generation_before))

@@ -22,14 +22,14 @@ def took_effect(event: Event, coordinator: Coordinator, *, waited: bool = False)
     answer had to wait for others, as in a rebalance, and tells no more than that; where the handler was slow, the
     coordinator's own thread may have been slower, as much as a timer may be late."""
     slow = event.handled_at_ms - event.arrived_at_ms > AT_ONCE_MS
-    begun_at = event.arrived_at_ms if slow else event.handled_at_ms
+    begun_at_ms = event.arrived_at_ms if slow else event.handled_at_ms
     done_at = event.handled_at_ms
     if coordinator is Coordinator.JAVA and (slow or not waited):
         done_at = max(done_at, event.decided_at_ms)
         done_at = min(done_at, event.handled_at_ms + LATE_MS) if waited else done_at
-    if done_at - begun_at <= AT_ONCE_MS:
+    if done_at - begun_at_ms <= AT_ONCE_MS:
         return event.handled_at_ms, None
-    return begun_at, done_at
+    return begun_at_ms, done_at
 
 
 def told_between(event: Event) -> tuple[float, float | None]:

@@ -33,7 +33,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         handed_out = str(detail.get("assigned_member_id", ""))
         deadline = at + int(detail.get("session_timeout_ms", 0))
         group.pending[handed_out] = [deadline, event.client_id, event.client_host, at, event.connection]
-        group.handed_out_at = max(group.handed_out_at, at)
+        group.handed_out_at_ms = max(group.handed_out_at_ms, at)
         group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline + GRACE_MS, "pending", handed_out)
         return
@@ -64,7 +64,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     in_burst = (
         open_rebalance is not None
         and open_rebalance.generation_after == generation
-        and event.handled_at_ms <= open_rebalance.joined_at + observer.settings.tolerance_ms
+        and event.handled_at_ms <= open_rebalance.joined_at_ms + observer.settings.tolerance_ms
         and not _came_when_stable(group, open_rebalance, event)
     )
     if in_burst and open_rebalance is not None:
@@ -83,7 +83,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
 def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
     """Whether a JoinGroup was handled when the assignment of the generation had come already: then it is none of those
     that its join phase answered, however soon after."""
-    return 0 <= current.joined_at <= group.stable_at < event.handled_at_ms - STAMP_MS
+    return 0 <= current.joined_at_ms <= group.stable_at_ms < event.handled_at_ms - STAMP_MS
 
 
 def _replaced_while_stable(group: Group, event: Event) -> bool:
@@ -106,39 +106,42 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         if over is not None and event.member_id:  # an id is never handed out twice, and an evicted one is answered 25
             observer.divergences += 1
             rebalance.note_left_after(observer, open_rebalance, over)
-            member = lives.reinstate(observer, group, over, open_rebalance.joined_at)
+            member = lives.reinstate(observer, group, over, open_rebalance.joined_at_ms)
             is_new = False
         else:
             replaces, surely = replaced_by(observer, group, event)
-            joined_at = event.handled_at_ms
+            joined_at_ms = event.handled_at_ms
             member = Member(
-                member_id, joined_at, armed_at=open_rebalance.joined_at, joined_by=_done_by(observer, event)
+                member_id,
+                joined_at_ms,
+                session_renewed_at_ms=open_rebalance.joined_at_ms,
+                joined_by=_done_by(observer, event),
             )
             group.members[member_id] = member
     asked_since = pending.used(group, member_id, event)
     left = group.left_pending.pop(member_id, None)
     if left is not None:
-        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at), *left[1:]])
+        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at_ms), *left[1:]])
     before = (member.session_ms, member.rebalance_ms)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     member.seen_joining = True
     member.overdue = False
-    member.heard_at = NEVER
-    if member.session_prediction_at >= 0:
-        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at)
+    member.heard_at_ms = NEVER
+    if member.session_prediction_at_ms >= 0:
+        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at_ms)
     timeouts.rejoined(observer, group, member, event.handled_at_ms)
     if member.generation_first < 0:
         member.generation_first = open_rebalance.generation_after
-    if member.armed_at < open_rebalance.joined_at:
-        member.armed_at = open_rebalance.joined_at
+    if member.session_renewed_at_ms < open_rebalance.joined_at_ms:
+        member.session_renewed_at_ms = open_rebalance.joined_at_ms
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None:
         how_sure: Certainty = "exact" if surely else "provisional"
         taken_at, by = took_effect(event, observer.coordinator, waited=True)
-        taken_at = max(taken_at, old.joined_at)
+        taken_at = max(taken_at, old.joined_at_ms)
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
     if member.instance_id:
         group.instances[member.instance_id] = member_id
@@ -169,7 +172,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     if open_rebalance.settled:
         rebalance.settle(observer, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
-        observer.emit_member(group, member, open_rebalance.joined_at, "exact")
+        observer.emit_member(group, member, open_rebalance.joined_at_ms, "exact")
 
 
 def _done_by(observer: Facts, event: Event) -> float | None:
@@ -189,7 +192,7 @@ def take_fenced(observer: Facts, group: Group, event: Event) -> None:
     old = group.members.get(group.instances.get(event.group_instance_id, ""))
     came_by = "member_joined"
     if old is not None and old.member_id != member_id:
-        known = old.deadline >= 0 and not old.renewed_unseen and old.armed_at > group.unsure_to
+        known = old.deadline >= 0 and not old.renewed_unseen and old.session_renewed_at_ms > group.unsure_to
         how_sure: Certainty = "exact" if known else "provisional"
         if 0 <= old.deadline <= taken_at:
             how_sure = weaker(how_sure, "exact" if old.deadline < taken_at - LATE_MS else "provisional")
@@ -214,11 +217,11 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
     if old is not None:
         if _let_sync_pass(group, old, taken_at):
             return old.member_id, False
-        ran_out_at = old.armed_before_join + old.session_ms
-        if old.armed_before_join < 0 or old.session_ms < 0 or old.unknown_since >= 0:
+        ran_out_at = old.renewed_before_join_at_ms + old.session_ms
+        if old.renewed_before_join_at_ms < 0 or old.session_ms < 0 or old.unknown_since_at_ms >= 0:
             return old.member_id, False
         if ran_out_at > taken_at:
-            known = old.armed_before_join > group.unsure_to and not old.is_unsure(old.armed_before_join)
+            known = old.renewed_before_join_at_ms > group.unsure_to and not old.is_unsure(old.renewed_before_join_at_ms)
             return old.member_id, known and ran_out_at > taken_at + STAMP_MS
         return (
             "",
@@ -227,17 +230,17 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
     for over in reversed(list(group.ended.values())):
         if over.member.instance_id != instance_id:
             continue
-        told_by = over.ended_at if over.by is None else max(over.by, over.ended_at)
-        in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at - taken_at <= AT_ONCE_MS
+        told_by = over.ended_at_ms if over.by is None else max(over.by, over.ended_at_ms)
+        in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at_ms - taken_at <= AT_ONCE_MS
         if over.cause == "static_replaced" and in_time:
             return over.member.member_id, True  # it waited, and was told in the instant in which its place was taken
-        if over.certainty != "exact" and taken_at - LATE_MS <= over.ended_at <= taken_at - STAMP_MS:
+        if over.certainty != "exact" and taken_at - LATE_MS <= over.ended_at_ms <= taken_at - STAMP_MS:
             if over.by is not None and not 0 <= over.by < taken_at:
                 over.rivalled = True  # the timer of its session may have been late: then it was replaced
-                lives.correct(observer, group, over, over.ended_at, over.cause, "provisional", taken_at)
+                lives.correct(observer, group, over, over.ended_at_ms, over.cause, "provisional", taken_at)
             return "", True
-        if over.certainty != "exact" and over.ended_at > taken_at - STAMP_MS:
-            surely = over.certainty == "inferred" and over.ended_at > taken_at + STAMP_MS
+        if over.certainty != "exact" and over.ended_at_ms > taken_at - STAMP_MS:
+            surely = over.certainty == "inferred" and over.ended_at_ms > taken_at + STAMP_MS
             lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
             return over.member.member_id, surely
         return "", True
@@ -250,7 +253,9 @@ def _let_sync_pass(group: Group, old: Member, taken_at: float) -> bool:
     current = group.rebalance
     if current is None or not old.seen_joining or old.synced_generation == current.generation_before:
         return False
-    return 0 <= current.sync_over_at <= taken_at and not 0 <= current.told_at < current.sync_over_at
+    return (
+        0 <= current.sync_over_at_ms <= taken_at and not 0 <= current.rebalance_notified_at_ms < current.sync_over_at_ms
+    )
 
 
 def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:
@@ -269,21 +274,27 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     taken_at, by = took_effect(event, observer.coordinator)
     old = _holder(group, event.group_instance_id, member_id)
     if old is not None and old.member_id != member_id:
-        taken_at = max(taken_at, old.joined_at)
-    armed_at = max(taken_at, event.handled_at_ms)  # the instant in every recording, within these bounds
+        taken_at = max(taken_at, old.joined_at_ms)
+    session_renewed_at_ms = max(taken_at, event.handled_at_ms)  # the instant in every recording, within these bounds
     member = group.members.get(member_id)
     if member is None:
-        member = Member(member_id, taken_at, armed_at=armed_at, generation_first=event.generation_id, joined_by=by)
+        member = Member(
+            member_id,
+            taken_at,
+            session_renewed_at_ms=session_renewed_at_ms,
+            generation_first=event.generation_id,
+            joined_by=by,
+        )
         group.members[member_id] = member
     if old is None:
-        member.doubtful_at = armed_at  # it runs on the timeout of whom it replaced, who was not seen
+        member.doubtful_at_ms = session_renewed_at_ms  # it runs on the timeout of whom it replaced, who was not seen
     elif old.member_id != member_id:
         member.session_ms = old.session_ms
         rebalance.note_never_synced(observer, group, old)
         loads.note_replaced(group, old.member_id, member_id)
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)
-        heard_since = old.armed_at > group.gap_at or detail.get("leader") == old.member_id
+        heard_since = old.session_renewed_at_ms > group.gap_at_ms or detail.get("leader") == old.member_id
         # Unless it was heard since the gap, somebody may have taken its place in it.
         how_sure: Certainty = "exact" if heard_since else "provisional"
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
@@ -298,10 +309,10 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
     deadline_ms = member.session_ms
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     if deadline_ms >= 0:
-        member.armed_at = armed_at + deadline_ms - member.session_ms
+        member.session_renewed_at_ms = session_renewed_at_ms + deadline_ms - member.session_ms
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     observer.emit_member(group, member, taken_at, "exact")
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
     # The group was Stable when it was handled; by the answer, which waits for an append, it need not have been.
-    group.steady_at = max(group.steady_at, event.handled_at_ms)
+    group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)
     observer.watch(group, member)

@@ -32,7 +32,7 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     if error == ErrorCode.GROUP_MAX_SIZE_REACHED:
         if event.member_id:
             pending.used(group, event.member_id, event)
-            group.rejected_at = max(group.rejected_at, at)
+            group.rejected_at_ms = max(group.rejected_at_ms, at)
         member = group.members.get(event.member_id)
         if member is not None:
             lives.end(observer, group, member, at, "rejected", "", "exact")

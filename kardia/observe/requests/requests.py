@@ -28,7 +28,7 @@ from kardia.tables import LEAVE_CAUSES
 MAX_LEFT_PENDING = 64
 """Ids remembered per group that left before they were seen to join; the oldest goes first."""
 
-NONE, TOLD = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
+NONE, REBALANCE_IN_PROGRESS = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
 CLASSIC = "classic"
 
 
@@ -36,11 +36,11 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
     """Heartbeat: 0 and 27 renew the session, 25 and 82 say that the member is gone, the rest says nothing."""
     group = moves.group_of(observer, event)
     error = event.error_code
-    if error in (NONE, TOLD) and left_just_now(observer, group, event.member_id, at):
+    if error in (NONE, REBALANCE_IN_PROGRESS) and left_just_now(observer, group, event.member_id, at):
         return
     if error == NONE:
         member = group.members.get(event.member_id)
-        if group.loading_since >= 0 and (member is None or event.generation_id != group.generation):
+        if group.loading_since_at_ms >= 0 and (member is None or event.generation_id != group.generation):
             return  # a coordinator that still loads answers 0 to anybody
         if member is None:
             member = notice(observer, group, event, at)
@@ -48,19 +48,19 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
             learn_library(observer, group, member, event, at)
         if group.state != GroupState.STABLE or event.generation_id != group.generation:
             heard_steady(observer, group, event, at)
-        elif at > group.steady_at:
-            group.steady_at = at
+        elif at > group.steady_at_ms:
+            group.steady_at_ms = at
         faults.heard(member, event)
         renew(observer, group, member, at)
-    elif error == TOLD:
+    elif error == REBALANCE_IN_PROGRESS:
         member = group.members.get(event.member_id)
         if member is None:
             member = notice(observer, group, event, at)
         rebalance.on_told(observer, group, member, at)
         faults.heard(member, event)
         renew(observer, group, member, at)
-        if member.told_at < 0:
-            member.told_at = at
+        if member.rebalance_notified_at_ms < 0:
+            member.rebalance_notified_at_ms = at
         timeouts.predict_straggler(observer, group, member, at)
     else:
         on_refused(observer, group, event, at)
@@ -72,14 +72,14 @@ def left_just_now(observer: Facts, group: Group, member_id: str, at: float) -> b
     over = group.ended.get(member_id)
     if over is None or over.cause not in LEAVE_CAUSES:
         return False
-    last_at = over.ended_at if over.by is None else max(over.by, over.ended_at)
-    return over.ended_at - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
+    last_at = over.ended_at_ms if over.by is None else max(over.by, over.ended_at_ms)
+    return over.ended_at_ms - observer.settings.burst_ms <= at <= last_at + observer.settings.burst_ms
 
 
 def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None:
     """A heartbeat answered 0 that does not fit a Stable group of this generation: bring the group in line with it."""
     if loads.take_back(observer, group, event, at):
-        group.steady_at = at
+        group.steady_at_ms = at
         return
     if event.generation_id < group.generation:
         return  # a line that comes late, from before the last join completion
@@ -92,31 +92,31 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None
     if state == GroupState.UNKNOWN and event.generation_id >= 0:
         group.generation = event.generation_id
         observer.move(group, at, GroupState.STABLE, "first seen", "inferred")
-        group.steady_at = at
+        group.steady_at_ms = at
         return
     observer.divergences += 1
     if event.generation_id > group.generation:
         group.generation = event.generation_id
-        group.whole = False
+        group.membership_complete = False
         group.stored = []
     group.rebalance = None
     observer.move(group, at, GroupState.STABLE, "generation seen", "inferred")
-    group.steady_at = at
+    group.steady_at_ms = at
 
 
 def renew(observer: Facts, group: Group, member: Member, at: float) -> None:
     """The session timer of a member starts again at `at`."""
-    last, member.heard_at = member.armed_at, NEVER
+    last, member.heard_at_ms = member.session_renewed_at_ms, NEVER
     if at > last:
         if last >= 0:
-            member.habit_ms = habits.after(observer, group.broker, member, member.habit_ms, last, at)
-        member.armed_at = at
-        if at > group.gap_at:
-            member.unknown_since = NEVER
+            member.usual_gap_max_ms = habits.after(observer, group.broker, member, member.usual_gap_max_ms, last, at)
+        member.session_renewed_at_ms = at
+        if at > group.gap_at_ms:
+            member.unknown_since_at_ms = NEVER
         member.overdue = False
-        if member.session_prediction_at >= 0:
+        if member.session_prediction_at_ms >= 0:
             observer.close_prediction(group, member, "session", "averted", at)
-        if member.poll_prediction_at >= 0 and deadlines.polls_unseen(member):
+        if member.poll_prediction_at_ms >= 0 and deadlines.polls_unseen(member):
             observer.close_prediction(group, member, "poll", "averted", at)
     observer.watch_renewed(group, member)
 
@@ -126,9 +126,9 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
     over = group.ended.get(event.member_id)
     if over is not None:
         observer.divergences += 1
-        doubted = observer.is_doubted(group.broker, over.ended_at, at)  # who loads answers 0 to whoever asks
+        doubted = observer.is_doubted(group.broker, over.ended_at_ms, at)  # who loads answers 0 to whoever asks
         return lives.reinstate(observer, group, over, at, certainty="provisional" if doubted else "inferred")
-    member = Member(event.member_id, at, instance_id=event.group_instance_id, armed_at=at)
+    member = Member(event.member_id, at, instance_id=event.group_instance_id, session_renewed_at_ms=at)
     identify(observer, group, member, event, "")
     member.generation_first = event.generation_id
     group.members[member.member_id] = member
@@ -168,7 +168,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
     """OffsetCommit: an accepted one of a member renews its session at its handling, before the record is written."""
     group = moves.group_of(observer, event)
     if event.error_code != NONE:
-        if event.error_code == TOLD:
+        if event.error_code == REBALANCE_IN_PROGRESS:
             member = group.members.get(event.member_id)
             if member is not None:
                 polls.on_commit(observer, group, member, event)
@@ -205,29 +205,31 @@ def on_sync(observer: Facts, event: Event, at: float) -> None:
             rebalance.on_assigned(observer, group, at)
             costs.take_assignment(group, (event.detail or {}).get("assignments") or ())
         member.synced_generation = event.generation_id
-        served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at
+        served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at_ms
         row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
         if observer.coordinator in row.coordinators:
             renew(observer, group, member, at)
         hardly_waited = at - event.handled_at_ms <= STAMP_MS
-        if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at + STAMP_MS):
-            member.doubtful_at = member.armed_at
+        if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS):
+            member.doubtful_at_ms = member.session_renewed_at_ms
         polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
-    elif error == TOLD:
+    elif error == REBALANCE_IN_PROGRESS:
         if member is not None:
             rebalance.on_told(observer, group, member, at)
-            if member.told_at < 0:
-                member.told_at = at
+            if member.rebalance_notified_at_ms < 0:
+                member.rebalance_notified_at_ms = at
             current = group.rebalance
-            if current is not None and current.sent_back_at < 0 and at - event.handled_at_ms > STAMP_MS:
-                current.sent_back_at = at
-            began = NEVER if current is None else current.started_at
+            if current is not None and current.sent_back_at_ms < 0 and at - event.handled_at_ms > STAMP_MS:
+                current.sent_back_at_ms = at
+            began = NEVER if current is None else current.started_at_ms
             if current is not None and began < 0:
-                began = current.told_at - observer.settings.burst_ms
+                began = current.rebalance_notified_at_ms - observer.settings.burst_ms
             if began >= 0 and event.handled_at_ms < began:
                 renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
             elif at - event.handled_at_ms > STAMP_MS:
-                member.doubtful_at = member.armed_at  # it may have waited: when the rebalance began is not known yet
+                member.doubtful_at_ms = (
+                    member.session_renewed_at_ms
+                )  # it may have waited: when the rebalance began is not known yet
     elif event.member_id:
         on_refused(observer, group, event, at)
 
@@ -238,8 +240,8 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
     if event.error_code in COORDINATOR_MOVED:
         moves.moved(observer, group, event, at)
         return
-    begun_at, by = took_effect(event, observer.coordinator)
-    at = at if by is None else max(begun_at, min(at, by))
+    begun_at_ms, by = took_effect(event, observer.coordinator)
+    at = at if by is None else max(begun_at_ms, min(at, by))
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         if error != NONE:
             if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
@@ -261,7 +263,7 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
             continue
         verdict = leaves.why(member, event, asked_id or "", reason or "")
         certainty = verdict.certainty
-        by_silence = verdict.cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at)
+        by_silence = verdict.cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at_ms)
         if certainty == "inferred" and (group.state != GroupState.STABLE or by_silence):
             certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
         rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", certainty, by)
@@ -285,7 +287,7 @@ def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Ev
         member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
         if error == NONE and member is not None and member.member_id not in listed:
             verdict = leaves.why(member, event, asked_id or "", reason or "")
-            at = min(event.handled_at_ms, current.joined_at)
+            at = min(event.handled_at_ms, current.joined_at_ms)
             lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
 
 
@@ -332,5 +334,5 @@ def on_telemetry(observer: Facts, event: Event, _at: float) -> None:
 def on_delete_groups(observer: Facts, event: Event, _at: float) -> None:
     """DeleteGroups: an empty group that was deleted starts again at generation 0."""
     if event.error_code == NONE and event.group_id:
-        begun_at, by = took_effect(event, observer.coordinator)
-        records.on_deleted(observer, moves.group_of(observer, event), begun_at, by)
+        begun_at_ms, by = took_effect(event, observer.coordinator)
+        records.on_deleted(observer, moves.group_of(observer, event), begun_at_ms, by)

@@ -30,7 +30,7 @@ class Member:
     """One life of a member, from the coordinator's ADD to its end."""
 
     member_id: str
-    joined_at: float
+    joined_at_ms: float
     instance_id: str = ""
     client_id: str = ""
     client_host: str = ""
@@ -45,68 +45,68 @@ class Member:
     synced_generation: int = -1
     """Generation of its last SyncGroup that was answered with an assignment."""
     seen_joining: bool = False
-    """Its own JoinGroup was seen; without it joined_at is only when it was first noticed."""
+    """Its own JoinGroup was seen; without it joined_at_ms is only when it was first noticed."""
 
     # the session
-    armed_at: float = NEVER
+    session_renewed_at_ms: float = NEVER
     """Last renewal of the session timer."""
-    heard_at: float = NEVER
+    heard_at_ms: float = NEVER
     """Last renewal in which it had a part, while its timer runs from a load, in which it had none; NEVER else."""
-    armed_before_join: float = NEVER
+    renewed_before_join_at_ms: float = NEVER
     """Renewal in force before the last join completion: tells when a member that is missing from it had run out."""
-    unknown_since: float = NEVER
+    unknown_since_at_ms: float = NEVER
     """Set while a gap hides whether it was renewed."""
-    told_at: float = NEVER
+    rebalance_notified_at_ms: float = NEVER
     """When it was first told (27) of the rebalance under way; then it may be waiting in a JoinGroup, unseen."""
-    habit_ms: float = 0.0
+    usual_gap_max_ms: float = 0.0
     """Longest usual silence between two renewals, slowly forgotten."""
 
-    connected_at: float = NEVER
+    connected_at_ms: float = NEVER
     """Since when it comes by another connection than that of its first JoinGroup; NEVER if it does not."""
     heard_on: str = ""
     """Connection of its last heartbeat."""
     throttled_ms: float = 0.0
     """For that long a quota muted its connection after that heartbeat."""
-    fetched_at: float = NEVER
+    fetched_at_ms: float = NEVER
     """Arrival of the last FETCH of its client, from which any connection but the coordinator's shows that it lives."""
 
     # the application
-    polled_at: float = NEVER
+    polled_at_ms: float = NEVER
     poll_evidence: str = "none"
     poll_error_ms: float = 0.0
-    pushed_at: float = NEVER
+    pushed_at_ms: float = NEVER
     """Arrival of its last telemetry that said when it polled; `pushed_ago_ms` before that, by its own clock."""
     pushed_ago_ms: float = 0.0
-    pushed_poll_at: float = NEVER
-    """Last poll by its telemetry, kept apart from what its traffic shows: the surer one counts, see `last_poll_at`."""
-    last_commit_at: float = NEVER
+    pushed_poll_at_ms: float = NEVER
+    """Last poll by its telemetry, kept apart from what its traffic shows: the surer one counts (`last_poll_at_ms`)."""
+    last_commit_at_ms: float = NEVER
     """Arrival of its last commit, also of one that brought nothing new."""
-    committed_at: float = NEVER
+    committed_at_ms: float = NEVER
     commit_mark: int = -1
     """Sum of the last committed offsets: changed means advanced."""
-    data_since_commit_at: float = NEVER
+    data_since_commit_at_ms: float = NEVER
     """First answer with records after the last commit: data was there to consume and to commit."""
     brought: dict[str, bool] = field(default_factory=dict)
     """Connection -> whether its last FETCH was answered with records, for libraries that show when they are taken."""
 
     # what has been said
-    timer_at: float = NEVER
+    timer_at_ms: float = NEVER
     overdue: bool = False
-    session_prediction_at: float = NEVER
-    session_prediction_deadline: float = NEVER
-    poll_prediction_at: float = NEVER
-    poll_prediction_deadline: float = NEVER
-    rebalance_prediction_at: float = NEVER
-    rebalance_prediction_deadline: float = NEVER
+    session_prediction_at_ms: float = NEVER
+    session_prediction_deadline_at_ms: float = NEVER
+    poll_prediction_at_ms: float = NEVER
+    poll_prediction_deadline_at_ms: float = NEVER
+    rebalance_prediction_at_ms: float = NEVER
+    rebalance_prediction_deadline_at_ms: float = NEVER
     fenced: bool = False
     """Whether it was told, after its life, that another process has its instance id."""
-    health_at: float = NEVER
+    health_at_ms: float = NEVER
     row_known: int = -1
     imminent: bool = False
     """Its open session prediction has outlived the early, provisional step."""
-    returned_at: float = NEVER
+    returned_at_ms: float = NEVER
     """When it was found to be a member still, though taken for ended; its session was renewed at some time before."""
-    doubtful_at: float = NEVER
+    doubtful_at_ms: float = NEVER
     """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
     joined_by: float | None = None
     """The latest that it can have become a member, as `Ended.by`."""
@@ -114,40 +114,40 @@ class Member:
     @property
     def by_telemetry(self) -> bool:
         """Whether its own telemetry shows a poll after the last one that its traffic shows."""
-        return self.pushed_poll_at - TELEMETRY_ERROR_MS > self.polled_at
+        return self.pushed_poll_at_ms - TELEMETRY_ERROR_MS > self.polled_at_ms
 
     @property
-    def last_poll_at(self) -> float:
+    def last_poll_at_ms(self) -> float:
         """Latest instant at which the application is known to have polled; NEVER if there is none."""
-        return self.pushed_poll_at if self.by_telemetry else self.polled_at
+        return self.pushed_poll_at_ms if self.by_telemetry else self.polled_at_ms
 
     @property
-    def last_heard_at(self) -> float:
+    def last_heard_at_ms(self) -> float:
         """Latest renewal of its session in which it had a part."""
-        return self.heard_at if self.heard_at >= 0 else self.armed_at
+        return self.heard_at_ms if self.heard_at_ms >= 0 else self.session_renewed_at_ms
 
     def begin_anew(self, at: float) -> None:
         """Its timer begins anew at a load."""
-        if self.heard_at < 0:
-            self.heard_at = self.armed_at
-        self.armed_at = at
+        if self.heard_at_ms < 0:
+            self.heard_at_ms = self.session_renewed_at_ms
+        self.session_renewed_at_ms = at
 
     @property
     def renewed_unseen(self) -> bool:
         """Whether it is not known from when its session runs, and nothing was heard of it since."""
-        return self.is_unsure(self.armed_at)
+        return self.is_unsure(self.session_renewed_at_ms)
 
-    def is_unsure(self, armed_at: float) -> bool:
+    def is_unsure(self, session_renewed_at_ms: float) -> bool:
         """Whether a renewal is none that was seen for sure: it was taken for ended then, or may have been told nothing
         new."""
-        return armed_at >= 0 and armed_at in (self.returned_at, self.doubtful_at)
+        return session_renewed_at_ms >= 0 and session_renewed_at_ms in (self.returned_at_ms, self.doubtful_at_ms)
 
     @property
     def deadline(self) -> float:
         """When the coordinator evicts it if it stays silent; NEVER when that is not known."""
-        if self.armed_at < 0 or self.session_ms < 0 or self.unknown_since >= 0:
+        if self.session_renewed_at_ms < 0 or self.session_ms < 0 or self.unknown_since_at_ms >= 0:
             return NEVER
-        return self.armed_at + self.session_ms
+        return self.session_renewed_at_ms + self.session_ms
 
 
 @dataclass(slots=True)
@@ -155,13 +155,13 @@ class Ended:
     """A life that is over, kept as long as later evidence may correct or confirm it."""
 
     member: Member
-    ended_at: float
+    ended_at_ms: float
     cause: str
     reason: str
     certainty: Certainty
     by: float | None = None
     """The latest that it can have ended, by a timer that fired late, or in the handling of a request that took long:
-    None at `ended_at`, NEVER if nothing says so."""
+    None at `ended_at_ms`, NEVER if nothing says so."""
     rivalled: bool = False
     """Whether something else may have ended it between the two: that it is gone then does not show why."""
     fault: str = ""
@@ -176,8 +176,8 @@ class Ended:
     @property
     def began_at(self) -> float:
         """From when the session ran that expired: its last renewal. Its timer may have fired late."""
-        began = self.ended_at - self.member.session_ms
-        return min(began, self.member.armed_at) if self.member.armed_at >= 0 else began
+        began = self.ended_at_ms - self.member.session_ms
+        return min(began, self.member.session_renewed_at_ms) if self.member.session_renewed_at_ms >= 0 else began
 
 
 @dataclass(slots=True)
@@ -188,8 +188,8 @@ class Join:
     asked_id: str
     instance_id: str
     client_id: str
-    arrived_at: float
-    handled_at: float
+    arrived_at_ms: float
+    handled_at_ms: float
     reason: str
     is_new: bool
     replaces: str = ""
@@ -198,7 +198,7 @@ class Join:
     since: float = NEVER
     """The earliest that a JoinGroup of this member may have taken effect, if its client came by another connection
     meanwhile: one that waits is never answered, and so not logged, once another one of the same member has come."""
-    begun_at: float = NEVER
+    begun_at_ms: float = NEVER
     """The earliest that it took effect, and `done_by` the latest, where a broker was slow to handle it (`handling`)."""
     done_by: float | None = None
 
@@ -206,8 +206,8 @@ class Join:
     def came(self) -> tuple[float, float | None]:
         """Between which instants it took effect; the second as `Ended.by`."""
         if self.since >= 0:
-            return self.since, self.handled_at if self.done_by is None else self.done_by
-        return (self.handled_at, None) if self.done_by is None else (self.begun_at, self.done_by)
+            return self.since, self.handled_at_ms if self.done_by is None else self.done_by
+        return (self.handled_at_ms, None) if self.done_by is None else (self.begun_at_ms, self.done_by)
 
 
 @dataclass(slots=True)
@@ -232,18 +232,18 @@ class Rebalance:
     """A rebalance under way, or just completed and not yet settled."""
 
     generation_before: int
-    started_at: float
+    started_at_ms: float
     """NEVER until the cause is known."""
     cause: Cause | None = None
-    told_at: float = NEVER
+    rebalance_notified_at_ms: float = NEVER
     """First answer 27: it had begun by then."""
     told_start: float = NEVER
     """Start as the row of `transitions` says, if it was written before the join phase ended."""
     told_from: str = GroupState.UNKNOWN
     """State before it, as that row says."""
-    joined_at: float = NEVER
+    joined_at_ms: float = NEVER
     generation_after: int = -1
-    assigned_at: float = NEVER
+    assigned_at_ms: float = NEVER
     joins: list[Join] = field(default_factory=list)
     refused: list[Join] = field(default_factory=list)
     """JoinGroups that waited in it and were refused in the end."""
@@ -251,7 +251,7 @@ class Rebalance:
     """Partition-milliseconds without a reader, once it is over; NEVER where the assignments are not known."""
     sync_within_ms: int = -1
     """Time for SyncGroup: the highest rebalance timeout of its members when its join phase ended; then it is fixed."""
-    sync_over_at: float = NEVER
+    sync_over_at_ms: float = NEVER
     """When the time for SyncGroup of the generation before was over, unless this rebalance began first."""
     never_synced: str = ""
     """Old id of a static member that was replaced before it had synced: the coordinator still waits for it."""
@@ -270,7 +270,7 @@ class Rebalance:
     """[member id, client id, waited_ms] of ids that it waited for and that nobody joined with."""
     over_by: float | None = None
     """The latest that the join phase can have ended, as `Ended.by`: nobody was left to be answered."""
-    sent_back_at: float = NEVER
+    sent_back_at_ms: float = NEVER
     """When a waiting SyncGroup was sent back by it: it began in that instant."""
     settled: bool = False
     row_known: int = -1
@@ -301,9 +301,9 @@ class Group:
     """Ids handed out and not used yet: [deadline, client id, client host, handed out at, by which connection]."""
     pending_over: list[list[Any]] = field(default_factory=list)
     """Ids that were never used and are pending no more: [member id, client id, handed out at, ended at]."""
-    gap_at: float = NEVER
+    gap_at_ms: float = NEVER
     """End of the last gap of the log: a renewal before it need not be the last, an id handed out may have been used."""
-    handed_out_at: float = NEVER
+    handed_out_at_ms: float = NEVER
     """When the last id was handed out: whoever got it may wait in its first JoinGroup, unseen."""
     held: dict[str, int] = field(default_factory=dict)
     """Member id -> partitions assigned to it, in the generation `held_in`."""
@@ -314,74 +314,74 @@ class Group:
     rebalance: Rebalance | None = None
     previous: list[Any] = field(default_factory=list)
     """Of the rebalance before it: start, assignment, generation after, client ids that it dropped; empty if none."""
-    stable_at: float = NEVER
-    steady_at: float = NEVER
+    stable_at_ms: float = NEVER
+    steady_at_ms: float = NEVER
     """Latest instant at which an answer showed that no rebalance was under way."""
-    whole: bool = False
+    membership_complete: bool = False
     """All members are known: a leader's list or a record has been seen."""
     seq: int = 0
-    known_at: float = 0.0
-    unsynced_at: float = NEVER
+    known_at_ms: float = 0.0
+    unsynced_at_ms: float = NEVER
     """When the time for SyncGroup was over, if that may have begun the rebalance under way."""
     deferred: list[Event] = field(default_factory=list)
     """Events that wait for the rest of a join burst, in their order."""
     prepared: list[list[Any]] = field(default_factory=list)
     """From the coordinator's own lines, if server.log is read, the latest last: [generation before, when it began to
     prepare, why, ids of whom it names]."""
-    loaded_at: float = NEVER
-    load_told_at: float = NEVER
+    loaded_at_ms: float = NEVER
+    load_told_at_ms: float = NEVER
     """When the coordinator last said itself, in server.log, that it had loaded the group."""
-    broke_at: float = NEVER
+    broke_at_ms: float = NEVER
     """Last line of its broker before it was restarted, if it was: since then at the earliest sessions run anew."""
-    moved_at: float = NEVER
+    moved_at_ms: float = NEVER
     """When its broker last answered that it does not lead the group; its next answer shows that it loaded it again."""
-    empty_at: float = NEVER
+    empty_at_ms: float = NEVER
     """Instant of the last record that says the group has no members."""
     empty_by: str = ""
     """That record, as evidence."""
     empty_in: int = -1
     """Its generation, until it is concluded what it says of the members."""
-    deserted_at: float = NEVER
+    deserted_at_ms: float = NEVER
     """When the last member ended or was due, until an answer or its absence shows whether the group is Empty."""
-    loading_since: float = NEVER
+    loading_since_at_ms: float = NEVER
     """First answer after a move that a coordinator gives while it still loads, too: a heartbeat answered 0."""
     loaded_by: float = NEVER
     """First answer after a move that one that still loads does not give: sessions that run from the load began by
     then."""
-    unproven_at: float = NEVER
+    unproven_at_ms: float = NEVER
     """The last of them. What seems renewed up to then need not have been."""
     asked_ms: int = -1
     """Highest rebalance timeout of ids handed out since the last join phase ended."""
-    heard_at: float = NEVER
-    """Last answer of its coordinator that was looked at by itself; `steady_at` may be later."""
+    heard_at_ms: float = NEVER
+    """Last answer of its coordinator that was looked at by itself; `steady_at_ms` may be later."""
     stored: list[Any] = field(default_factory=list)
     """Its last record: generation, leader, ids of the members. Empty where that is not known. See `loads`."""
     left_pending: dict[str, list[Any]] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty, by]."""
-    rejected_at: float = NEVER
+    rejected_at_ms: float = NEVER
     """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then if
     the join phase is over, so that all who are left may wait in their JoinGroups until its time is over."""
     deserted_by: str = ""
-    """The evidence of `deserted_at`; the same whether the group's record comes before or after the wait is over."""
+    """The evidence of `deserted_at_ms`; the same whether the group's record comes before or after the wait is over."""
 
     def latest_deadline(self, member: Member) -> float:
         """The latest that a member's session may end if it stays silent: one that runs from a load began by the first
         answer that shows that it was over. NEVER when that is not known."""
-        if member.deadline < 0 or member.armed_at > self.unsure_to:
+        if member.deadline < 0 or member.session_renewed_at_ms > self.unsure_to:
             return member.deadline
-        loaded_by = self.loaded_by if self.loading_since < 0 else self.loading_since + LOADS_WITHIN_MS
-        return max(member.armed_at, loaded_by) + member.session_ms
+        loaded_by = self.loaded_by if self.loading_since_at_ms < 0 else self.loading_since_at_ms + LOADS_WITHIN_MS
+        return max(member.session_renewed_at_ms, loaded_by) + member.session_ms
 
     @property
     def is_undone(self) -> bool:
         """Whether the rebalance that is under way was lost with its coordinator, which has not answered since: the
         group is again as it was stored, or whatever became of it. No timer of that rebalance fires."""
-        return self.moved_at >= 0 and self.state in (GroupState.PREPARING, GroupState.COMPLETING)
+        return self.moved_at_ms >= 0 and self.state in (GroupState.PREPARING, GroupState.COMPLETING)
 
     @property
     def unsure_to(self) -> float:
         """A session that seems to run since then or before runs from a load, whose instant is known within bounds."""
-        return max(self.loaded_at, self.unproven_at)
+        return max(self.loaded_at_ms, self.unproven_at_ms)
 
 
 T = TypeVar("T", Member, Ended, Join, Cause, Rebalance, Group)

@@ -33,7 +33,7 @@ LOOK_AGAIN_MS = 100.0
 
 def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -> None:
     """A member's timer is due: predict, evict, or look again later."""
-    member.timer_at = NEVER
+    member.timer_at_ms = NEVER
     deadline = member.deadline
     if deadline >= 0 and not member.overdue:
         if deadlines.session_over(member, now):
@@ -42,25 +42,25 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
             on_session_expired(observer, group, member, deadline)
             if member.member_id not in group.members:
                 return
-        elif member.session_prediction_at < 0 and now >= deadlines.predict_session_at(observer.settings, member):
+        elif member.session_prediction_at_ms < 0 and now >= deadlines.predict_session_at(observer.settings, member):
             if deadlines.believed_silent(group, member):
-                member.session_prediction_at = now
-                member.session_prediction_deadline = deadline
+                member.session_prediction_at_ms = now
+                member.session_prediction_deadline_at_ms = deadline
                 if now < deadlines.imminent_at(observer.settings, member):
                     observer.emit_prediction(group, member, "session", "open", NEVER)
             else:
                 observer.watch(group, member, not_before=deadline + deadlines.GRACE_MS)
                 return
-        if member.session_prediction_at >= 0 and not member.imminent:
+        if member.session_prediction_at_ms >= 0 and not member.imminent:
             _on_imminent(observer, group, member, now)
     poll_at = deadlines.predict_poll_at(observer.settings, member)
     if poll_at >= 0 and now >= poll_at:
         if deadlines.may_be_waiting(group, member, now):
-            wait_ms = max(LOOK_AGAIN * member.rebalance_ms, LOOK_AGAIN * (now - member.last_poll_at), LOOK_AGAIN_MS)
+            wait_ms = max(LOOK_AGAIN * member.rebalance_ms, LOOK_AGAIN * (now - member.last_poll_at_ms), LOOK_AGAIN_MS)
             observer.watch(group, member, not_before=now + wait_ms)
             return
-        member.poll_prediction_at = now
-        member.poll_prediction_deadline = member.last_poll_at + member.rebalance_ms
+        member.poll_prediction_at_ms = now
+        member.poll_prediction_deadline_at_ms = member.last_poll_at_ms + member.rebalance_ms
         observer.emit_prediction(group, member, "poll", "open", NEVER)
     observer.watch(group, member)
 
@@ -69,21 +69,21 @@ def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
     """Whether the timer of a session that is over has not fired yet: somebody was answered as in a Stable group since.
     Then it is looked at again a moment later. What has lasted longer than a timer is late is no late timer: the session
     was renewed by something that was not seen."""
-    steady_at, deadline = group.steady_at, member.deadline
+    steady_at_ms, deadline = group.steady_at_ms, member.deadline
     woke_at = observer.woke_at(group.broker, deadline)
     if now < woke_at + deadlines.GRACE_MS:
         observer.watch(group, member, not_before=woke_at + deadlines.GRACE_MS)
         return True
-    if group.state != GroupState.STABLE or steady_at <= deadline + STAMP_MS:
+    if group.state != GroupState.STABLE or steady_at_ms <= deadline + STAMP_MS:
         return False
-    if steady_at > deadline + LATE_MS:
+    if steady_at_ms > deadline + LATE_MS:
         observer.divergences += 1
-        member.armed_at = member.returned_at = steady_at
+        member.session_renewed_at_ms = member.returned_at_ms = steady_at_ms
         observer.watch(group, member)
         return True
-    if now >= steady_at + deadlines.GRACE_MS:
+    if now >= steady_at_ms + deadlines.GRACE_MS:
         return False
-    observer.watch(group, member, not_before=steady_at + deadlines.GRACE_MS)
+    observer.watch(group, member, not_before=steady_at_ms + deadlines.GRACE_MS)
     return True
 
 
@@ -92,32 +92,32 @@ def _on_imminent(observer: Facts, group: Group, member: Member, now: float) -> N
     if now < deadlines.imminent_at(observer.settings, member):
         return
     member.imminent = True
-    if now == member.session_prediction_at or deadlines.surely_silent(group, member):
+    if now == member.session_prediction_at_ms or deadlines.surely_silent(group, member):
         observer.emit_prediction(group, member, "session", "open", NEVER)
 
 
 def on_session_expired(observer: Facts, group: Group, member: Member, deadline: float) -> None:
     """The session deadline has passed unheard. Evict, unless the member may be waiting where it cannot be seen, or
     the whole log was silent: then the broker itself may have been down, and its timers with it."""
-    alone = len(group.members) == 1 and group.whole and not group.pending
+    alone = len(group.members) == 1 and group.membership_complete and not group.pending
     alone = alone and not phases.may_wait_in_full(group, deadline)
     if group.state == GroupState.COMPLETING:
-        unsynced_at = phases.sync_deadline(group) if phases.is_unsynced(group, member) else NEVER
-        is_gone = (alone or member.member_id == group.leader) and not 0 <= unsynced_at <= deadline
+        unsynced_at_ms = phases.sync_deadline(group) if phases.is_unsynced(group, member) else NEVER
+        is_gone = (alone or member.member_id == group.leader) and not 0 <= unsynced_at_ms <= deadline
     elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
-        is_gone = alone or not group.whole or deadlines.surely_silent(group, member)
+        is_gone = alone or not group.membership_complete or deadlines.surely_silent(group, member)
     else:
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline) and not group.is_undone:
         at, _, why = phases.how_ended(group, member)
         if why == "session_expired":
-            at = max(at, observer.ran_out(group, member, member.armed_at, inf)[0])
+            at = max(at, observer.ran_out(group, member, member.session_renewed_at_ms, inf)[0])
         how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
         tied = phases.is_tied(group, member)
         if tied:
             how_sure = weaker(how_sure, "provisional")
         if why == "sync_timeout":
-            if group.steady_at < at:
+            if group.steady_at_ms < at:
                 how_sure = weaker(how_sure, "provisional")  # a rebalance that began unseen before that ended the wait
             timeouts.end_unsynced(observer, group, member, at, how_sure)
         else:
@@ -157,17 +157,17 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
     for group in observer.groups.values():
         if group.broker != observer.broker:
             continue
-        group.whole = False
+        group.membership_complete = False
         group.stored = []
         if group.state in (GroupState.STABLE, GroupState.COMPLETING):
             observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
-        group.gap_at = max(to_at, group.gap_at)
+        group.gap_at_ms = max(to_at, group.gap_at_ms)
         group.sampled_state = ""  # what was said of its members holds no more, also if it is Stable again at once
         if group.rebalance is not None:
             group.rebalance.members_before = -1
         for member in group.members.values():
             if member.deadline >= at:
-                member.unknown_since = at
+                member.unknown_since_at_ms = at
                 for kind in ("session", "poll", "rebalance"):
-                    if getattr(member, f"{kind}_prediction_at") >= 0:
+                    if getattr(member, f"{kind}_prediction_at_ms") >= 0:
                         observer.close_prediction(group, member, kind, "unknown", to_at)

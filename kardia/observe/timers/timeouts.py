@@ -27,19 +27,19 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
         return
     silent = [member for member in group.members.values() if 0 <= member.deadline <= at + STAMP_MS]
     why = "session_expired"
-    if not silent and group.unsynced_at >= 0:
+    if not silent and group.unsynced_at_ms >= 0:
         why = "sync_timeout"
-        silent = [member for member in unsynced(group) if member.told_at < 0]
+        silent = [member for member in unsynced(group) if member.rebalance_notified_at_ms < 0]
     if not silent:
         return
     first = min(silent, key=lambda one: (one.member_id != group.leader, one.deadline, one.member_id))
-    due = first.deadline if why == "session_expired" else group.unsynced_at
+    due = first.deadline if why == "session_expired" else group.unsynced_at_ms
     # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired.
-    began, by = (current.sent_back_at, None) if current.sent_back_at >= due - STAMP_MS else (min(due, at), at)
+    began, by = (current.sent_back_at_ms, None) if current.sent_back_at_ms >= due - STAMP_MS else (min(due, at), at)
     # An id that was handed out may have been used before that, unseen, and have begun it.
     sure: Certainty = "provisional" if group.pending else "inferred"
     current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", sure, by)
-    current.started_at = current.told_start = began
+    current.started_at_ms = current.told_start = began
     current.told_from = group.told_state
     for member in silent if why == "sync_timeout" else [first]:
         lives.end(observer, group, member, began, why, "", sure, by)
@@ -55,17 +55,17 @@ def on_join_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     if group.is_undone:
         return
     at = phases.join_deadline(group)
-    if due < current.started_at + phases.longest_unseen_ms(group) + GRACE_MS:
+    if due < current.started_at_ms + phases.longest_unseen_ms(group) + GRACE_MS:
         watch_join_timer(observer, group, current)
         return
-    if current.joined_at >= 0 or observer.silent_at(group.broker, at) or group.gap_at >= current.started_at:
+    if current.joined_at_ms >= 0 or observer.silent_at(group.broker, at) or group.gap_at_ms >= current.started_at_ms:
         return
     began: Certainty = current.cause.certainty if current.cause is not None else "provisional"
     how_sure = weaker("inferred", began, loads.by_silence(observer, group, at))
-    if observer.was_silent(group.broker, current.started_at, at):
+    if observer.was_silent(group.broker, current.started_at_ms, at):
         how_sure = weaker(how_sure, "provisional")  # it may have been down, and its timers with it
     for member in sorted(group.members.values(), key=lambda one: one.member_id):
-        if member.instance_id or member.armed_at > at:
+        if member.instance_id or member.session_renewed_at_ms > at:
             continue
         if 0 <= member.deadline < at:
             tied = phases.is_tied(group, member)
@@ -89,7 +89,7 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
         begin_untold(observer, group, at, due)
     if group.state != GroupState.COMPLETING:
         return
-    alone = len(group.members) == 1 and group.whole and not group.pending
+    alone = len(group.members) == 1 and group.membership_complete and not group.pending
     if not alone:
         return
     for member in unsynced(group):
@@ -115,8 +115,8 @@ def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> Non
     answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
     if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
         how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, member.deadline))
-        ended_at = phases.how_ended(group, member)[0]
-        end_member(observer, group, member, ended_at, "session_expired", "", how_sure, NEVER)
+        ended_at_ms = phases.how_ended(group, member)[0]
+        end_member(observer, group, member, ended_at_ms, "session_expired", "", how_sure, NEVER)
 
 
 def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> None:
@@ -126,15 +126,15 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
     when the first one is; so silence after the last deadline shows that nobody waited. An unsynced member went earlier,
     when the time for SyncGroup was over: had a join ended that phase before, who joined would be answered now.
     """
-    at = group.deserted_at
+    at = group.deserted_at_ms
     if key != str(group.generation) or at < 0 or now < at + GRACE_MS:
         return
     if not phases.is_deserted(group):
         return
     if phases.may_wait_in_full(group, now):
-        observer.schedule(group, group.rejected_at + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)
+        observer.schedule(group, group.rejected_at_ms + phases.longest_unseen_ms(group) + GRACE_MS, "deserted", key)
         return
-    group.deserted_at = NEVER
+    group.deserted_at_ms = NEVER
     if observer.silent_at(group.broker, at):
         return
     observer.evidence = group.deserted_by
@@ -143,17 +143,17 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
         at = max(end_at for end_at, *_ in ends)
     # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
     unsure = any(tied for *_, tied in ends) or any(
-        member.renewed_unseen or member.armed_at <= group.unsure_to for member in group.members.values()
+        member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()
     )
     how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
     for end_at, member_id, why, tied in ends:
         member, over_at = group.members[member_id], end_at
         if why == "session_expired":
-            over_at = max(end_at, observer.ran_out(group, member, member.armed_at, max(at, end_at))[0])
+            over_at = max(end_at, observer.ran_out(group, member, member.session_renewed_at_ms, max(at, end_at))[0])
         end_member(observer, group, member, over_at, why, "", how_sure, NEVER)
         if tied:
             lives.rival(group, member_id)
-    group.deserted_at = NEVER
+    group.deserted_at_ms = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at, NEVER)
 
@@ -161,7 +161,7 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
 def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> None:
     """A moment after the coordinator said that it does not know a member: nothing has shown why."""
     member = group.members.get(member_id)
-    if member is not None and member.armed_at < at:
+    if member is not None and member.session_renewed_at_ms < at:
         observer.divergences += 1
         end_member(observer, group, member, at, "unknown", "", "unknown")
 
@@ -169,17 +169,17 @@ def conclude_gone(observer: Facts, group: Group, member_id: str, at: float) -> N
 def predict_straggler(observer: Facts, group: Group, member: Member, at: float) -> None:
     """A member that still heartbeats and does not rejoin will be dropped when the rebalance timeout is over."""
     current = group.rebalance
-    if current is None or group.state != GroupState.PREPARING or member.rebalance_prediction_at >= 0:
+    if current is None or group.state != GroupState.PREPARING or member.rebalance_prediction_at_ms >= 0:
         return
-    began = current.started_at if current.started_at >= 0 else current.told_at
+    began = current.started_at_ms if current.started_at_ms >= 0 else current.rebalance_notified_at_ms
     longest = max(other.rebalance_ms for other in group.members.values())
     if longest > 0 and not member.instance_id and at - began >= observer.settings.prediction_share * longest:
-        member.rebalance_prediction_at = at
-        member.rebalance_prediction_deadline = began + longest
+        member.rebalance_prediction_at_ms = at
+        member.rebalance_prediction_deadline_at_ms = began + longest
         observer.emit_prediction(group, member, "rebalance", "open", NEVER)
 
 
 def rejoined(observer: Facts, group: Group, member: Member, at: float) -> None:
     """A member that was waited for is in: its JoinGroup was answered with the others', or the group is over it."""
-    if member.rebalance_prediction_at >= 0:
-        observer.close_prediction(group, member, "rebalance", "averted", max(at, member.rebalance_prediction_at))
+    if member.rebalance_prediction_at_ms >= 0:
+        observer.close_prediction(group, member, "rebalance", "averted", max(at, member.rebalance_prediction_at_ms))
