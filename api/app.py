@@ -1,6 +1,6 @@
 """The application: settings and a clock in, an ASGI application out.
 
-Only composes: store, desk, metrics, routes, page, guard. One background task looks at the tables; it is the only
+Only composes: store, context, metrics, routes, page, guard. One background task looks at the tables; it is the only
 writer of the current view: it makes the next one and shows it between two requests. An exception in a look is logged
 and the next look comes all the same: rather old than absent, and the age is in every answer.
 """
@@ -25,8 +25,8 @@ from api.access.guard import OPEN_PREFIX, Guard, on_error
 from api.access.token_file import TokenFile
 from api.errors import ApiError
 from api.http.changes import Changes
-from api.http.desk import Desk
 from api.http.looking import catch_up
+from api.http.request_context import RequestContext
 from api.http.validators import Validators
 from api.metrics import RequestMetrics, TableMetrics
 from api.past.cursor import Cursors
@@ -107,7 +107,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
         """Count a change of the token file. Cursors follow it: all servers with this file share their key."""
         requests.token_file(outcome)
         if tokens is not None:
-            app.state.desk.cursors = Cursors(tokens.key())
+            app.state.context.cursors = Cursors(tokens.key())
 
     tokens = None if settings.token_file is None else TokenFile(settings.token_file, changed)
 
@@ -118,7 +118,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
         looking.cancel()
         with suppress(asyncio.CancelledError):
             await looking
-        app.state.desk.close()
+        app.state.context.close()
 
     app = FastAPI(
         title="Kardia",
@@ -129,7 +129,7 @@ def create_app(settings: ApiSettings, now_ms: Callable[[], int], shown: Callable
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.desk = Desk(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
+    app.state.context = RequestContext(store, Cursors(secrets.token_bytes(32) if tokens is None else tokens.key()))
     app.state.registry = registry
     app.state.requests = requests
     app.state.changes = Changes(settings.followers_max)

@@ -23,7 +23,7 @@ SHOWN_MEANING = (
     "while the group prepares a rebalance: it waits in its JoinGroup, which is logged when it is answered, or is gone"
 )
 
-BADNESS = {
+STATUS_SEVERITY = {
     status: rank
     for rank, status in enumerate(("ended", "ok", "unknown", UNSEEN, "late", AWAITED, "imminent", "overdue"))
 }

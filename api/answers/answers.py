@@ -26,7 +26,9 @@ API = "/api/v1"
 LINKS = ("members", "rebalances", "history", "evictions", "disagreements", "diff", "incident")
 """What is below a group, and needs no parameter."""
 
-BADNESS = {status: rank for rank, status in enumerate(("ended", "ok", "unknown", "late", "imminent", "overdue"))}
+STATUS_SEVERITY = {
+    status: rank for rank, status in enumerate(("ended", "ok", "unknown", "late", "imminent", "overdue"))
+}
 """Order of the statuses, the worst last."""
 
 
@@ -251,7 +253,7 @@ def or_later(bound_ms: int | None) -> str:
 
 def worst(statuses: Iterable[str]) -> str | None:
     """The worst of some statuses; None for none."""
-    return max(statuses, key=lambda status: BADNESS.get(status, 0), default=None)
+    return max(statuses, key=lambda status: STATUS_SEVERITY.get(status, 0), default=None)
 
 
 def generation(view: GroupView) -> int | None:

@@ -15,7 +15,7 @@ from api.present import present
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
 from kardia.instants import to_rfc3339
-from kardia.statuses import AWAITED, BADNESS
+from kardia.statuses import AWAITED, STATUS_SEVERITY
 
 
 def cluster(view: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def group(view: GroupView, freshness: Freshness, limit: int) -> dict[str, Any]:
     """The group itself, whom a rebalance of it waits for, and its members, the worst first."""
     waits_for = [] if freshness.stale else dangers.waits_for(view)
     members = [member(view, row, freshness) for row in view.lives.values()]
-    members.sort(key=lambda one: (-BADNESS[one["status"]], one["client_id"] or "", one["member_id"]))
+    members.sort(key=lambda one: (-STATUS_SEVERITY[one["status"]], one["client_id"] or "", one["member_id"]))
     return {
         "group": _group(view, freshness),
         "waits_for": [_waited_for(one, freshness) for one in waits_for[:limit]],

@@ -14,7 +14,7 @@ from typing import Any
 from api.access.ids import sort_key
 from api.present import deadlines, present
 from api.present.current import ClusterView, GroupView
-from kardia.statuses import BADNESS
+from kardia.statuses import STATUS_SEVERITY
 
 NAME_CHARS = 200
 """Characters of a group id that it is sorted by, and a digest of the whole: an id may be 32 KiB long, a cursor not."""
@@ -55,7 +55,7 @@ def _least_margin_first(cluster: ClusterView) -> Generator[None, None, list[Entr
 
 
 def _badness(view: GroupView) -> int:
-    return -BADNESS[present.worst(present.shown_by_status(view)) or "ended"]
+    return -STATUS_SEVERITY[present.worst(present.shown_by_status(view)) or "ended"]
 
 
 def _margin(view: GroupView) -> int:

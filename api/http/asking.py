@@ -15,9 +15,9 @@ from starlette.responses import Response
 
 from api.answers.answers import API
 from api.errors import BadCursor, ParameterRefused
-from api.http.desk import Desk, DeskOf
 from api.http.names import MayAsk
 from api.http.plans import PlannedRoute
+from api.http.request_context import ContextOf, RequestContext
 from api.http.times import TimeRange
 from api.http.validators import live_tag
 from api.past.archive import Page, Window
@@ -53,7 +53,7 @@ def _query_names(route: Any) -> frozenset[str]:
 
 
 async def page_limit(
-    at: DeskOf,
+    context: ContextOf,
     limit: Annotated[
         str | None,
         WithJsonSchema({"type": "integer", "minimum": 1}),
@@ -61,7 +61,7 @@ async def page_limit(
     ] = None,
 ) -> int:
     """Rows of a page."""
-    limits = at.store.settings
+    limits = context.store.settings
     if limit is None:
         return limits.page_size
     is_number = limit.isascii() and limit.isdigit() and len(limit) < 10
@@ -124,9 +124,9 @@ class CallersCursors:
         return self._cursors.write(question, place)
 
 
-async def callers_cursors(at: DeskOf, scope: MayAsk) -> CallersCursors:
+async def callers_cursors(context: ContextOf, scope: MayAsk) -> CallersCursors:
     """Bound to the token of the request and to the tables."""
-    return CallersCursors(at.store, at.cursors.of(scope.principal, at.store.identity))
+    return CallersCursors(context.store, context.cursors.of(scope.principal, context.store.identity))
 
 
 CursorsOf = Annotated[CallersCursors, Depends(callers_cursors)]
@@ -137,7 +137,7 @@ class Paging:
 
     def __init__(
         self,
-        at: Desk,
+        context: RequestContext,
         cursors: CallersCursors,
         route: str,
         limit: int,
@@ -145,7 +145,7 @@ class Paging:
         times: tuple[int | None, int | None],
         newest: bool,
     ) -> None:
-        self._desk = at
+        self._context = context
         self._cursors = cursors
         self._route = route
         self._cursor = cursor
@@ -156,7 +156,7 @@ class Paging:
     def window(self, *about: Any) -> tuple[Window, Sequence[Any]]:
         """Window of this page; `about` is what else the question consists of."""
         question = [self._route, *self._times, self._newest, *about]
-        place = Place(self._desk.store.current.batch_id, ())
+        place = Place(self._context.store.current.batch_id, ())
         if self._cursor is not None:
             place = self._cursors.read(question, self._cursor)
         return Window(*self._times, self._limit, self._newest, place), question
@@ -168,7 +168,7 @@ class Paging:
 
 async def paging(
     request: Request,
-    at: DeskOf,
+    context: ContextOf,
     cursors: CursorsOf,
     limit: Limit,
     cursor: CursorText,
@@ -176,7 +176,7 @@ async def paging(
     newest: NewestFirst,
 ) -> Paging:
     """Page of the history that the request asks for."""
-    return Paging(at, cursors, request.scope["route"].path, limit, cursor, times, newest)
+    return Paging(context, cursors, request.scope["route"].path, limit, cursor, times, newest)
 
 
 History = Annotated[Paging, Depends(paging)]

@@ -8,8 +8,8 @@ from fastapi import Depends, Query
 from pydantic import WithJsonSchema
 
 from api.errors import BeyondComplete, ParameterRefused
-from api.http.desk import Desk, DeskOf
 from api.http.names import ClusterId
+from api.http.request_context import ContextOf, RequestContext
 from api.past.past import Then
 from kardia.instants import INSTANT_MAX_MS, parse_instant
 
@@ -59,12 +59,12 @@ AtInstant = Annotated[int | None, Depends(at_instant)]
 KnownAtInstant = Annotated[int | None, Depends(known_at_instant)]
 
 
-def within_reach(desk: Desk, cluster_id: str, /, **instants: int | None) -> None:
+def within_reach(context: RequestContext, cluster_id: str, /, **instants: int | None) -> None:
     """Refuse an instant that has not been read up to: what was so then is not known, however quiet the tables are.
 
     Raises BeyondComplete. A cluster that is not there is left to the route.
     """
-    cluster = desk.store.current.clusters.get(cluster_id)
+    cluster = context.store.current.clusters.get(cluster_id)
     if cluster is None:
         return
     reached_ms = cluster.reach.complete_as_of_ms
@@ -73,18 +73,20 @@ def within_reach(desk: Desk, cluster_id: str, /, **instants: int | None) -> None
             raise BeyondComplete(name, asked_ms, reached_ms)
 
 
-async def past_instant(at: DeskOf, cluster_id: ClusterId, at_ms: AtInstant, known_at_ms: KnownAtInstant) -> Then | None:
+async def past_instant(
+    context: ContextOf, cluster_id: ClusterId, at_ms: AtInstant, known_at_ms: KnownAtInstant
+) -> Then | None:
     """The instant asked about, with what was known; None for the present. `known_at` alone asks about that instant."""
-    within_reach(at, cluster_id, at=at_ms, known_at=known_at_ms)
+    within_reach(context, cluster_id, at=at_ms, known_at=known_at_ms)
     instant_ms = known_at_ms if at_ms is None else at_ms
-    return None if instant_ms is None else Then(instant_ms, known_at_ms, at.store.current.batch_id)
+    return None if instant_ms is None else Then(instant_ms, known_at_ms, context.store.current.batch_id)
 
 
 AskedInstant = Annotated[Then | None, Depends(past_instant)]
 
 
 async def time_range(
-    at: DeskOf,
+    context: ContextOf,
     from_: Annotated[
         str | None, INSTANT, Query(alias="from", description=f"not before this instant, {_INSTANT}")
     ] = None,
@@ -93,13 +95,13 @@ async def time_range(
     """From (inclusive) and to (exclusive)."""
     from_ms, to_ms = _instant("from", from_), _instant("to", to)
     if from_ms is not None and to_ms is not None:
-        bounded(at, from_ms, to_ms)
+        bounded(context, from_ms, to_ms)
     return from_ms, to_ms
 
 
-def bounded(at: Desk, from_ms: int, to_ms: int) -> tuple[int, int]:
+def bounded(context: RequestContext, from_ms: int, to_ms: int) -> tuple[int, int]:
     """A range that is one, and not too wide."""
-    widest_ms = at.store.settings.range_max_ms
+    widest_ms = context.store.settings.range_max_ms
     if to_ms < from_ms:
         raise ParameterRefused("to", "an instant that is not before `from`", str(to_ms))
     if to_ms - from_ms > widest_ms:
@@ -115,26 +117,26 @@ SPAN_MS = 3_600_000
 """Length of a range of which one end or both are not given: what people look at after an alert."""
 
 
-async def both_ends(at: DeskOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
+async def both_ends(context: ContextOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
     """From and to of a question that needs both: absent, up to where the cluster has been read, and an hour before."""
-    cluster = at.store.current.clusters.get(cluster_id)
-    return _ends(at, times, cluster.reach.newest_ms if cluster is not None else None)
+    cluster = context.store.current.clusters.get(cluster_id)
+    return _ends(context, times, cluster.reach.newest_ms if cluster is not None else None)
 
 
-async def both_known_ends(at: DeskOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
+async def both_known_ends(context: ContextOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
     """The same of a question about what was so at either end: both are known, absent, up to where all is complete."""
-    within_reach(at, cluster_id, **{"from": times[0], "to": times[1]})
-    cluster = at.store.current.clusters.get(cluster_id)
-    return _ends(at, times, cluster.reach.complete_as_of_ms if cluster is not None else None)
+    within_reach(context, cluster_id, **{"from": times[0], "to": times[1]})
+    cluster = context.store.current.clusters.get(cluster_id)
+    return _ends(context, times, cluster.reach.complete_as_of_ms if cluster is not None else None)
 
 
-def _ends(at: Desk, times: tuple[int | None, int | None], reached_ms: int | None) -> tuple[int, int]:
+def _ends(context: RequestContext, times: tuple[int | None, int | None], reached_ms: int | None) -> tuple[int, int]:
     from_ms, to_ms = times
     if to_ms is None:
-        to_ms = max(at.store.now_ms() if reached_ms is None else reached_ms, from_ms or 0)
+        to_ms = max(context.store.now_ms() if reached_ms is None else reached_ms, from_ms or 0)
     if from_ms is None:
         from_ms = max(0, to_ms - SPAN_MS)
-    return bounded(at, from_ms, to_ms)
+    return bounded(context, from_ms, to_ms)
 
 
 BothEnds = Annotated[tuple[int, int], Depends(both_ends)]

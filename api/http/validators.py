@@ -87,7 +87,7 @@ async def live_tag(request: Request) -> None:
     """Dependency of routes that answer from the current view: gives the answer its tag; raises NotModifiedError."""
     if "at" in request.query_params or "known_at" in request.query_params:
         return  # the past is read from files
-    store: Store = request.app.state.desk.store
+    store: Store = request.app.state.context.store
     scope, may_ask = request.scope, request.scope[MAY_ASK]
     view = [
         store.epoch,

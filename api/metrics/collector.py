@@ -12,7 +12,7 @@ from api.metrics.births import Births
 from api.present import present
 from api.present.current import ClusterView, GroupView
 from api.store import Store
-from kardia.statuses import BADNESS
+from kardia.statuses import STATUS_SEVERITY
 
 
 class TableMetrics(Collector):
@@ -42,6 +42,6 @@ class TableMetrics(Collector):
         limit = self._store.settings.metrics_groups_max
         ranked = sorted(
             cluster.groups.values(),
-            key=lambda view: (-BADNESS[present.worst(present.shown_by_status(view)) or "ended"], view.group_id),
+            key=lambda view: (-STATUS_SEVERITY[present.worst(present.shown_by_status(view)) or "ended"], view.group_id),
         )
         return sorted(ranked[:limit], key=lambda view: view.group_id)

@@ -12,7 +12,7 @@ from hashlib import blake2b
 _BITS = 1 << 23
 
 
-class Seen:
+class BloomFilter:
     """Ids, as texts."""
 
     def __init__(self) -> None:

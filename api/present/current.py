@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from typing import Any, NamedTuple, Self, TypeVar
 
-from api.present.bloom_filter import Seen
+from api.present.bloom_filter import BloomFilter
 from api.present.deadlines import is_known
 from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.present.freshness import Reach
@@ -123,20 +123,20 @@ class GroupView:
             return False
         return kind != "session" or health.status != "overdue"
 
-    def heir(self) -> GroupView:
+    def copied_on_write(self) -> GroupView:
         """The same group, for a next batch to be folded into. What samples of health do not change is shared, until
-        `unshare`: nearly all that a large fleet brings are samples."""
-        heir = GroupView.__new__(GroupView)
-        heir.cluster_id, heir.group_id, heir.shard = self.cluster_id, self.group_id, self.shard
-        heir.state, heir.ahead, heir.health = self.state, self.ahead, self.health.copy()
-        heir.lives, heir.predictions, heir.rebalance = self.lives, self.predictions, self.rebalance
-        heir.rebalances, heir.evictions, heir.fenced = self.rebalances, self.evictions, self.fenced
-        heir.recent, heir.member_seconds_lost, heir.ended = self.recent, self.member_seconds_lost, self.ended
-        heir.settled, heir.steps = self.settled, self.steps
-        heir._is_shared, heir._remembered = True, {}
-        return heir
+        `own_copy`: nearly all that a large fleet brings are samples."""
+        other = GroupView.__new__(GroupView)
+        other.cluster_id, other.group_id, other.shard = self.cluster_id, self.group_id, self.shard
+        other.state, other.ahead, other.health = self.state, self.ahead, self.health.copy()
+        other.lives, other.predictions, other.rebalance = self.lives, self.predictions, self.rebalance
+        other.rebalances, other.evictions, other.fenced = self.rebalances, self.evictions, self.fenced
+        other.recent, other.member_seconds_lost, other.ended = self.recent, self.member_seconds_lost, self.ended
+        other.settled, other.steps = self.settled, self.steps
+        other._is_shared, other._remembered = True, {}
+        return other
 
-    def unshare(self) -> GroupView:
+    def own_copy(self) -> GroupView:
         """Have everything of its own."""
         if self._is_shared:
             self.lives, self.predictions = self.lives.copy(), self.predictions.copy()
@@ -276,23 +276,26 @@ class ClusterView:
         self.lead_ms = {kind: Distribution(LEAD_BOUNDS_MS) for kind in PREDICTION_KINDS}
         self.by_name: list[tuple[tuple[Any, ...], str, str]] = []
         """Entries of `api.answers.roster` in the order of names, as far as it has sorted them."""
-        self.lived = Seen()
+        self.lived = BloomFilter()
         """(group, member id) of lives that are over, or that another one of the same id began beside."""
         self._overviews: dict[Overview[Any], Any] = {}
         self._asked: dict[Overview[Any], int] = {}
         """Overview -> batches for which it is still counted ahead. Handed from view to view."""
 
-    def heir(self) -> ClusterView:
+    def copied_on_write(self) -> ClusterView:
         """The same cluster, for a next batch to be folded into; shares its groups until they change."""
-        heir = copy(self)
-        heir.reach, heir.groups = self.reach.heir(), self.groups.copy()
-        heir.without_members = self.without_members.copy()
-        heir.rebalances, heir.evictions = self.rebalances.copy(), self.evictions.copy()
-        heir.predictions = self.predictions.copy()
-        heir.rebalance_ms, heir.eviction_known_after_ms = self.rebalance_ms.heir(), self.eviction_known_after_ms.heir()
-        heir.lead_ms = {kind: lead.heir() for kind, lead in self.lead_ms.items()}
-        heir._overviews = {}
-        return heir
+        other = copy(self)
+        other.reach, other.groups = self.reach.copied_on_write(), self.groups.copy()
+        other.without_members = self.without_members.copy()
+        other.rebalances, other.evictions = self.rebalances.copy(), self.evictions.copy()
+        other.predictions = self.predictions.copy()
+        other.rebalance_ms, other.eviction_known_after_ms = (
+            self.rebalance_ms.copied_on_write(),
+            self.eviction_known_after_ms.copied_on_write(),
+        )
+        other.lead_ms = {kind: lead.copied_on_write() for kind, lead in self.lead_ms.items()}
+        other._overviews = {}
+        return other
 
     def overview(self, count: Overview[Found]) -> Found:
         """What `count` finds in the view, counted once; for the batches to come it is counted ahead."""
@@ -330,8 +333,8 @@ class Current:
         self.standing = {name: Standing(TABLES[name], settings.closed_kept_max) for name in IS_CLOSED}
         """For `api.present.folding` alone: which rows stand, by table. Handed from view to view."""
 
-    def heir(self) -> Current:
+    def copied_on_write(self) -> Current:
         """The same, for a next batch to be folded into."""
-        heir = copy(self)
-        heir.clusters = {cluster_id: view.heir() for cluster_id, view in self.clusters.items()}
-        return heir
+        other = copy(self)
+        other.clusters = {cluster_id: view.copied_on_write() for cluster_id, view in self.clusters.items()}
+        return other

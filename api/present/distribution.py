@@ -35,11 +35,11 @@ class Distribution:
         self._counts = [0] * (len(bounds_ms) + 1)
         self._latest: deque[tuple[int, int]] = deque(maxlen=LATEST_KEPT)
 
-    def heir(self) -> Distribution:
+    def copied_on_write(self) -> Distribution:
         """The same, for more durations to be counted in."""
-        heir = Distribution(self.bounds_ms)
-        heir._counts, heir.sum_ms, heir._latest = self._counts.copy(), self.sum_ms, self._latest.copy()
-        return heir
+        other = Distribution(self.bounds_ms)
+        other._counts, other.sum_ms, other._latest = self._counts.copy(), self.sum_ms, self._latest.copy()
+        return other
 
     def add(self, duration_ms: int, at_ms: int) -> None:
         """Count a duration that was over at an instant; one below zero, where two instants are known to some ms only,

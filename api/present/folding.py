@@ -1,9 +1,9 @@
 """What a row does to the current view. The next view is made beside the one that is shown, piece by piece.
 
-A `Fold` begins with an heir of a view, takes the rows of a batch in, and counts ahead what is asked of every view. It
-yields wherever requests may be answered in between, from the view before; when it is through, `view` is there to be
-shown at once. Folding the same row twice changes nothing but the ledger, and the store never gives a row twice. A fold
-that is given up half-way leaves the view before as it was, but not what stands (`Current.standing`): the next one must
+A `Fold` begins with a copy on write of a view, takes the rows of a batch in, and counts ahead what is asked of every
+view. It yields wherever requests may be answered in between, from the view before; when it is through, `view` is there
+to be shown at once. Folding the same row twice changes nothing but the ledger, and the store never gives a row twice. A
+fold that is given up half-way leaves the view before as it was, but not what stands (`Current.standing`): the next one must
 begin with an empty view.
 """
 
@@ -51,10 +51,10 @@ class Fold:
     def __init__(self, before: Current, rows: Rows, samples: Samples, batch_id: int) -> None:
         """Begin; nothing is folded yet. Rows of health in `rows` are passed over: they are in `samples`, which is used
         up."""
-        self.view = before.heir()
+        self.view = before.copied_on_write()
         self.view.batch_id = batch_id
         self.replaced: list[GroupView] = []
-        """Groups of the view before that have an heir in this one."""
+        """Groups of the view before that have a copy in this one."""
         self._rows = rows
         self._samples = samples
         self._own: dict[tuple[str, str], GroupView] = {}
@@ -108,14 +108,14 @@ class Fold:
             if before is None:
                 group = GroupView(cluster_id, group_id, shard)
             else:
-                group = before.heir()
+                group = before.copied_on_write()
                 self.replaced.append(before)
             self._own[place] = groups[group_id] = group
         return group
 
     def _group_of(self, row: Any) -> GroupView:
         """The group that a row is about, which it may change in any way."""
-        return self._group(row.cluster_id, row.group_id, row.shard).unshare()
+        return self._group(row.cluster_id, row.group_id, row.shard).own_copy()
 
     def _on_transition(self, _: ClusterView, row: Any) -> None:
         group = self._group_of(row)

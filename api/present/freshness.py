@@ -59,12 +59,12 @@ class Reach:
         self.disagreements: dict[str, int] = dict.fromkeys(DISAGREEMENTS, 0)
         """Of the ledger's `divergences` those of server.log, by kind."""
 
-    def heir(self) -> Reach:
+    def copied_on_write(self) -> Reach:
         """The same, for more rows to be folded into."""
-        heir = copy(self)
-        heir._complete_to_ms, heir.ledger = self._complete_to_ms.copy(), self.ledger.copy()
-        heir.disagreements = self.disagreements.copy()
-        return heir
+        other = copy(self)
+        other._complete_to_ms, other.ledger = self._complete_to_ms.copy(), self.ledger.copy()
+        other.disagreements = self.disagreements.copy()
+        return other
 
     def fold(self, rows: Iterable[Any]) -> None:
         """Take rows of `progress` in; each row is given once."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from api.present.current import UNKNOWN_STATE, GroupView
 from api.present.freshness import Freshness
-from kardia.statuses import AWAITED, BADNESS, NOT_KNOWN, shown
+from kardia.statuses import AWAITED, NOT_KNOWN, STATUS_SEVERITY, shown
 
 IN_DANGER = ("imminent", "overdue", AWAITED)
 """Shown statuses of a member that loses its membership, or holds a rebalance up, unless something comes of it."""
@@ -36,7 +36,7 @@ def shown_by_status(view: GroupView) -> Counter[str]:
 
 def worst(statuses: Iterable[str]) -> str | None:
     """The worst of some shown statuses; None for none."""
-    return max(statuses, key=lambda status: BADNESS[status], default=None)
+    return max(statuses, key=lambda status: STATUS_SEVERITY[status], default=None)
 
 
 def shown_now(view: GroupView, member_id: str, freshness: Freshness) -> str:

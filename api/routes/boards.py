@@ -6,9 +6,9 @@ from starlette.responses import Response
 
 from api.answers import boards
 from api.http.asking import Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.lives import lives_of
 from api.http.names import ClusterId, GroupId, MemberId
+from api.http.request_context import ContextOf
 from api.shapes import board_models
 
 router = router_of("boards")
@@ -21,11 +21,11 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     response_model=board_models.ClusterBoard,
     summary="What a dashboard shows of a cluster now",
 )
-async def cluster_board(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
+async def cluster_board(context: ContextOf, cluster_id: ClusterId, limit: Limit) -> Response:
     """Who is next, rebalances under way, the worst groups: nothing of it is said of a present that is not known."""
-    at.store.require(*NEEDS)
-    view = at.store.cluster(cluster_id)
-    freshness = at.store.freshness(view)
+    context.store.require(*NEEDS)
+    view = context.store.cluster(cluster_id)
+    freshness = context.store.freshness(view)
     return answer(freshness, **boards.cluster(view, freshness, limit))
 
 
@@ -34,11 +34,11 @@ async def cluster_board(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Resp
     response_model=board_models.GroupBoard,
     summary="What a dashboard shows of a group now",
 )
-async def group_board(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, limit: Limit) -> Response:
+async def group_board(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, limit: Limit) -> Response:
     """Its state, whom a rebalance waits for, its members with what is left of their deadlines."""
-    at.store.require(*NEEDS)
-    view = at.store.group(cluster_id, group_id)
-    freshness = at.store.freshness(at.store.cluster(cluster_id))
+    context.store.require(*NEEDS)
+    view = context.store.group(cluster_id, group_id)
+    freshness = context.store.freshness(context.store.cluster(cluster_id))
     return answer(freshness, **boards.group(view, freshness, limit))
 
 
@@ -47,11 +47,11 @@ async def group_board(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, limi
     response_model=board_models.MemberBoard,
     summary="What a dashboard shows of a member now",
 )
-async def member_board(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
+async def member_board(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
     """Its latest life, present or over."""
-    store = at.store
+    store = context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    [life, *_] = await lives_of(at, view, member_id)
+    [life, *_] = await lives_of(context, view, member_id)
     freshness = store.freshness(store.cluster(cluster_id))
     return answer(freshness, member=boards.member(view, life, freshness))

@@ -12,8 +12,8 @@ from api.access.ids import from_segment
 from api.answers import burrow
 from api.errors import ApiError, NotFound, ParameterRefused, no_cluster
 from api.http.asking import LIVE, router_of
-from api.http.desk import DeskOf
 from api.http.names import SEGMENT, MayAsk, NamedClusterId
+from api.http.request_context import ContextOf
 from api.shapes import report_models
 
 router = router_of("burrow", prefix="/v3/kafka")
@@ -33,13 +33,15 @@ def _refused(request: Request, error: ApiError) -> Response:
 
 
 @router.get("", response_model=report_models.BurrowClusters, summary="Burrow: clusters", dependencies=[LIVE])
-async def clusters(request: Request, at: DeskOf, scope: MayAsk) -> Response:
+async def clusters(request: Request, context: ContextOf, scope: MayAsk) -> Response:
     """Names of all clusters."""
     try:
-        at.store.require(*NEEDS)
+        context.store.require(*NEEDS)
     except ApiError as error:
         return _refused(request, error)
-    return _reply(request, "cluster list returned", clusters=sorted(filter(scope.allows, at.store.current.clusters)))
+    return _reply(
+        request, "cluster list returned", clusters=sorted(filter(scope.allows, context.store.current.clusters))
+    )
 
 
 @router.get(
@@ -48,13 +50,13 @@ async def clusters(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     summary="Burrow: groups of a cluster",
     dependencies=[LIVE],
 )
-async def consumers(request: Request, at: DeskOf, scope: MayAsk, cluster_id: NamedClusterId) -> Response:
+async def consumers(request: Request, context: ContextOf, scope: MayAsk, cluster_id: NamedClusterId) -> Response:
     """Names of all groups of a cluster; Burrow does not page, so there is no bound but the number of groups."""
     try:
-        at.store.require(*NEEDS)
+        context.store.require(*NEEDS)
         if not scope.allows(cluster_id):
             raise no_cluster()
-        found = sorted(at.store.cluster(cluster_id).groups)
+        found = sorted(context.store.cluster(cluster_id).groups)
     except NotFound:
         return _reply(request, "cluster not found", 404)
     except ApiError as error:
@@ -70,7 +72,7 @@ async def consumers(request: Request, at: DeskOf, scope: MayAsk, cluster_id: Nam
 )
 async def status(
     request: Request,
-    at: DeskOf,
+    context: ContextOf,
     scope: MayAsk,
     cluster_id: NamedClusterId,
     consumer: Annotated[str, SEGMENT, Path(description="group, as it is or as ~base64url")],
@@ -82,16 +84,16 @@ async def status(
     except ValueError as error:
         raise ParameterRefused("consumer", f"an id that can be read; this one {error}", consumer) from None
     try:
-        at.store.require(*NEEDS)
+        context.store.require(*NEEDS)
         if not scope.allows(cluster_id):
             raise no_cluster()
-        view = at.store.group(cluster_id, group_id)
+        view = context.store.group(cluster_id, group_id)
     except NotFound:
         found = burrow.status(cluster_id, group_id, None, stale=False)
         return _reply(request, burrow.MEANING, 404, status=found)
     except ApiError as error:
         return _refused(request, error)
-    freshness = at.store.freshness(at.store.cluster(cluster_id))
+    freshness = context.store.freshness(context.store.cluster(cluster_id))
     found = burrow.status(cluster_id, group_id, view, stale=freshness.stale)
     return _reply(request, burrow.meaning(freshness), status=found)
 

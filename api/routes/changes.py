@@ -16,8 +16,8 @@ from api.access.guard import MAY_STILL
 from api.errors import Overloaded
 from api.http.asking import router_of
 from api.http.changes import Changes
-from api.http.desk import DeskOf
 from api.http.names import MayAsk
+from api.http.request_context import ContextOf
 
 router = router_of("service")
 
@@ -29,7 +29,7 @@ SEND_TIMEOUT_S = 20.0
 
 
 @router.get("/changes", include_in_schema=False)
-async def changes(request: Request, at: DeskOf, scope: MayAsk) -> Response:
+async def changes(request: Request, context: ContextOf, scope: MayAsk) -> Response:
     """Freshness, now and after each batch. Beyond `followers_max` it is refused, and asking every second does too. It
     ends when the caller's token is none any more."""
     from sse_starlette import EventSourceResponse  # loads a whole server, which a question has no use for
@@ -47,7 +47,7 @@ async def changes(request: Request, at: DeskOf, scope: MayAsk) -> Response:
     def say(_: int) -> str | None:
         if not may_still():
             return None
-        news: dict[str, Any] = at.store.freshness(among=scope).as_answer()
+        news: dict[str, Any] = context.store.freshness(among=scope).as_answer()
         return orjson.dumps(news).decode()
 
     stream = EventSourceResponse(found.follow(say), ping=PING_S, send_timeout=SEND_TIMEOUT_S)

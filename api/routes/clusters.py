@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from api.answers import answers
 from api.http.asking import LIVE, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, MayAsk
+from api.http.request_context import ContextOf
 from api.present.current import ClusterView
 from api.shapes import models
 from api.store import Store
@@ -43,17 +43,17 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
 
 
 @router.get("/clusters", response_model=models.Clusters, summary="All clusters", dependencies=[LIVE])
-async def clusters(at: DeskOf, scope: MayAsk) -> Response:
+async def clusters(context: ContextOf, scope: MayAsk) -> Response:
     """Clusters that the token is for, how fresh each is, and what was counted on the way into the tables."""
-    at.store.require("members", "transitions")
-    views = at.store.current.clusters
-    shown = [_cluster(at.store, views[name]) for name in sorted(views) if scope.allows(name)]
-    return answer(at.store.freshness(among=scope), clusters=shown)
+    context.store.require("members", "transitions")
+    views = context.store.current.clusters
+    shown = [_cluster(context.store, views[name]) for name in sorted(views) if scope.allows(name)]
+    return answer(context.store.freshness(among=scope), clusters=shown)
 
 
 @router.get("/clusters/{cluster}", response_model=models.ClusterAnswer, summary="One cluster", dependencies=[LIVE])
-async def cluster(at: DeskOf, cluster_id: ClusterId) -> Response:
+async def cluster(context: ContextOf, cluster_id: ClusterId) -> Response:
     """One cluster."""
-    at.store.require("members", "transitions")
-    view = at.store.cluster(cluster_id)
-    return answer(at.store.freshness(view), cluster=_cluster(at.store, view))
+    context.store.require("members", "transitions")
+    view = context.store.cluster(cluster_id)
+    return answer(context.store.freshness(view), cluster=_cluster(context.store, view))

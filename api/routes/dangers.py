@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from api.answers import dangers
 from api.http.asking import LIVE, Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId
+from api.http.request_context import ContextOf
 from api.shapes import report_models
 
 router = router_of("dangers")
@@ -21,15 +21,15 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     summary="Who is next to be evicted, across all groups",
     dependencies=[LIVE],
 )
-async def next_evictions(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
+async def next_evictions(context: ContextOf, cluster_id: ClusterId, limit: Limit) -> Response:
     """The deadlines that come first: session, poll, and rebalance where a member was told to rejoin and has not.
 
     Most are renewed in time; `predicted` tells those that Kardia does not expect to be. Members whose status is unknown
     are counted, not listed.
     """
-    at.store.require(*NEEDS)
-    view = at.store.cluster(cluster_id)
-    freshness = at.store.freshness(view)
+    context.store.require(*NEEDS)
+    view = context.store.cluster(cluster_id)
+    freshness = context.store.freshness(view)
     return answer(freshness, **dangers.next_evictions(view, freshness, limit))
 
 
@@ -39,9 +39,9 @@ async def next_evictions(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Res
     summary="Rebalances under way, across all groups",
     dependencies=[LIVE],
 )
-async def open_rebalances(at: DeskOf, cluster_id: ClusterId, limit: Limit) -> Response:
+async def open_rebalances(context: ContextOf, cluster_id: ClusterId, limit: Limit) -> Response:
     """Groups that rebalance, the longest first: since when, whom they wait for, until when at the latest."""
-    at.store.require(*NEEDS)
-    view = at.store.cluster(cluster_id)
-    freshness = at.store.freshness(view)
+    context.store.require(*NEEDS)
+    view = context.store.cluster(cluster_id)
+    freshness = context.store.freshness(view)
     return answer(freshness, **dangers.open_rebalances(view, freshness, limit))

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from api.answers import answers, difference
 from api.http.asking import Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.http.times import BothKnownEnds, KnownAtInstant, within_reach
 from api.past import archive
 from api.past.cursor import Place
@@ -29,7 +29,7 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     summary="What differs between two instants",
 )
 async def diff(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     group_id: GroupId,
     times: BothKnownEnds,
@@ -41,10 +41,10 @@ async def diff(
     A member that came after `from` and went by `to` is in `came_and_went`. Rebalances are those that began after `from`
     and by `to`. Each list has at most `limit` entries; `left_off` counts the others.
     """
-    store = at.store
+    store = context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    within_reach(at, cluster_id, known_at=known_at_ms)
+    within_reach(context, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(store.cluster(cluster_id))
     ends = [Then(at_ms, known_at_ms, store.current.batch_id) for at_ms in times]
     told = freshness_at(freshness, ends[0]), freshness_at(freshness, ends[1])
@@ -66,7 +66,7 @@ async def diff(
         begun = archive.rebalances(store.readers["rebalances"], cluster_id, group_id, window, rows_max)
         return difference.between(before, after, told, lives, limit), begun.rows
 
-    found, begun = await at.read(partial(read))
+    found, begun = await context.read(partial(read))
     found["rebalances"] = [answers.rebalance(row, told[1]) for row in begun[:limit]]
     found["left_off"]["rebalances"] = max(0, len(begun) - limit)
     return answer(

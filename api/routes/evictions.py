@@ -12,8 +12,8 @@ from starlette.responses import Response
 from api.answers import answers
 from api.errors import ParameterRefused
 from api.http.asking import History, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.past import archive
 from api.shapes import models
 from kardia.tables import END_CAUSES, EVICTION_CAUSES
@@ -25,7 +25,7 @@ router = router_of("history")
     "/clusters/{cluster}/groups/{group}/evictions", response_model=models.Evictions, summary="Evictions of a group"
 )
 async def evictions(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     group_id: GroupId,
     history: History,
@@ -40,11 +40,11 @@ async def evictions(
         if given not in END_CAUSES:
             raise ParameterRefused("cause", f"one of {', '.join(END_CAUSES)}", given)
     causes = frozenset(cause or EVICTION_CAUSES)
-    store = at.store
+    store = context.store
     store.require("members")
     store.group(cluster_id, group_id)
     window, question = history.window(cluster_id, group_id, sorted(causes))
-    page = await at.read(
+    page = await context.read(
         partial(
             archive.evictions,
             store.readers["members"],

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from api.answers import answers, rendered, roster
 from api.errors import ParameterRefused
 from api.http.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.http.times import AskedInstant
 from api.past.cursor import Place
 from api.past.past import asked, freshness_at, group_at
@@ -31,7 +31,7 @@ TEXT = WithJsonSchema({"type": "string", "maxLength": SEARCH_CHARS_MAX})
     "/clusters/{cluster}/groups", response_model=models.Groups, summary="Groups of a cluster", dependencies=[LIVE]
 )
 async def groups(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     limit: Limit,
     cursors: CursorsOf,
@@ -48,7 +48,7 @@ async def groups(
 ) -> Response:
     """Groups by name, the worst status first, or the least margin first. Pages follow the live list: by name each group
     is met once; else one that changes places meanwhile may be met again, or not be met."""
-    store = at.store
+    store = context.store
     store.require(*NEEDS)
     if sort not in roster.SORTS:
         raise ParameterRefused("sort", " or ".join(roster.SORTS), sort)
@@ -70,18 +70,18 @@ async def groups(
 @router.get(
     "/clusters/{cluster}/groups/{group}", response_model=models.GroupAnswer, summary="One group", dependencies=[LIVE]
 )
-async def group(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, then: AskedInstant) -> Response:
+async def group(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, then: AskedInstant) -> Response:
     """One group as it stands; with `at` as it stood then, with `known_at` as far as that was known by then.
 
     About the past, what is left of a deadline counts from the instant asked about, and what ended later is shown as not
     yet ended.
     """
-    store = at.store
+    store = context.store
     store.require(*NEEDS)
     freshness = store.freshness(store.cluster(cluster_id))
     view = store.group(cluster_id, group_id)
     told = freshness
     if then is not None:
         question = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
-        view, told = await at.read(question), freshness_at(freshness, then)
+        view, told = await context.read(question), freshness_at(freshness, then)
     return answer(freshness, **asked(then), group=answers.group(view, told))

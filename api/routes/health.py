@@ -10,15 +10,15 @@ from starlette.responses import Response
 from api.access import ids
 from api.answers import answers
 from api.http.asking import Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.http.times import AtInstant, KnownAtInstant, within_reach
 from api.past import archive
 from api.past.past import Then, brought_up
 from api.present import present
 from api.shapes import models
 from kardia.instants import to_rfc3339
-from kardia.statuses import BADNESS
+from kardia.statuses import STATUS_SEVERITY
 
 router = router_of("history")
 
@@ -27,7 +27,7 @@ KINDS = ("session", "poll")
 
 def _worst_first(row: Any) -> tuple[int, float, str]:
     deadlines = [at for at in (row.session_deadline_at_ms, row.poll_deadline_at_ms) if at is not None]
-    return -BADNESS[present.shown_as(row)], min(deadlines, default=float("inf")), ids.sort_key(row.member_id)
+    return -STATUS_SEVERITY[present.shown_as(row)], min(deadlines, default=float("inf")), ids.sort_key(row.member_id)
 
 
 @router.get(
@@ -36,7 +36,7 @@ def _worst_first(row: Any) -> tuple[int, float, str]:
     summary="Health of a group's members at an instant",
 )
 async def health(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     group_id: GroupId,
     at_ms: AtInstant,
@@ -47,12 +47,12 @@ async def health(
 
     With `at`, deadlines are brought up to the instant by what later rows, predictions and the archive know.
     """
-    store = at.store
+    store = context.store
     store.require("health", "transitions", "predictions")
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster)
-    within_reach(at, cluster_id, at=at_ms, known_at=known_at_ms)
+    within_reach(context, cluster_id, at=at_ms, known_at=known_at_ms)
     view = store.group(cluster_id, group_id)
     rows_max, knowledge = store.settings.rows_read_max, archive.Knowledge(store.current.batch_id, known_at_ms)
     instant_ms = cluster.reach.newest_ms or freshness.now_ms if at_ms is None else at_ms
@@ -66,7 +66,7 @@ async def health(
             return rows, [(row.member_id, kind) for row in rows for kind in KINDS if not view.is_least(row, kind)]
         return brought_up(store.readers, about, Then(at_ms, known_at_ms, knowledge.batch_id), rows, rows_max)
 
-    rows, exact = await at.read(read)
+    rows, exact = await context.read(read)
     rows.sort(key=_worst_first)
     return answer(
         freshness,

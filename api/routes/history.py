@@ -13,8 +13,8 @@ from api.answers import answers
 from api.errors import ParameterRefused, TablesMissing
 from api.files.reader import TableReader
 from api.http.asking import History, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import AN_ID, ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.past import archive
 from api.shapes import models
 
@@ -27,7 +27,7 @@ ENTITIES = ("group", "member")
     "/clusters/{cluster}/groups/{group}/history", response_model=models.History, summary="State history of a group"
 )
 async def history(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     group_id: GroupId,
     history: History,
@@ -48,16 +48,16 @@ async def history(
         raise ParameterRefused("events", "true or false", events)
     if entity is not None and entity not in ENTITIES:
         raise ParameterRefused("entity", " or ".join(ENTITIES), entity)
-    store = at.store
+    store = context.store
     store.require("transitions")
     store.group(cluster_id, group_id)
     window, question = history.window(cluster_id, group_id, entity, member)
-    page = await at.read(
+    page = await context.read(
         partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity, member)
     )
     found = [answers.transition(row) for row in page.rows]
     if events == "true":
-        archived = await at.read(partial(_archived, store.events, cluster_id, group_id, page.rows))
+        archived = await context.read(partial(_archived, store.events, cluster_id, group_id, page.rows))
         for transition in found:
             place = position(transition["evidence"])
             event = archived.get(place) if place is not None else None

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from api.answers import answers
 from api.errors import ParameterRefused
 from api.http.asking import Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.http.times import BothEnds, KnownAtInstant, within_reach
 from api.past import archive
 from api.past.incident import Asked, Rows, read, report
@@ -36,7 +36,7 @@ MARKDOWN = "text/markdown"
     summary="Incident report of a group",
 )
 async def incident(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     group_id: GroupId,
     times: BothEnds,
@@ -53,11 +53,11 @@ async def incident(
     them, from `from` to before `to`; absent, the last hour that was read. Lists hold the latest `limit` entries."""
     if form is not None and form not in FORMATS:
         raise ParameterRefused("format", " or ".join(FORMATS), form)
-    store = at.store
+    store = context.store
     store.require(*NEEDS)
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
-    within_reach(at, cluster_id, known_at=known_at_ms)
+    within_reach(context, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(cluster)
     knowledge = archive.Knowledge(freshness.batch_id, known_at_ms)
     reached_ms = freshness.complete_as_of_ms
@@ -68,7 +68,7 @@ async def incident(
         rows: Rows = read(store.readers, store.settings, asked)
         return report(rows, asked, freshness, cluster.reach.ledger["gaps"])
 
-    found = await at.read(partial(made))
+    found = await context.read(partial(made))
     reply = answer(
         freshness,
         group={

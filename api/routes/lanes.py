@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from api.answers import lanes
 from api.http.asking import Limit, answer, router_of
-from api.http.desk import Desk, DeskOf
 from api.http.names import AN_ID, ClusterId, GroupId
+from api.http.request_context import ContextOf, RequestContext
 from api.http.times import TimeRange
 from api.past import archive, pulse
 from api.past.cursor import Place
@@ -33,11 +33,16 @@ CHANGES_MAX = 5_000
     summary="Pulse of a group as flat rows",
 )
 async def group_lanes(
-    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit, member: OneMember = None
+    context: ContextOf,
+    cluster_id: ClusterId,
+    group_id: GroupId,
+    times: TimeRange,
+    limit: Limit,
+    member: OneMember = None,
 ) -> Response:
     """The same as `pulse`, one row per beat, poll and sample, and the state of the group. A wider range than six hours
     is answered for its last six hours; `from_ms` says from when."""
-    picture = await _picture(at, cluster_id, group_id, times, limit, member)
+    picture = await _picture(context, cluster_id, group_id, times, limit, member)
     return answer(picture.freshness, **picture.lists, **picture.about)
 
 
@@ -47,11 +52,16 @@ async def group_lanes(
     summary="Lanes of a group as one list of points",
 )
 async def group_points(
-    at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit, member: OneMember = None
+    context: ContextOf,
+    cluster_id: ClusterId,
+    group_id: GroupId,
+    times: TimeRange,
+    limit: Limit,
+    member: OneMember = None,
 ) -> Response:
     """The same as `lanes`, states, samples, beats and polls in one list in order of time: a dashboard asks once and
     draws each of its pictures from the points of a `kind`."""
-    picture = await _picture(at, cluster_id, group_id, times, limit, member)
+    picture = await _picture(context, cluster_id, group_id, times, limit, member)
     points = lanes.points(picture.lists)
     return answer(picture.freshness, lanes=picture.lists["lanes"], points=points, **picture.about)
 
@@ -63,14 +73,14 @@ class _Picture(NamedTuple):
 
 
 async def _picture(
-    at: Desk,
+    context: RequestContext,
     cluster_id: str,
     group_id: str,
     times: tuple[int | None, int | None],
     limit: int,
     member: str | None,
 ) -> _Picture:
-    store = at.store
+    store = context.store
     store.require("health", "transitions")
     view = store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
@@ -96,7 +106,7 @@ async def _picture(
             begin = lanes.Begin(from_ms, before[0].to_state, before[0].certainty)
         return *pulse.read(store.readers["health"], store.events, asked), begin, changes.rows[::-1]
 
-    members, archived_to_ms, begin, changes = await at.read(read)
+    members, archived_to_ms, begin, changes = await context.read(read)
     found = [one for one in members if member is None or one["member_id"] == member]
     ends = lanes.Ends(to_ms, reached_ms if is_blind else None)
     lists = lanes.flat(lanes.worst(found, limit), ends.blind_from_ms)

@@ -9,9 +9,9 @@ from starlette.responses import Response
 from api.access import ids
 from api.answers import answers
 from api.http.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.lives import lives_of
 from api.http.names import ClusterId, GroupId, MemberId
+from api.http.request_context import ContextOf
 from api.http.times import AskedInstant
 from api.past.cursor import Place
 from api.past.past import asked, freshness_at, group_at
@@ -29,7 +29,7 @@ NEEDS = ("members", "health", "predictions")
     dependencies=[LIVE],
 )
 async def members(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     group_id: GroupId,
     then: AskedInstant,
@@ -41,7 +41,7 @@ async def members(
 
     Those that ended are in `history`, `evictions`, and under their own href.
     """
-    store = at.store
+    store = context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
     freshness = store.freshness(store.cluster(cluster_id))
@@ -52,7 +52,7 @@ async def members(
     if then is not None:
         then = then._replace(batch_id=place.batch_id)
         past = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
-        view, told = await at.read(past), freshness_at(freshness, then)
+        view, told = await context.read(past), freshness_at(freshness, then)
     keyed = sorted((ids.sort_key(member_id), row) for member_id, row in view.lives.items())
     rest = [(key, row) for key, row in keyed if key > place.after[0]]
     page = rest[:limit]
@@ -70,12 +70,12 @@ async def members(
     response_model=models.MemberAnswer,
     summary="One member, present or gone",
 )
-async def member(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
+async def member(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
     """The latest life of a member id and all lives it had, the latest first."""
-    store = at.store
+    store = context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    rows = await lives_of(at, view, member_id)
+    rows = await lives_of(context, view, member_id)
     freshness = store.freshness(store.cluster(cluster_id))
     found = [answers.member(view, row, freshness) for row in rows]
     return answer(freshness, member=found[0], lives=found)

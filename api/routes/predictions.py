@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from api.answers import answers
 from api.http.asking import History, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import AN_ID, ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.past import archive
 from api.shapes import models
 
@@ -24,18 +24,18 @@ router = router_of("history")
     summary="Predictions about members of a group",
 )
 async def predictions(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     group_id: GroupId,
     history: History,
     member: Annotated[str | None, AN_ID, Query(description="only about this member, by its id")] = None,
 ) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant it was first said."""
-    store = at.store
+    store = context.store
     store.require("predictions")
     store.group(cluster_id, group_id)
     window, question = history.window(cluster_id, group_id, member)
-    page = await at.read(
+    page = await context.read(
         partial(
             archive.predictions,
             store.readers["predictions"],

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from api.errors import ParameterRefused
 from api.http.asking import Limit, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.http.times import TimeRange
 from api.past import pulse
 from api.shapes import models
@@ -28,9 +28,11 @@ WIDTH_MAX_MS = 6 * 3_600_000
     response_model=models.Pulse,
     summary="Beats, polls and deadlines of a group's members",
 )
-async def group_pulse(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit) -> Response:
+async def group_pulse(
+    context: ContextOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit
+) -> Response:
     """From `from` to `to`, absent: the last minute that was read; members by id."""
-    store = at.store
+    store = context.store
     store.require("health")
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
@@ -44,7 +46,7 @@ async def group_pulse(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, time
     if to_ms - from_ms > WIDTH_MAX_MS:
         raise ParameterRefused("from", f"at most {WIDTH_MAX_MS} ms before `to`; ask for less", str(from_ms))
     asked = pulse.Asked(cluster_id, group_id, from_ms, to_ms, store.current.batch_id, store.settings.rows_read_max)
-    members, archived_to_ms = await at.read(partial(pulse.read, store.readers["health"], store.events, asked))
+    members, archived_to_ms = await context.read(partial(pulse.read, store.readers["health"], store.events, asked))
     return answer(
         freshness,
         members=members[:limit],

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from api.answers import answers
 from api.http.asking import History, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId, GroupId
+from api.http.request_context import ContextOf
 from api.past import archive
 from api.shapes import models
 
@@ -19,13 +19,13 @@ router = router_of("history")
 @router.get(
     "/clusters/{cluster}/groups/{group}/rebalances", response_model=models.Rebalances, summary="Rebalances of a group"
 )
-async def rebalances(at: DeskOf, cluster_id: ClusterId, group_id: GroupId, history: History) -> Response:
+async def rebalances(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, history: History) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant a rebalance began."""
-    store = at.store
+    store = context.store
     store.require("rebalances")
     store.group(cluster_id, group_id)
     window, question = history.window(cluster_id, group_id)
-    page = await at.read(
+    page = await context.read(
         partial(
             archive.rebalances, store.readers["rebalances"], cluster_id, group_id, window, store.settings.rows_read_max
         )

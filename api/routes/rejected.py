@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from api.errors import ParameterRefused
 from api.http.asking import History, answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import ClusterId
+from api.http.request_context import ContextOf
 from api.past import rejected
 from api.shapes import models
 from kardia.events import REJECT_REASONS
@@ -24,7 +24,7 @@ router = router_of("clusters")
     "/clusters/{cluster}/rejected", response_model=models.Rejected, summary="Lines that could not be understood"
 )
 async def rejected_lines(
-    at: DeskOf,
+    context: ContextOf,
     cluster_id: ClusterId,
     history: History,
     reason: Annotated[
@@ -37,11 +37,11 @@ async def rejected_lines(
     a line without one that can be read may be of any time and is in every range."""
     if reason is not None and reason not in REJECT_REASONS:
         raise ParameterRefused("reason", f"one of {', '.join(REJECT_REASONS)}", reason)
-    store = at.store
+    store = context.store
     store.require()
     cluster = store.cluster(cluster_id)
     window, question = history.window(cluster_id, reason)
-    page = await at.read(partial(rejected.lines, store.rejected, cluster_id, window, reason))
+    page = await context.read(partial(rejected.lines, store.rejected, cluster_id, window, reason))
     return answer(
         store.freshness(cluster),
         rejected=[rejected.line(row) for row in page.rows],

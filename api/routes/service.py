@@ -10,8 +10,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from api.errors import ScopeTooNarrow
 from api.http.asking import answer, router_of
-from api.http.desk import DeskOf
 from api.http.names import MayAsk
+from api.http.request_context import ContextOf
 from api.shapes import models
 from kardia import __version__
 from kardia.tables import TABLES
@@ -29,10 +29,10 @@ async def livez() -> Response:
 
 
 @router.get("/readyz", response_model=models.Readiness, summary="Whether questions can be answered")
-async def readyz(at: DeskOf) -> Response:
+async def readyz(context: ContextOf) -> Response:
     """200 if all tables are there and read; 503 and their names if not. Old tables are ready: old beats absent."""
-    troubled = sorted({name for trouble in at.store.troubles() for name in trouble.members["tables"]})
-    reply = answer(at.store.freshness(), ready=not troubled, waiting_for=troubled)
+    troubled = sorted({name for trouble in context.store.troubles() for name in trouble.members["tables"]})
+    reply = answer(context.store.freshness(), ready=not troubled, waiting_for=troubled)
     if troubled:
         reply.status_code = 503
         reply.headers["Retry-After"] = "2"
@@ -40,24 +40,24 @@ async def readyz(at: DeskOf) -> Response:
 
 
 @router.get("/version", response_model=models.Version, summary="What is running")
-async def version(at: DeskOf) -> Response:
+async def version(context: ContextOf) -> Response:
     """Name and versions."""
     described = models.Version(
         name="kardia",
         version=__version__,
         api=API_VERSION,
-        personal="hidden" if at.store.settings.hide_personal else "shown",
+        personal="hidden" if context.store.settings.hide_personal else "shown",
         tables={name: len(table.columns) for name, table in TABLES.items()},
     )
     return Response(described.model_dump_json(), media_type="application/json")
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Series for Prometheus")
-async def metrics(request: Request, at: DeskOf, scope: MayAsk) -> Response:
+async def metrics(request: Request, context: ContextOf, scope: MayAsk) -> Response:
     """Text exposition. Its cost follows the groups that are present, never the history."""
     if scope.clusters is not None:
         raise ScopeTooNarrow("The series are about all clusters; expected a token without cluster=; ask for one.")
     # Of a large fleet it takes tenths of a second: in a thread, and one at a time.
-    async with at.scraping:
+    async with context.scraping:
         series = await asyncio.to_thread(generate_latest, request.app.state.registry)
     return Response(series, media_type=CONTENT_TYPE_LATEST)

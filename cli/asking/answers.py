@@ -111,7 +111,7 @@ class TableAnswers:
         # What the environment says about a server's address and tokens is not for this one: it has neither.
         settings = ApiSettings.model_construct(tables=tables)
         self._app = create_app(settings, lambda: time.time_ns() // 1_000_000)
-        self._store = self._app.state.desk.store
+        self._store = self._app.state.context.store
         self._look_at = 0.0
         self._loop = asyncio.new_event_loop()
         self._client = httpx.AsyncClient(
@@ -135,7 +135,7 @@ class TableAnswers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.run_until_complete(self._client.aclose())
-        self._app.state.desk.close()
+        self._app.state.context.close()
         self._loop.close()
 
 

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kardia.statuses import BADNESS
+from kardia.statuses import STATUS_SEVERITY
 from kardia.story import words
 
 Answer = dict[str, Any]
@@ -27,7 +27,7 @@ _STATUS_STYLES = {
     "unseen": "magenta",
     "unknown": "magenta",
 }
-_PASSING = frozenset(BADNESS) - {"ended", "unknown"}
+_PASSING = frozenset(STATUS_SEVERITY) - {"ended", "unknown"}
 """What may have become something else since."""
 _NAME_CHARS_MAX = 48
 
@@ -228,7 +228,7 @@ def row_version(row: Answer) -> str:
 def margin(row: Answer) -> tuple[int, int, str]:
     """Sort key: the worst status first, then the deadline that comes first."""
     deadlines = [part["deadline_at_ms"] for part in (row["session"], row["poll"]) if part and part["deadline_at_ms"]]
-    return -BADNESS.get(row["shown"], 0), min(deadlines, default=1 << 62), row["member_id"]
+    return -STATUS_SEVERITY.get(row["shown"], 0), min(deadlines, default=1 << 62), row["member_id"]
 
 
 def _table(*headings: str) -> Table:

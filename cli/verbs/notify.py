@@ -35,7 +35,7 @@ def notify(
     from pydantic import ValidationError
     from rich.console import Console
 
-    from api.http.pauses import Pauses
+    from api.http.gc_tuning import Pauses
     from api.notify.run import Notifier
     from api.notify.settings import NotifySettings
     from api.notify.state import StateError

@@ -110,7 +110,7 @@ def _run(settings: ApiSettings) -> None:
 
     from api.access.connections import Connections, allow_files
     from api.app import create_app
-    from api.http.pauses import Pauses
+    from api.http.gc_tuning import Pauses
 
     tls = _tls(settings)
     pauses = Pauses()

@@ -11,7 +11,7 @@ import pytest
 
 from api.app import create_app
 from api.errors import Overloaded, ReadTimedOut
-from api.http.desk import Desk
+from api.http.request_context import RequestContext
 from api.past.cursor import Cursors
 from api.settings import ApiSettings
 from api.store import Store
@@ -66,22 +66,22 @@ def test_a_read_that_does_not_end_is_given_up_and_keeps_its_place_until_it_ends(
     ends = threading.Event()
 
     async def ask() -> None:
-        desk = Desk(Store(limits, Clock()), Cursors(b"key"))
+        context = RequestContext(Store(limits, Clock()), Cursors(b"key"))
         with pytest.raises(ReadTimedOut) as timed_out:
-            await desk.read(ends.wait)
+            await context.read(ends.wait)
         assert timed_out.value.members == {"limit": "read_timeout_ms"}
         for _ in range(3):
             with pytest.raises(Overloaded) as overloaded:
-                await desk.read(lambda: None)
+                await context.read(lambda: None)
             assert overloaded.value.members == {"limit": "reads_waiting_max"}
         ends.set()
         async with asyncio.timeout(10):
             while True:
                 try:
-                    assert await desk.read(lambda: 7) == 7
+                    assert await context.read(lambda: 7) == 7
                     break
                 except Overloaded:
                     await asyncio.sleep(0)
-        desk.close()
+        context.close()
 
     asyncio.run(ask())

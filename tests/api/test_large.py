@@ -21,7 +21,7 @@ from api.app import ROUTES
 from api.files import columns
 from api.files.reader import ROW_TYPES
 from api.http.plans import PlannedRoute, _plan
-from api.present.bloom_filter import Seen
+from api.present.bloom_filter import BloomFilter
 from api.present.current import OVERVIEWS_FOR, ClusterView, Current
 from api.present.folding import Fold, after, by_group
 from api.present.freshness import Freshness
@@ -201,7 +201,7 @@ def test_a_member_has_all_its_lives_whether_memory_or_files_tell(tables: Tables,
 
 
 def test_what_was_seen_is_never_forgotten() -> None:
-    seen = Seen()
+    seen = BloomFilter()
     assert not seen.may_know("g", "m")
     for number in range(5_000):
         seen.add("g", str(number))

@@ -7,7 +7,7 @@ before has been taken proves that it was. Telemetry that the client pushes says 
 nothing.
 
 The last poll is held as an interval: it came at `polled_at_ms` or up to `poll_error_ms` before. What may be a poll and
-may be none (a commit that the application asked for, a FETCH that others may have sent) moves its end and not its begin.
+may be none (a commit that the application asked for, a FETCH that others may have sent) moves its end, not its begin.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from api.store import Store
 Found = TypeVar("Found")
 
 
-class Desk:
+class RequestContext:
     """What a request needs: the store, the key of cursors, and places for reads of files. One per application."""
 
     def __init__(self, store: Store, cursors: Cursors) -> None:
@@ -62,10 +62,10 @@ class Desk:
             self._pending -= 1
 
 
-async def desk(request: Request) -> Desk:
-    """The application's desk."""
-    found: Desk = request.app.state.desk
+async def request_context(request: Request) -> RequestContext:
+    """That of the application."""
+    found: RequestContext = request.app.state.context
     return found
 
 
-DeskOf = Annotated[Desk, Depends(desk)]
+ContextOf = Annotated[RequestContext, Depends(request_context)]
