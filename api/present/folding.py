@@ -3,8 +3,8 @@
 A `Fold` begins with a copy on write of a view, takes the rows of a batch in, and counts ahead what is asked of every
 view. It yields wherever requests may be answered in between, from the view before; when it is through, `view` is there
 to be shown at once. Folding the same row twice changes nothing but the ledger, and the store never gives a row twice. A
-fold that is given up half-way leaves the view before as it was, but not what stands (`Current.standing`): the next one must
-begin with an empty view.
+fold that is given up half-way leaves the view before as it was, but not what stands (`Current.standing`): the next one
+must begin with an empty view.
 """
 
 from __future__ import annotations
