@@ -16,31 +16,31 @@ help: ## Show the targets, each with its sentence.
 setup: ## Make .venv with every dependency pinned and hashed; the first time a few minutes, then nothing.
 	@$(PYTHON) scripts/setup.py
 
-demo: setup ## Start a real broker, consumers with real faults and the whole pipeline; end with a verdict.
+demo: setup ## Start a real broker, consumers with real faults and the whole pipeline; end with a verdict (2 min).
 	@$(BIN)/kardia demo $(ARGS)
 
-test: setup ## Run all tests, with the same examples each time; says at the end what a missing system package left out.
+test: setup ## Run all tests, same examples each time; says at the end what a missing system package left out (25 min).
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-long: setup ## Run the heavier sweeps as well, on new examples; says at the end how to draw the same again.
+test-long: setup ## Run the heavier sweeps as well, on new examples; says how to draw the same again (hours).
 	@$(BIN)/python -m pytest -m "long or not long" --hypothesis-profile=new $(ARGS)
 
-fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md.
+fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md (15 min).
 	@$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/truth.md $(ARGS)
 
-truth: setup ## Hold the model against Kafka's own classes, a million operations per release; writes docs/truth.md.
+truth: setup ## Hold the model against Kafka's own classes, a million operations per release; writes docs/truth.md (1 h).
 	@$(BIN)/python -m tests.truth.run --operations 1000000 --markdown docs/truth.md $(ARGS)
 
-night: setup ## Run `kardia up` beside a real broker for an hour with faults by chance; ends with what was wrong.
+night: setup ## Run `kardia up` beside a real broker for an hour with faults by chance; ends with what was wrong (1 h).
 	@$(BIN)/python -m tests.night $(ARGS)
 
-check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imports.
+check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imports (1 min).
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: setup ## Measure throughput and latency, each beside a baseline of the same run.
+bench: setup ## Measure throughput and latency, each beside a baseline of the same run (15 min).
 	@$(BIN)/kardia bench $(ARGS)
 
 clean: ## Remove what set-up and runs have made in this folder; the cache of jars and packages stays.
