@@ -2,5 +2,5 @@
 
 `main` knows the verbs; `verbs` has one file each, which imports what it runs inside its function, so that `kardia
 --help` starts neither Spark nor FastAPI. `asking` is how a question finds its answers, `output` how they look in a
-terminal, `supervise` is `kardia up`: all roles of one machine as processes.
+terminal.
 """

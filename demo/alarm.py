@@ -15,8 +15,6 @@ from typing import Any
 
 from pydantic import HttpUrl
 
-from cli.supervise.supervisor import Role
-from cli.supervise.up_config import NotifySection
 from demo import legs, told, watching
 from demo.broker import free_ports
 from demo.legs import Reading
@@ -26,6 +24,8 @@ from demo.teller import clock
 from demo.told import Begun, Danger, Received, Span
 from demo.watching import Programs, Watchers
 from kardia.story import words
+from supervise.supervisor import Role
+from supervise.up_config import NotifySection
 
 EARLIER_MS = 60_000
 """How long before the first fault the topic is read: the groups were there already."""

@@ -22,10 +22,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cli.supervise import process
-from cli.supervise.process import ProcessError
 from demo import broker_logging
 from spark_jobs.jvm import jars, java, lock
+from supervise import process
+from supervise.process import ProcessError
 
 HOST = "127.0.0.1"
 NEWEST = "4.4.0"

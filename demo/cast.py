@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cli.supervise import process
 from demo.scenario import PARTITIONS, TOPIC, MemberPlan
+from supervise import process
 
 ASSIGNED_TIMEOUT_S = 60.0
 """A group on a fresh broker forms within 5 s; a busy machine may take ten times that."""

@@ -20,10 +20,10 @@ from pathlib import Path
 import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from cli.supervise.process import ProcessError
 from ingest.errors import BatchError
 from ingest.wire import decode_batch
 from kardia.events import Kind, lane_of, shard_of
+from supervise.process import ProcessError
 
 READ_TIMEOUT_S = 60.0
 """For one answer of broker or Prometheus, on a machine that is busy."""

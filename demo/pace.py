@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cli.supervise import process
+from supervise import process
 
 PAUSE_S = 0.002
 """Shorter than the stalls that matter (10 ms), long enough to cost nothing (500 looks a second, 1 % of a processor)."""

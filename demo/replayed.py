@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cli.supervise import process
-from cli.supervise.process import ProcessError
-from cli.supervise.roles import kardia
 from demo.tables import Record, Tables, standing
 from kardia.tables import TABLES
+from supervise import process
+from supervise.process import ProcessError
+from supervise.roles import kardia
 
 COMPARED = ("members", "rebalances", "transitions")
 _NOT_COMPARED = {"batch_id", "known_at_ms"}

@@ -19,11 +19,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from cli.supervise import process
-from cli.supervise.process import ProcessError
-from cli.supervise.roles import api_url, roles
-from cli.supervise.supervisor import Supervisor
-from cli.supervise.up_config import CollectSection, NotifySection, ServeSection, StreamSection, UpConfig
 from demo import alarm_report, replayed, report, request_log, server_log, watching
 from demo.alarm import Alarm
 from demo.broker import NEWEST, Broker, BrokerSettings, free_ports, jar_set
@@ -36,6 +31,11 @@ from demo.teller import Teller
 from demo.told import Begun
 from demo.verdict import Evidence, Tolerance, Verdict, Witness, judge
 from spark_jobs.jvm import jars, java
+from supervise import process
+from supervise.process import ProcessError
+from supervise.roles import api_url, roles
+from supervise.supervisor import Supervisor
+from supervise.up_config import CollectSection, NotifySection, ServeSection, StreamSection, UpConfig
 
 CLUSTER = "demo"
 MARKER = ".kardia-demo"

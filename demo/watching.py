@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 
 import dashboards
-from cli.supervise.process import ProcessError
-from cli.supervise.roles import answers
-from cli.supervise.supervisor import Role
 from demo.broker import HOST
+from supervise.process import ProcessError
+from supervise.roles import answers
+from supervise.supervisor import Role
 
 PROGRAMS = {
     "prometheus": ("prometheus",),

@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cli.supervise.up_config import UpConfig
 from kardia.reference import GENERATED, grid
+from supervise.up_config import UpConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = {

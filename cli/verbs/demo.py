@@ -58,12 +58,12 @@ def demo(
     """Show on a real broker, with real faults, what Kardia sees; exit 0 only if every fault was reconstructed."""
     from rich.console import Console
 
-    from cli.supervise.process import ProcessError, stoppable
     from demo.broker import NEWEST, releases
     from demo.scenario import FAULTS
     from demo.show import Options, show
     from demo.verdict import Tolerance
     from spark_jobs.jvm.errors import JvmError
+    from supervise.process import ProcessError, stoppable
 
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -26,10 +26,10 @@ def up(
 
     from rich.console import Console
 
-    from cli.supervise.process import ProcessError, stoppable
-    from cli.supervise.roles import api_url, roles
-    from cli.supervise.supervisor import Supervisor
-    from cli.supervise.up_config import ConfigError, busy_ports, load
+    from supervise.process import ProcessError, stoppable
+    from supervise.roles import api_url, roles
+    from supervise.supervisor import Supervisor
+    from supervise.up_config import ConfigError, busy_ports, load
 
     out = Console(soft_wrap=True, highlight=False, markup=False)
     err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)

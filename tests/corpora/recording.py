@@ -28,11 +28,11 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from cli.supervise import process
 from demo import server_log
 from demo.broker import Broker, BrokerSettings, jar_set
 from demo.brokers import cluster
 from spark_jobs.jvm import jars
+from supervise import process
 
 SESSION_MS, HEARTBEAT_MS = 10_000, 2_000
 STEADY_S = 9.0

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.supervise import process
-from cli.supervise.process import ProcessError
 from demo import broker_logging, server_log
 from demo.broker import _OWN_PORTS, Broker, BrokerSettings, free_ports
 from demo.cast import Cast
 from demo.director import Director
 from demo.scenario import FAULTS, PARTITIONS, TOPIC
+from supervise import process
+from supervise.process import ProcessError
 
 pytestmark = pytest.mark.slow
 

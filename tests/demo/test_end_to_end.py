@@ -13,10 +13,10 @@ import httpx
 import psutil
 import pytest
 
-from cli.supervise import process
 from demo import server_log
 from demo.broker import NEWEST
 from demo.tables import Tables
+from supervise import process
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

@@ -21,9 +21,9 @@ from typing import Any
 import httpx
 import pytest
 
-from cli.supervise import process
 from demo import server_log
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER
+from supervise import process
 from tests.support.links import report_asked
 
 pytestmark = [

@@ -13,11 +13,11 @@ import psutil
 import pytest
 from rich.console import Console
 
-from cli.supervise import process
 from demo import report, server_log
 from demo.pace import AROUND_MS, Pace
 from demo.show import _conclude
 from demo.verdict import WITHIN_MS, Verdict, judge
+from supervise import process
 from tests.demo.test_verdict import KILL, evidence_of
 
 

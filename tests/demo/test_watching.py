@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.supervise.process import ProcessError
-from cli.supervise.supervisor import Supervisor
 from demo import watching
 from demo.watching import RULES, Programs, Watchers
+from supervise.process import ProcessError
+from supervise.supervisor import Supervisor
 
 COMPOSE = Path(__file__).parents[2] / "compose"
 

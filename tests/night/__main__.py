@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from random import SystemRandom
 
-from cli.supervise.process import ProcessError, stoppable
 from demo.broker import NEWEST, releases
+from supervise.process import ProcessError, stoppable
 from tests.night.faults import QUIET_BEGIN_S, QUIET_END_S
 from tests.night.night import Options, play
 

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.supervise import process
-from cli.supervise.process import ProcessError
 from demo import server_log
 from demo.pace import Pace
 from demo.tables import Tables
+from supervise import process
+from supervise.process import ProcessError
 from tests.night import watch
 from tests.night.cluster import of_holders
 from tests.night.compare import Night, compare

@@ -20,12 +20,12 @@ import psutil
 import yaml
 from confluent_kafka.admin import AdminClient
 
-from cli.supervise import process
-from cli.supervise.roles import answers
 from demo.broker import HOST, BrokerSettings, free_ports
 from demo.cast import Actor
 from demo.receiver import FROM_NOTIFIER, Receiver
 from demo.scenario import PARTITIONS, TOPIC, MemberPlan
+from supervise import process
+from supervise.roles import answers
 from tests.night.cluster import Cluster
 from tests.night.faults import MEMBERS, ROLES, Step, plan_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.supervise.supervisor import RESTARTS_MAX, RESTARTS_WINDOW_S
+from supervise.supervisor import RESTARTS_MAX, RESTARTS_WINDOW_S
 from tests.night.faults import MEMBERS, QUIET_BEGIN_S, QUIET_END_S, ROLES, TWIN, draw, plan_of
 
 HOUR_S = 3_600.0

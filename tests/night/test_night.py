@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.supervise import process
+from supervise import process
 
 MINUTES = 10
 SEED = 7

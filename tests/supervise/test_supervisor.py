@@ -11,10 +11,10 @@ import psutil
 import pytest
 from prometheus_client import CollectorRegistry, Counter, start_http_server
 
-from cli.supervise import process, supervisor
-from cli.supervise.process import ProcessError
-from cli.supervise.roles import counted
-from cli.supervise.supervisor import Role, Supervisor
+from supervise import process, supervisor
+from supervise.process import ProcessError
+from supervise.roles import counted
+from supervise.supervisor import Role, Supervisor
 
 WAIT_S = 90.0
 
@@ -142,7 +142,7 @@ def test_a_killed_supervisor_leaves_no_orphan(tmp_path: Path) -> None:
     program = _waits("role", tmp_path / "stopped")
     parent = (
         "import pathlib, signal, sys\n"
-        "from cli.supervise.supervisor import Role, Supervisor\n"
+        "from supervise.supervisor import Role, Supervisor\n"
         f"log = pathlib.Path({str(tmp_path / 'role.log')!r})\n"
         f"role = Role('role', [sys.executable, '-c', {program!r}], log, lambda: 'ready' in log.read_text())\n"
         "with Supervisor([role], lambda _: None) as running:\n"

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cli.supervise import process
-from cli.supervise.process import ProcessError
+from supervise import process
+from supervise.process import ProcessError
 
 READY_TIMEOUT_S = 180.0
 """Spark is ready in 15 s on two free cores and was seen to need 44 s on busy ones."""

@@ -13,9 +13,10 @@ import typer.main
 
 from api.notify.settings import NotifySettings
 from cli.main import app
-from cli.supervise import process
-from cli.supervise.roles import roles
-from cli.supervise.up_config import (
+from scripts.config_page import EXAMPLES, config_page
+from supervise import process
+from supervise.roles import roles
+from supervise.up_config import (
     CollectSection,
     ConfigError,
     NotifySection,
@@ -25,7 +26,6 @@ from cli.supervise.up_config import (
     busy_ports,
     load,
 )
-from scripts.config_page import EXAMPLES, config_page
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cli.supervise.supervisor import Role
-from cli.supervise.up_config import CollectSection, UpConfig
+from supervise.supervisor import Role
+from supervise.up_config import CollectSection, UpConfig
 
 ASK_TIMEOUT_S = 2.0
 

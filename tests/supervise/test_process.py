@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.supervise import process
-from cli.supervise.process import ProcessError
+from supervise import process
+from supervise.process import ProcessError
 
 WAIT_S = 20.0
 
@@ -31,7 +31,7 @@ def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:
     """The parent is killed with SIGKILL, so no code of it runs any more; its child must end all the same."""
     parent = (
         "import pathlib, signal, sys\n"
-        "from cli.supervise import process\n"
+        "from supervise import process\n"
         f"child = process.spawn({SLEEPER!r}, log=pathlib.Path({str(tmp_path / 'child.log')!r}))\n"
         "print(child.pid, flush=True)\n"
         "signal.pause()\n"
