@@ -11,7 +11,7 @@ from kardia.story import lives, words
 from kardia.story.facts import Material, Row
 
 RETURN_MAX_MS = POLL_INTERVAL_MS
-"""A client that comes back later is a new story."""
+"""A client that comes back later than that did not cause what came before."""
 
 SAME_SILENCE_MS = 1_000
 """A last sign of life that soon after a rebalance belongs to it: its own SyncGroup, or the first heartbeat after it."""

@@ -1,4 +1,4 @@
-"""The observer's memory and its mouth: groups held, indexes over them, and the rows said about them.
+"""All groups of a lane with indexes over them, and how rows about them are said.
 
 Decides nothing about Kafka; the modules beside it do. `known_at_ms` of what is said never goes back within a group, and
 a later row about the same life or rebalance always has a higher one, because the highest stands.

@@ -188,7 +188,7 @@ class _Batch:
         return True
 
     def _goes_on(self, quiet: Quiet) -> bool:
-        """Whether a member is well and no silence between these requests is worth a word."""
+        """Whether a member is well and no silence between these requests has to be told."""
         member, settings = quiet.member, self._observer.settings
         if member.unknown_since_at_ms >= 0 or member.session_renewed_at_ms < 0:
             return False

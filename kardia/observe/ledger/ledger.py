@@ -19,7 +19,7 @@ MAX_STRAGGLERS = 50
 
 
 RETURN_MAX_MS = POLL_INTERVAL_MS
-"""A client that comes back later is a new story."""
+"""A client that comes back later than that did not cause what came before."""
 
 _BY_JOIN = frozenset({"member_joined", "leader_rejoined", "metadata_changed"})
 

@@ -53,7 +53,8 @@ def watch_sync_timer(observer: Facts, group: Group) -> None:
 
 
 def watch_join_timer(observer: Facts, group: Group, current: Rebalance) -> None:
-    """Look again when the rebalance timeout is over: whoever waits is let in then, and if nobody waits, nobody is."""
+    """Look again when the rebalance timeout is over: JoinGroups that wait are answered then; no answer shows that none
+    waited."""
     if current.started_at_ms >= 0 and longest_ms(group) > 0:
         due = current.started_at_ms + longest_unseen_ms(group) + GRACE_MS
         observer.schedule(group, due, "drop", str(current.generation_before))
