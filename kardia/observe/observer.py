@@ -27,18 +27,16 @@ from kardia.observe.folding import quiet
 from kardia.observe.intake.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
 from kardia.observe.moves import moves
 from kardia.observe.output import rows
-from kardia.observe.rebalance import rebalance, watches
+from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, requests
 from kardia.observe.state.group import NEVER, Group, dump_group, load_group
 from kardia.observe.state.settings import ObserverSettings
-from kardia.observe.timers import expiry, timeouts
+from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
+from kardia.observe.timers import expiry
 from kardia.stretches import Stretch
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
-
-_OF_SILENCE = frozenset({"drop", "deserted", "overdue", "unsynced"})
-"""Kinds of timers that say something because nothing came; a broker that may be dead says nothing."""
 
 _BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT)})
 """Kinds of requests that a client sends by one connection as long as that lasts."""
@@ -311,7 +309,7 @@ class Observer(Intake):
             group = self.groups.get(group_id)
             if group is None or group.broker != broker:
                 continue
-            if kind in _OF_SILENCE and due > alive_to + deadlines.GRACE_MS:
+            if kind in OF_SILENCE and due > alive_to + deadlines.GRACE_MS:
                 self._waiting.append((broker, timer))
                 continue
             if kind == "member" and due > alive_to + deadlines.GRACE_MS:
@@ -330,34 +328,10 @@ class Observer(Intake):
         self._waiting.clear()
 
     def _fire_one(self, group: Group, kind: str, key: str, due: float) -> None:
-        if kind == "member":
-            member = group.members.get(key)
-            if member is not None and member.timer_at_ms == due:
-                expiry.on_member_timer(self, group, member, due)
-        elif kind == "settle":
-            current = group.rebalance
-            if current is not None and not current.settled and current.joined_at_ms >= 0:
-                rebalance.settle(self, group, current)
-        elif kind == "burst":
+        if kind == "burst":
             self._handle_deferred(group)
-        elif kind == "drop":
-            timeouts.on_join_timer(self, group, key, due)
-        elif kind == "unsynced":
-            timeouts.on_sync_timer(self, group, key, due)
-        elif kind == "overdue":
-            timeouts.on_overdue(self, group, key, due)
-        elif kind == "deserted":
-            timeouts.conclude_deserted(self, group, key, due)
-        elif kind == "silent":
-            timeouts.conclude_silent(self, group, due - self.settings.burst_ms)
-        elif kind == "gone":
-            timeouts.conclude_gone(self, group, key, due - self.settings.settle_ms)
-        elif kind == "empty":
-            records.conclude_empty(self, group, int(key))
-        elif key in group.pending and group.pending[key][0] <= due - deadlines.GRACE_MS:
-            expiry.on_pending_timer(self, group, key, due - deadlines.GRACE_MS)
-
-    # --- take
+        else:
+            TIMER_KINDS[kind].handler(self, group, key, due)
 
     def _take(self) -> dict[str, list[Row]]:
         now = max(self._now.values(), default=NEVER)

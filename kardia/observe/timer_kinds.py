@@ -1,0 +1,75 @@
+"""Timers of the observer as data: of each kind what it waits for, whose silence it means, and what happens then.
+
+They are ours and not the broker's: each is due a moment after something that the coordinator does, or that a late line
+may still show. `Facts.schedule` makes one; `observer` fires them in the order of their instants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kardia.observe.deadlines.deadlines import GRACE_MS
+from kardia.observe.evidence import records
+from kardia.observe.facts.facts import Facts
+from kardia.observe.rebalance import rebalance
+from kardia.observe.state.group import Group
+from kardia.observe.timers import expiry, timeouts
+
+Handler = Callable[[Facts, Group, str, float], None]
+"""(observer, group, key of the timer, due). The key tells timers of one kind and group apart."""
+
+
+class TimerKind(NamedTuple):
+    """What a kind of timer is."""
+
+    waits_for: str
+    handler: Handler
+    of_silence: bool = False
+    """It says something because nothing came, and a broker that may be dead says nothing."""
+
+
+def _on_member(observer: Facts, group: Group, member_id: str, due: float) -> None:
+    member = group.members.get(member_id)
+    if member is not None and member.timer_at_ms == due:  # else it was set anew meanwhile
+        expiry.on_member_timer(observer, group, member, due)
+
+
+def _on_settled(observer: Facts, group: Group, _: str, __: float) -> None:
+    current = group.rebalance
+    if current is not None and not current.settled and current.joined_at_ms >= 0:
+        rebalance.settle(observer, group, current)
+
+
+def _on_silent(observer: Facts, group: Group, _: str, due: float) -> None:
+    timeouts.conclude_silent(observer, group, due - observer.settings.burst_ms)
+
+
+def _on_gone(observer: Facts, group: Group, member_id: str, due: float) -> None:
+    timeouts.conclude_gone(observer, group, member_id, due - observer.settings.settle_ms)
+
+
+def _on_empty(observer: Facts, group: Group, generation: str, _: float) -> None:
+    records.conclude_empty(observer, group, int(generation))
+
+
+def _on_pending(observer: Facts, group: Group, member_id: str, due: float) -> None:
+    if member_id in group.pending and group.pending[member_id][0] <= due - GRACE_MS:
+        expiry.on_pending_timer(observer, group, member_id, due - GRACE_MS)
+
+
+TIMER_KINDS = {
+    "member": TimerKind("a session or poll deadline of a member, or the instant to foretell one", _on_member),
+    "pending": TimerKind("the end of an id that was handed out and not used", _on_pending),
+    "settle": TimerKind("answers of a join phase that are logged late", _on_settled),
+    "silent": TimerKind("the rest of those who are sent back in one instant", _on_silent),
+    "gone": TimerKind("what may show why a member is unknown to the coordinator", _on_gone),
+    "empty": TimerKind("requests of the last members, before the record of an empty group counts", _on_empty),
+    "drop": TimerKind("the end of the time to rejoin", timeouts.on_join_timer, of_silence=True),
+    "unsynced": TimerKind("the end of the time for SyncGroup", timeouts.on_sync_timer, of_silence=True),
+    "overdue": TimerKind("the answer of a JoinGroup that may wait unseen", timeouts.on_overdue, of_silence=True),
+    "deserted": TimerKind("answers after the last deadline of a group", timeouts.conclude_deserted, of_silence=True),
+}
+"""Kind -> what it is. `burst` is the observer's own: events that wait for the rest of a join burst."""
+
+OF_SILENCE = frozenset(kind for kind, what in TIMER_KINDS.items() if what.of_silence)
