@@ -42,7 +42,7 @@ FIRST_LIGHT = (
 )
 """Stories of the classic protocol on one broker."""
 
-STORIES = (*FIRST_LIGHT, "m01_coordinator_kill-4.1.2")
+STORIES = (*FIRST_LIGHT, "c15_assign-4.1.2", "c19_admin-4.4.0", "m01_coordinator_kill-4.1.2")
 """All of them; in the last one the coordinator is killed, and one of its groups uses the consumer protocol."""
 
 NOISE_GROUPS = frozenset({"warmup"})
