@@ -275,12 +275,30 @@ MAX_AT_MS = 7_258_118_400_000
 """Year 2200: see `ingest.stamps.YEARS`."""
 
 
+_Partition = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+_Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_Stamp = Annotated[int, Meta(ge=-1, le=MAX_AT_MS)]
+
+
 class _Captured(msgspec.Struct):
-    partition: Annotated[int, Meta(ge=0, le=2**31 - 1)]
-    offset: Annotated[int, Meta(ge=0, le=2**63 - 1)]
-    timestamp_ms: Annotated[int, Meta(ge=-1, le=MAX_AT_MS)]
+    partition: _Partition
+    offset: _Offset
+    timestamp_ms: _Stamp
     key: str | None
     value: str | None
+
+
+class _Short(msgspec.Struct, rename={"partition": "p", "offset": "o", "timestamp_ms": "ts", "key": "k", "value": "v"}):
+    """The same in the short names that other recorders write."""
+
+    partition: _Partition
+    offset: _Offset
+    timestamp_ms: _Stamp
+    key: str | None
+    value: str | None
+
+
+_LONG_ROW, _SHORT_ROW = msgspec.json.Decoder(_Captured), msgspec.json.Decoder(_Short)
 
 
 def captured_line(partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None) -> bytes:
@@ -297,14 +315,13 @@ def captured_line(partition: int, offset: int, timestamp_ms: int, key: bytes | N
 
 def record_events(lines: Iterator[bytes], unknown: dict[int, int] | None = None) -> Iterator[Event]:
     """Events of a captured file, line by line in its order; `unknown` counts record kinds that are skipped."""
-    decoder = msgspec.json.Decoder(_Captured)
     at_byte = 0
     for line in lines:
         start, at_byte = at_byte, at_byte + len(line)
         if not line.strip():
             continue
         try:
-            row = decoder.decode(line)
+            row = (_SHORT_ROW if line.startswith(b'{"p":') else _LONG_ROW).decode(line)
             key = None if row.key is None else bytes.fromhex(row.key)
             value = None if row.value is None else bytes.fromhex(row.value)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:

@@ -132,6 +132,17 @@ def test_recorded_records_decode(path: Path) -> None:
     assert all(event.source == f"offsets-topic/offsets/{event.shard}" for event in events)
 
 
+def test_a_file_in_short_names_is_the_same_file(tmp_path: Path) -> None:
+    recorded = STORIES / "c01_kill-4.1.2" / "offsets.jsonl.gz"
+    short = {"partition": "p", "offset": "o", "timestamp_ms": "ts", "key": "k", "value": "v"}
+    rows = [json.loads(line) for line in gzip.decompress(recorded.read_bytes()).splitlines()]
+    renamed = tmp_path / "offsets.jsonl"
+    renamed.write_text("".join(json.dumps({short[name]: row[name] for name in short}) + "\n" for row in rows))
+    found, expected = list(read_offsets_file(renamed)), list(read_offsets_file(recorded))
+    assert [event.detail for event in found] == [event.detail for event in expected]
+    assert len(found) == len(rows)
+
+
 def decoded_sample() -> list[tuple[int, int, str, dict[str, Any], dict[str, Any] | None]]:
     rows = []
     for text in (DATA / "consumer_offsets-4.1.1.decoded.txt").read_text().splitlines():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.scene import Scene
-from tests.support.stories import STORIES, lanes_of, observe, standing
+from tests.support.stories import STORIES, Story, lanes_of, observe, standing
 
 
 def lost(scene: Scene) -> list[int | None]:
@@ -76,4 +76,4 @@ def test_no_more_is_lost_than_all_partitions_for_as_long_as_it_lasted(name: str)
         if found is not None:
             known += 1
             assert found <= 6 * (row["completed_at_ms"] - row["started_at_ms"]) / 1000 + 1, row
-    assert known
+    assert known or not Story(name).expect["rebalances"]
