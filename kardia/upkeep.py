@@ -1,7 +1,8 @@
-"""Reading a table while its upkeep goes on. Pure: knows no table, only what a library says of a file that is gone.
+"""Reading a table again when its upkeep has removed a file meanwhile. Pure: it knows no table, only errors of
+libraries.
 
-Upkeep compacts data files, checkpoints the log, and removes what both have made superfluous. Whoever looked before
-holds names that lead nowhere any more: a log entry that a checkpoint has replaced, a data file whose rows have moved.
+Upkeep compacts data files, checkpoints the log, and removes what both have made superfluous. Who has looked before
+still holds names of files that are gone: a log entry that a checkpoint has replaced, a data file whose rows have moved.
 Nothing is lost then; who looks again finds the same rows. So every reader of a table, the writer's own look at its
 transactions included, looks again (a law in `tests/spark_jobs/test_upkeep.py`).
 """

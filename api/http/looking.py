@@ -1,4 +1,4 @@
-"""Bringing a store up to date beside an event loop with requests to answer: files in a thread, folding in slices."""
+"""Brings the store up to date while the event loop answers requests: files are read in a thread, rows folded in slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is so at an instant: findings about groups, sources and the feed, read off the current view. Pure.
+"""Conditions of alerts: findings about groups, sources and the feed, from the current view at an instant. Pure.
 
 Names, severities and labels are those of the Prometheus rules (`dashboards/rules.py`; a test holds them together), so
 Alertmanager takes an alert for one, whoever told it first. `KardiaPredictionsUnreliable` is a score over hours and is
