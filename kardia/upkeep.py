@@ -36,7 +36,7 @@ def is_gone(error: BaseException) -> bool:
 
 
 def surviving(look: Callable[[], Found], lost: Callable[[], None] = lambda: None) -> Found:
-    """What `look` finds; it is called again, from the start, if a file was gone under its hands.
+    """What `look` finds; it is called again, from the start, if a file was removed while it looked.
 
     `lost` is called before each further look, to let go of what the last one held. Raises what the last look raised.
     """
