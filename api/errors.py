@@ -134,7 +134,7 @@ class ParameterRefused(ApiError):
 
 
 class BeyondComplete(ApiError):
-    """What was so at an instant that has not been read up to: nobody knows it, so nobody is told that all was well."""
+    """An instant that the tables do not reach yet: an empty answer would look as if all had been well."""
 
     status, code, title = 422, "beyond_complete", "Nothing is known of that instant yet"
 

@@ -3,8 +3,8 @@
 One pass, in this order: (1) `progress` is followed to its last commit; its highest batch is the one to trust. (2) The
 other tables that have moved are followed, once a second all of them; as `progress` is written last, each of them holds
 the trusted batch whole. (3) Of what they brought, rows of batches above the last folded and not above the trusted one
-are taken; the rest waits in its follower, and what was taken too, until it is shown. (4) They are folded into an heir
-of the view, with requests in between. (5) The heir takes the place of the view, between two requests.
+are taken; the rest waits in its follower, and what was taken too, until it is shown. (4) They are folded into a copy
+on write of the view, with requests in between. (5) The copy takes the place of the view, between two requests.
 
 A compaction says that it adds no rows, and a follower that must begin anew passes over batches that were folded:
 nothing is counted twice, whatever files come and go. A table that was made anew under the old name starts a new view.

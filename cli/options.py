@@ -1,4 +1,4 @@
-"""Options as hands write them: several values after one name (`--request-log kafka-request.log*`), and `--group G`."""
+"""Options as people type them: several values after one name (`--request-log kafka-request.log*`), and `--group G`."""
 
 from __future__ import annotations
 

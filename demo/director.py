@@ -1,4 +1,5 @@
-"""Plays a story: brings the groups up, then does each step at its instant. Blind to what the broker and Kardia say.
+"""Plays a story: brings the groups up, then does each step at its instant. Reads neither the broker's log nor Kardia's
+tables.
 
 It waits by condition for the groups to form and for nothing else; the instants within the story are part of the story.
 """

@@ -1,4 +1,4 @@
-"""How long this machine keeps a program waiting that wants to run: the witness of a machine that is busy otherwise.
+"""Measures how long this machine delays a program that is ready to run: shows whether the machine was busy.
 
 Run as a program it asks for short sleeps and remembers by how much the longest was overslept, until its standard input
 ends; then it prints that, in ms. A process of its own, because threads of the demo wait for each other as well.

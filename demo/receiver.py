@@ -1,7 +1,7 @@
-"""Whom the demo tells: a webhook receiver on the loopback address, as somebody's pager or chat would have one.
+"""A webhook receiver on the loopback address, in the place of somebody's pager or chat.
 
 It takes what a real Alertmanager and `kardia notify` post, stamps it with the instant of its arrival, and keeps it: in
-memory, and one JSON line each in a file. It believes nothing, decides nothing, and answers 200 to all that is JSON.
+memory, and one JSON line each in a file. It checks and decides nothing, and answers 200 to all that is JSON.
 """
 
 from __future__ import annotations

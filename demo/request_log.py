@@ -1,4 +1,4 @@
-"""Offset commits as the broker's own request log shows them: the second part of the judge's truth.
+"""Offset commits as the broker's own request log shows them: the second part of what the verdict compares with.
 
 server.log says when a group rebalanced, but never that a member committed meanwhile; the request log does. Read without
 Kardia's own reader (`ingest`), on purpose. Stamps are UTC, as the demo's broker writes them.

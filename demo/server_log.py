@@ -1,7 +1,7 @@
 """What the broker itself says happened: facts from the coordinator's lines of server.log. The verdict's only truth.
 
 Reads the lines of the Scala coordinator (2.x, 3.x) and of the Java coordinator (4.x) and knows nothing of Kardia's own
-reading of such lines (`ingest`), on purpose: a mistake there must not hide itself here. Stamps of the log have no zone;
+reading of such lines (`ingest`), on purpose: else a mistake there would not show here. Stamps of the log have no zone;
 the demo's broker writes UTC. Patterns from Kafka's sources (`GroupCoordinator.scala`, `GroupMetadataManager.java`).
 """
 

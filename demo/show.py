@@ -133,7 +133,7 @@ def show(options: Options, console: Console) -> bool:
 
 
 def configuration(options: Options, broker: Broker, alarm: Alarm | None) -> UpConfig:
-    """What an operator would write into kardia.yaml for this broker; without server.log, which is the judge's."""
+    """What an operator would write into kardia.yaml for this broker; without server.log, which the verdict uses."""
     collect_port, stream_port, api_port = free_ports(3)
     return UpConfig(
         cluster=CLUSTER,

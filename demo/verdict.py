@@ -2,9 +2,8 @@
 
 Every fact of the broker must be found in the tables, at the same instant within a bound; every end of a membership,
 every rebalance and every emptied group in the tables must be a fact of the broker; every timeout must have been
-predicted before it struck. The one thing no broker logs is *why* a librdkafka client left: there the witness is the
-client's own error.
-Pure functions over values.
+predicted before it struck. The one thing no broker logs is *why* a librdkafka client left: there the client's own error
+says it. Pure functions over values.
 """
 
 from __future__ import annotations

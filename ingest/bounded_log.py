@@ -1,4 +1,4 @@
-"""A log that cannot flood: of one kind of record so many a minute, and how many more there were.
+"""A logging filter that bounds repeats: so many records of a kind per minute, then how many more there were.
 
 A kind is a logger and the text of a record before its values are put in, so the kinds are as many as the program has
 lines that log. A table that is torn was logged with its trace 66 times a second, 3.6 GB a day; two Kafka clients whose

@@ -1,4 +1,4 @@
-"""The heart: events in, facts out.
+"""The logic of Kardia, without clock, socket or file: events in, rows of tables out.
 
 What comes in are events that collectors read from a Kafka cluster (`events`); what goes out are rows of the tables
 (`tables`). `kafka` has facts of the protocol, `coordinator` does what the group coordinator does, `observe` says what

@@ -1,7 +1,7 @@
 """How sure a statement is: four words in an order, and what two statements are worth together.
 
 Every row of every table carries one of these words. What rests on several things is no surer than the least sure of
-them (`weaker`); no other comparison of the words is meant anywhere, least of all that of their letters.
+them (`weaker`); the words must not be compared in any other way, as text in particular.
 """
 
 from __future__ import annotations

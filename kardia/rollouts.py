@@ -1,10 +1,10 @@
-"""Rolling restarts: which rebalances of a group are the steps of one, said once for the story and for the alarms.
+"""Rolling restarts: which rebalances of a group are the steps of one, found once, for the story and for the alerts.
 
 What it looks like from outside: members of before leave by themselves, one after another, and others come in their
 place, who stay. So a roll-out is a run of rebalances in which (1) each began because a member left by itself, because
-one joined or came back under its static id, or because a cooperative assignor took its second step; (2) nobody who
-came during the run went again: that is a crash loop; (3) two or more of before went, and as many came, to one. Names
-play no part: pods of a deployment share a client.id, and their hosts change. Pure; reads no clock.
+one joined or came back under its static id, or because a cooperative assignor took its second step; (2) nobody who came
+during the run went again: that is a crash loop; (3) two or more of before went, and as many came, to one. Names play no
+part: pods of a deployment share a client.id, and their hosts change. Pure; reads no clock.
 """
 
 from __future__ import annotations

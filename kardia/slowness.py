@@ -1,4 +1,4 @@
-"""How slow a broker was: of each stretch of its clock the request that took longest where none has to wait.
+"""How slow a broker was: for each window of its clock the request that took longest, without what waits by design.
 
 A request log says of each request how long it stood in the queue, how long a handler thread worked on it and how long
 its answer was waited for. A collector keeps of that what is slow, in windows of the broker's own clock, so that the

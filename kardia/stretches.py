@@ -1,4 +1,5 @@
-"""A stretch: requests of one kind by one member or client that differ only in where and when. Folding, and its inverse.
+"""A stretch: requests of one kind by one member or client that differ only in position and time. Folds and unfolds
+them.
 
 Nearly every line of a request log is a HEARTBEAT answered without error or a FETCH. A stretch keeps who sent them once
 and seven numbers for each, so that reading, storing and applying them costs a fraction of an object per line. Nothing

@@ -1,7 +1,8 @@
-"""Reading a table while its upkeep goes on. Pure: knows no table, only what a library says of a file that is gone.
+"""Reading a table again when its upkeep has removed a file meanwhile. Pure: it knows no table, only errors of
+libraries.
 
-Upkeep compacts data files, checkpoints the log, and removes what both have made superfluous. Whoever looked before
-holds names that lead nowhere any more: a log entry that a checkpoint has replaced, a data file whose rows have moved.
+Upkeep compacts data files, checkpoints the log, and removes what both have made superfluous. Who has looked before
+still holds names of files that are gone: a log entry that a checkpoint has replaced, a data file whose rows have moved.
 Nothing is lost then; who looks again finds the same rows. So every reader of a table, the writer's own look at its
 transactions included, looks again (a law in `tests/spark_jobs/test_upkeep.py`).
 """
@@ -35,7 +36,7 @@ def is_gone(error: BaseException) -> bool:
 
 
 def surviving(look: Callable[[], Found], lost: Callable[[], None] = lambda: None) -> Found:
-    """What `look` finds; it is called again, from the start, if a file was gone under its hands.
+    """What `look` finds; it is called again, from the start, if a file was removed while it looked.
 
     `lost` is called before each further look, to let go of what the last one held. Raises what the last look raised.
     """

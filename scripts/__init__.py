@@ -1,1 +1,1 @@
-"""Set-up of a working copy: from a Python and nothing else to an environment with everything pinned and hashed."""
+"""Programs for working on Kardia: set-up of a working copy, and what writes generated pages, examples and pictures."""

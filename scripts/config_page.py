@@ -1,4 +1,4 @@
-"""The page of all keys of `kardia.yaml`, read off the settings themselves."""
+"""Renders the page of all keys of `kardia.yaml` from the settings classes."""
 
 from __future__ import annotations
 

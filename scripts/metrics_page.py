@@ -1,4 +1,4 @@
-"""The page of all series that Kardia gives to Prometheus, read off the programs' own registries."""
+"""Renders the page of all series that Kardia gives to Prometheus from the programs' own registries."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
-app_id of their own. Without that, Delta would silently skip every write of a fresh checkpoint (RELIABILITY F4).
+app_id of their own. Without that, Delta would silently skip every write of a fresh checkpoint.
 
-A new generation is written durably (`kardia.durable`); only then the query starts.
-It reads no clock; the generation's name is drawn at random.
+A new generation is written durably (`kardia.durable`); only then the query starts. It reads no clock; the generation's
+name is drawn at random.
 """
 
 from __future__ import annotations

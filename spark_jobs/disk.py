@@ -1,4 +1,4 @@
-"""A disk that refuses, as a sentence: full, read-only, no right to write. Whose fault it is, is said by the directory.
+"""Errors of a disk (full, read-only, no right to write) as sentences that name the directory.
 
 Python, delta-rs and the JVM each say it in their own way, and Spark around it with a page of Java; the words of the
 operating system are in all of them.

@@ -1,4 +1,5 @@
-"""What the job needs of a model: the shape that `kardia.observe.Observer` has. The bench puts an identity in its place.
+"""What the job needs of a model: the shape that `kardia.observe.Observer` has. The benchmarks put a model in its place
+that does nothing.
 
 A factory travels to Spark's workers and to the processes of replay by pickle, so it holds settings, never an observer.
 """

@@ -1,4 +1,5 @@
-"""Counters of the job for Prometheus. No labels: a batch has no closed set worth one, and ids are never labels."""
+"""Counters of the job for Prometheus. No labels: ids are never labels, and nothing else of a batch has a fixed set of
+values."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Supervisor:
                 )
 
     def stop(self) -> None:
-        """Stop in the order of the flow, so that what one role still says the next one still hears. Idempotent."""
+        """Stop in the order of the flow, so that each role still reads what the one before wrote last. Idempotent."""
         while self._running:
             running = self._running[0]
             code = process.stop(running.process, STOP_PATIENCE_S)

@@ -1,9 +1,9 @@
 """The token file, followed: read again when it changes, so that a token is revoked or given without a restart.
 
 Every request looks at the file before its token is compared. A file that cannot be used (half written, gone, one line
-wrong) leaves the tokens in force that are known, and says so once and in a counter: nobody is shut out by a slip of
-the pen, and a token is revoked only by a file that can be read. It is read again every `RETRY_MS` until it can be used:
-what was wrong may have been the disk and not the file.
+wrong) leaves the tokens in force that are known, and says so once and in a counter: nobody is shut out by a mistake in
+the file, and a token is revoked only by a file that can be read. It is read again every `RETRY_MS` until it can be
+used: what was wrong may have been the disk and not the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Burrow's words for what Kardia knows, for scripts that ask Burrow today. Pure: dicts of its HTTP API, version 3.
+"""Answers in the shape of Burrow's HTTP API, version 3, for scripts that ask Burrow today. Pure.
 
 Burrow judges a group by its committed offsets, Kardia by the liveness of its members; so OK, WARN and ERR mean another
 thing here, and the message of each answer says it. Lag is null, not 0: Kardia does not read offsets, and a 0 would be

@@ -1,6 +1,6 @@
-"""Groups as JSON for lists: rendered once per change of the group, with holes where the present of an answer goes.
+"""Groups as JSON for lists: rendered once per change of the group, with placeholders for what the clock changes.
 
-The hole is a NUL byte, which JSON text never holds: inside of strings it is escaped. What is filled in is what is left
+The placeholder is a NUL byte, which JSON text never holds: inside of strings it is escaped. Filled in is what is left
 of the two deadlines that come first. A group that rebalances is rendered anew each time: its duration moves as well.
 """
 

@@ -1,8 +1,7 @@
 """One Delta table as files: opened once, brought up to date when it is asked, scanned with typed filters.
 
-Writes nothing and never joins a filter from strings. The writer may append, compact and vacuum at any time; a scan that
-loses a file under its hands starts again on the newest version, which holds the same rows in another file
-(spark-facts: delta-rs writers, retention of minutes).
+Writes nothing and never joins a filter from strings. The writer may append, compact and vacuum at any time; a scan
+whose file is removed while it reads starts again on the newest version, which holds the same rows in another file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""News for those who follow: a batch has been folded. Says that something is new, never what; readers ask for that.
+"""Tells clients that follow `/api/v1/changes` that a batch has been folded: that something is new, not what.
 
 Followers share one event, made anew at each batch; so a batch costs the same whoever follows, and a slow follower
 misses batches in between instead of filling a queue.

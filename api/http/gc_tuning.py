@@ -1,8 +1,8 @@
-"""Short pauses of a process that answers: what the interpreter does beside the answers. For a process of our own only.
+"""Garbage collection and thread switching of `kardia serve`, set so that answers wait for neither.
 
 Rows that are kept are hundreds of thousands of objects without cycles. The collector of cycles would walk through all
-of them every few seconds, for tenths of a second; what has survived a look is therefore taken out of its sight
-(`freeze`) and still freed when it is replaced. Until then each new row is walked through once: as the collector is set
+of them every few seconds, for tenths of a second; what has survived a run is therefore excluded from the next ones
+(`freeze`), and still freed when it is replaced. Until then each new row is walked through once: as the collector is set
 by default, that took more than half of the time in which new rows are folded. The thread that reads files gives the
 interpreter up after half a millisecond instead of five: an answer needs it back about three times.
 """

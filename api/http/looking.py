@@ -1,4 +1,4 @@
-"""Bringing a store up to date beside an event loop with requests to answer: files in a thread, folding in slices."""
+"""Brings the store up to date beside the event loop: files are read in a thread, rows folded in slices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SLICE_S = 0.001
 """After how long folding lets requests in: at its next piece."""
 
 REST_S = 0.001
-"""What they have for themselves then, so that no queue of them grows meanwhile."""
+"""How long requests then have the event loop for themselves, so that their queue does not grow."""
 
 
 async def catch_up(store: Store, rest_s: float = REST_S) -> bool:

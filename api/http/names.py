@@ -1,4 +1,4 @@
-"""Ids of the URL as parameters: a dependency per noun."""
+"""Ids of clusters, groups and members in URLs, as FastAPI dependencies."""
 
 from __future__ import annotations
 

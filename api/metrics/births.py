@@ -1,10 +1,10 @@
-"""What counters tell when a series is new: what the count was before, so that Prometheus sees it grow.
+"""The first samples of a new counter: the count before, so that Prometheus sees it grow.
 
 `increase()` knows nothing of a counter before its first sample. A group whose first rebalance is in the batch that it
-is first heard of with would begin at 1, and so would one that gets its series, in trouble, long after it was born. So a
+is first heard of with would begin at 1, and so would one that gets its series, in trouble, long after it began. So a
 series begins with the count of the scrape before, which is 0 of a group that did not exist then, and keeps it for two
 scrapes: two Prometheus servers with one interval come in turn, and each is to see the beginning. What was in the tables
-when the program began to read them is told as it is: those counters go on from another life of this program.
+when the program began to read them is told as it is: those counters go on from an earlier run of this program.
 """
 
 from __future__ import annotations

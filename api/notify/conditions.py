@@ -1,9 +1,10 @@
-"""What is so at an instant: findings about groups, sources and the feed, read off the current view. Pure.
+"""Conditions of alerts: findings about groups, sources and the feed, from the current view at an instant. Pure.
 
-Names, severities and labels are those of the Prometheus rules (`dashboards/rules.py`; a test holds them together), so
-Alertmanager takes an alert for one, whoever told it first. `KardiaPredictionsUnreliable` is a score over hours and is
-left to Prometheus; so are `KardiaTableUnavailable` (without tables nothing is found and nothing resolved) and
-`KardiaAbsent` (whether `kardia serve` can be scraped is nothing that tables say).
+A new alert is a finding here and a rule in `dashboards/rules.py`. Names, severities and labels are those of the
+Prometheus rules (a test compares them), so Alertmanager takes an alert for one, whoever told it first.
+`KardiaPredictionsUnreliable` is a score over hours and is left to Prometheus; so are `KardiaTableUnavailable` (without
+tables nothing is found and nothing resolved) and `KardiaAbsent` (whether `kardia serve` can be scraped is nothing that
+tables say).
 """
 
 from __future__ import annotations

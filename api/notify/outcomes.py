@@ -1,4 +1,4 @@
-"""What became of whom an alert was about, for the notice that it is over. Pure: reads the present view."""
+"""What became of the members that an alert named, for the notice that resolves it. Pure: reads the current view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One round of the notifier: look, find, decide, remember, send. Clocks are given.
+"""One round of the notifier: read the tables, find, decide, save, send. Clocks are given.
 
 In this order, so that a crash between any two loses nothing: (1) the tables are looked at and folded; (2) findings are
 made; (3) the lifecycle decides what is to be told; (4) it goes into the outbox of every target; (5) alerts and outboxes

@@ -1,4 +1,4 @@
-"""The two ways to tell: Alertmanager's API v2, and CloudEvents 1.0 as JSON to a webhook. Makes bodies; knows no socket.
+"""Bodies of messages to the two kinds of receivers: Alertmanager's API v2, and webhooks (CloudEvents 1.0 as JSON).
 
 Ids of groups and members are strangers' text: they stand in JSON strings and percent-encoded in links, nowhere else.
 """

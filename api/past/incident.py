@@ -1,4 +1,4 @@
-"""What happened to a group in a stretch of time, put together from all tables: the matter of an incident report.
+"""What happened to a group in a stretch of time, put together from all tables: the data of an incident report.
 
 Reads files through `api.past.archive`, bounded; the sentences are `kardia.story`'s, the findings `kardia.lint`'s.
 """

@@ -1,9 +1,9 @@
 """A group as it was at an instant, as far as it was known at another: rows of the files, folded by the current view.
 
-Time has two faces. `at_ms` is when it was so on the broker; `known_at_ms` is how late evidence may be that counts.
-Without it everything that is known today counts, so the past is told as it was. With it only rows that had been settled
-by then count, so it is told as Kardia would have told it then. What ended after the instant is shown as it was: not yet
-ended.
+Every row has two instants: `at_ms` is when it was so on the broker; `known_at_ms` when the evidence was there. A
+question has both as well, the second as a limit. Without it everything that is known today counts, so the past is told
+as it was. With it only rows that had been settled by then count, so it is told as Kardia would have told it then. What
+ended after the instant is shown as it was: not yet ended.
 
 Reads files through `api.past.archive`; knows no HTTP. The rules about what a row does to a view stay in
 `api.present.folding`.

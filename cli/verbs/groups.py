@@ -1,6 +1,6 @@
 """`kardia groups`: all groups of a cluster, the worst first unless told otherwise.
 
-Takes the options that hands know from Kafka's tool.
+Takes the options of Kafka's own `kafka-consumer-groups` too.
 """
 
 from __future__ import annotations

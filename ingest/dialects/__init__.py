@@ -1,8 +1,8 @@
-"""Dialects: how one kind of log writes things down. Bytes of a line in, an event or a reason out.
+"""Dialects: parsers, one per kind of log. Bytes of a line in, an event or the reason for ignoring it out.
 
-A dialect keeps no state that changes what a line means, except the order rule of `ingest.stamps`. It never raises for
-a line, whatever its bytes are: what cannot be understood becomes a REJECTED event, what says nothing about groups a
-reason from `kardia.events.IGNORE_REASONS`.
+A new form of log is a new file here. A dialect keeps no state that changes what a line means, except the order rule of
+`ingest.stamps`. It never raises for a line, whatever its bytes are: what cannot be understood becomes a REJECTED event,
+what says nothing about groups a reason from `kardia.events.IGNORE_REASONS`.
 """
 
 from __future__ import annotations

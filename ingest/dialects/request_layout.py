@@ -1,4 +1,4 @@
-"""Where things stand in a line of the shipped layout: fixed places, so that most lines cost no search.
+"""Byte offsets in a request line of Kafka's default log layout, so that most lines need no search.
 
 [2026-11-20 10:47:18,113] DEBUG Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":12,…} (…)
 """

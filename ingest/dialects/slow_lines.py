@@ -1,4 +1,4 @@
-"""A line that took long: how much of it was the broker's own doing. Called for such lines only."""
+"""Of a request that took long, how much of the time was the broker's own work. Called for such lines only."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ COMMIT_EVERY_S = 5.0
 """Default of `auto.commit.interval.ms`."""
 
 FETCH_EVERY_S = 0.5
-"""Default of `fetch.max.wait.ms` and of `replica.fetch.wait.max.ms`: who finds nothing asks again after it."""
+"""Default of `fetch.max.wait.ms` and of `replica.fetch.wait.max.ms`: a fetch without records is answered then."""
 
 _NAMES = {
     "security.protocol": "security_protocol",

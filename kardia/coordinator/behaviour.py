@@ -1,9 +1,10 @@
-"""Where broker versions differ, as data: one row a switch, with the releases it holds in and where that was found.
+"""Where Kafka's releases differ, as data: one row for each difference, with the releases it holds in and where that was
+found.
 
-Up to 3.9 the Scala coordinator answers, from 4.0 the Java one; what differs between the two is a row like any other.
-A source is the issue or proposal that brought a change, the release tags it was found between, or, where Scala and
-Java differ, the method of each (`GroupCoordinator.scala` first, then `GroupMetadataManager.java` unless said).
-Reads nothing, decides nothing: the rest of the model asks `Behaviour` and never a version.
+Up to 3.9 the Scala coordinator answers, from 4.0 the Java one; what differs between the two is a row like any other. A
+source is the issue or proposal that brought a change, the release tags it was found between, or, where Scala and Java
+differ, the method of each (`GroupCoordinator.scala` first, then `GroupMetadataManager.java` unless said). Reads
+nothing, decides nothing: the rest of the model asks `Behaviour` and never a version.
 """
 
 from __future__ import annotations

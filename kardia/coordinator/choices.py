@@ -1,6 +1,6 @@
 """What Kafka leaves to the order of a hash map, as questions to be answered from outside.
 
-A replay answers them from what the broker did; the default takes the first by id, so that a replay is a replay.
+A replay answers them from what the broker did; the default takes the first by id, so that every run is the same.
 """
 
 from __future__ import annotations

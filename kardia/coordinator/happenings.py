@@ -1,4 +1,4 @@
-"""What happened to groups and members inside the coordinator, as a list for tests, golden traces and people."""
+"""What the coordinator model did to groups and members, as records: for tests, golden traces and `kardia trace`."""
 
 from __future__ import annotations
 

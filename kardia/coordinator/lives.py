@@ -1,4 +1,4 @@
-"""The lives of groups: deletion, death by expiry of offsets, and what a move of the coordinator does to them.
+"""How groups are deleted, expire with their offsets, and are unloaded and loaded when their coordinator moves.
 
 Follows `handleDeleteGroups`, `cleanupGroupMetadata`, `onGroupUnloaded` and `onGroupLoaded` (Scala), `deleteGroups`,
 `cleanupExpiredOffsets`, `onUnloaded`, `onLoaded` and `replay` (Java).

@@ -1,4 +1,4 @@
-"""What the coordinator would have written to `__consumer_offsets`: what a load makes of the records.
+"""Records that the coordinator would have written to `__consumer_offsets`, and the state that a load makes of them.
 
 The records are all that survives an unload. Written and committed in one instant (no replication latency). Follows
 `storeGroup`, `storeOffsets`, `cleanupGroupMetadata` and `doLoadGroupsAndOffsets` (Scala),

@@ -1,4 +1,4 @@
-"""The coordinator's timers: what they are (a table) and the clockwork that keeps them.
+"""The coordinator's timers: what they are (a table), and the class that keeps and fires them.
 
 A timer has a key; arming a key again replaces what ran under it. Due means deadline at or before now; equal deadlines
 fire in the order they were armed. Reads no clock. Follows `DelayedHeartbeat`, `DelayedJoin` and `DelayedSync` (Scala),

@@ -1,4 +1,4 @@
-"""What each client library shows of its application on the wire, as data.
+"""What each client library shows of its application on the wire, as data: a new client library is a row here.
 
 The question is which requests exist only because the application polled. Java and kafka-python fetch, join and, where
 they commit by themselves, commit inside poll; librdkafka does all of it in the background and shows consumption only in

@@ -1,5 +1,6 @@
-"""What can be known from completed requests: events in, rows of the tables out.
+"""The observer: decides what can be known of groups from completed requests. Events in, rows of the tables out.
 
+A rule about an answer goes into `requests`, one about silence into `timers`, one about a rebalance into `rebalance`.
 `Observer` holds everything known about the groups of one lane. It is fed events and pulled for rows; it reads no clock:
 the time comes from the events and from ticks ("everything up to T has been read"). Reading order: `intake` (each event
 once), `observer` (the loop), `folding` (the same for many quiet requests at a time), `state` (what is held), `facts`

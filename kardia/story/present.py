@@ -1,7 +1,7 @@
 """What was so at an instant: state, members, a rebalance under way, deadlines with what was left of them.
 
 `live` means that the tables keep up with the clock of whoever asks: then what is left counts down from `now_ms`. If
-not, what is left is told for the instant asked about, and silence after the end of the tables is called by its name.
+not, what is left is told for the instant asked about, and it is said that the tables end there.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ DURATION = re.compile(r"(\d+)(ms|s|min|h)")
 UNITS_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000}
 CLAUSES = {kind: re.compile(clause.pattern) for kind, clause in lang.CLAUSES.items()}
 STEPS_MAX = 10_000
-"""Steps of one trace after `every` is written out; a longer one is a slip of the pen."""
+"""Steps of one trace after `every` is written out; a longer one is a mistake."""
 
 
 def read(text: str, name: str = "trace") -> Trace:

@@ -1,8 +1,8 @@
-"""What the JVM and its Python workers write to standard error: passed on as it comes, and dropped once we stop.
+"""Standard error of the JVM and of its Python workers: passed on while the job runs, dropped once it stops.
 
-A stop interrupts whatever is under way, and the JVM tells each interruption with a page of trace; nothing of it is news
-to whoever asked for the stop. Children inherit file descriptor 2 when they are started, so it is a pipe for as long as
-the JVM is being started, and ours again after that.
+A stop interrupts whatever is under way, and the JVM tells each interruption with a page of trace; nobody who asked for
+the stop needs that. Children inherit file descriptor 2 when they are started, so it is a pipe for as long as the JVM is
+being started, and ours again after that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Rows of one batch into N Delta tables, each batch once, whatever dies in between. One interface, two bodies.
+"""Writes the rows of a batch into the live Delta tables, each batch exactly once: one interface, two implementations.
+
+`delta_rs` is the default, `delta_spark` is for executors on several machines; `tables` creates and checks tables.
 
 Steps of a batch; a crash between any two leaves a state from which the same batch, repeated, gives the same tables:
 
@@ -12,7 +14,7 @@ invisible until its repeat has written the rest. The repeat writes the same rows
 state and of a fixed range of offsets. `app_id` is query name + generation of the checkpoint: a fresh checkpoint counts
 its batches from 0 again, and under the old app_id its writes would be skipped in silence.
 
-Truth: Delta protocol, transaction identifiers; failure runs in tests/spark_jobs/test_kill.py.
+Truth: Delta protocol, transaction identifiers; failure runs in tests/spark_jobs/test_writers.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The writer of the live tables on a cluster with object storage: delta-spark inside foreachBatch.
+"""The writer of the live tables for executors on several machines: delta-spark inside foreachBatch.
 
-Steps and promises: `spark_jobs.writers`; the transaction is Delta's `txnAppId`/`txnVersion`. On one machine it costs
-110 times the CPU of delta-rs per batch, so use it with a trigger of 5 s or more; what it gives is Spark's catalog,
-permissions and storage drivers. Never mix both bodies on one directory: on a local disk this engine's log store is not
-safe against a second writing process.
+Steps and promises: `spark_jobs.writers`; the transaction is Delta's `txnAppId`/`txnVersion`. The directory must be
+mounted on the driver and on every executor under one path. A batch costs 110 times the CPU time of delta-rs, so use it
+with a trigger of 5 s or more, and run OPTIMIZE and VACUUM yourself: `spark_jobs.maintenance` is for delta-rs only. Both
+writers must never write one directory at the same time: on a local disk delta-spark's commits are not safe against a
+second process (docs/adr/0003-two-writers-one-interface.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Table directories on disk as delta-rs sees them: creation, agreement of shape, last batch, and where they lie.
+"""Creates, opens and checks Delta tables on disk with delta-rs, and gives the last batch in them. Upgrades none.
 
 Shared by the delta-rs writer, by maintenance and by the checks at start. It must not enable deletion vectors or liquid
-clustering: with them one of the two engines can no longer read or write the table (measured; docs/adr).
+clustering: with them one of the two engines can no longer read or write the table
+(docs/adr/0003-two-writers-one-interface.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""When something breaks inside: a torn file, a defect, a read that never ends. The caller learns a code and no more."""
+"""When something breaks inside: a torn file, a defect, a read that never ends. The caller gets a code and nothing of
+the inside."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The stages that ask the API and the notifier, at the smallest size: they run through, and say what they promise to
-say. What they measure is the machine's affair."""
+"""The stages that ask the API and the notifier, at the smallest size: they run through and report what they promise.
+The numbers depend on the machine and are not checked."""
 
 from __future__ import annotations
 

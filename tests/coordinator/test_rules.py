@@ -1,4 +1,4 @@
-"""The fifteen rules most often got wrong, one after the other. Times in ms."""
+"""Fifteen rules of the coordinator that are often misread, one test or more for each. Times in ms."""
 
 from __future__ import annotations
 

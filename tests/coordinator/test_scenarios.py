@@ -1,4 +1,4 @@
-"""The scenarios V1 to V17 of the specification, each in the versions it holds in. Times in ms."""
+"""Seventeen short histories of the classic protocol, each in the Kafka versions for which it holds. Times in ms."""
 
 from __future__ import annotations
 

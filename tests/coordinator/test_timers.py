@@ -1,4 +1,4 @@
-"""The clockwork alone: order, replacement, bounds."""
+"""The coordinator model's queue of timers alone: order, replacement, bounds."""
 
 from __future__ import annotations
 

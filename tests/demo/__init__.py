@@ -1,0 +1,1 @@
+"""Tests of the demo: its broker, story, receiver and verdict."""

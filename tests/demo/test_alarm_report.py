@@ -1,4 +1,4 @@
-"""The table of who was told of what: an alert that never came is explained, and not explained away."""
+"""The table of alerts that the demo prints: an alert that never came stands in it with the reason."""
 
 from __future__ import annotations
 

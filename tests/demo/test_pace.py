@@ -1,4 +1,4 @@
-"""The witness of a busy machine: it sees a stall that was made, and what it sees is said."""
+"""`demo.pace` measures a delay that the test makes, and the demo reports what it measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The receiver keeps what is posted in its order and refuses what is no message."""
+"""The demo's webhook receiver keeps messages in their order and refuses what is none."""
 
 from __future__ import annotations
 

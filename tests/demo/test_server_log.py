@@ -1,4 +1,4 @@
-"""The judge's own reading of server.log, against what is known of the recorded stories."""
+"""The demo's own reading of server.log, on which the verdict rests, against what is known of the recorded stories."""
 
 from __future__ import annotations
 

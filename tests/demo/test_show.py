@@ -1,4 +1,4 @@
-"""What stands at the end of a demo: the verdict in one sentence, and how to ask on."""
+"""What the demo prints at its end: the verdict in one sentence, and how to ask on."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Tests of what is common in `kardia` and of the command line as a whole."""

@@ -1,4 +1,4 @@
-"""The order of the four certainties, whatever their letters say; and that nothing else compares them."""
+"""The order of the four certainties, and that no code compares them as text."""
 
 from __future__ import annotations
 

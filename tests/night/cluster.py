@@ -1,4 +1,5 @@
-"""The brokers of a night, one or three, and what befalls them: one at a time, always one that coordinates a group.
+"""The brokers of a night, one or three, and the faults that hit them: one at a time, always one that coordinates a
+group.
 
 Where three live, another one takes the groups of a broker that is away. What each says in its server.log is true of a
 group while it holds it: one that stood still expires everybody when it goes on, before it learns that it holds nothing.

@@ -1,4 +1,4 @@
-"""What befalls a night, drawn by seed: the same seed and length always give the same steps. Starts and stops nothing.
+"""The faults of a night, drawn by seed: the same seed and length always give the same steps. Starts and stops nothing.
 
 Three things go on at once, each with its own chance: consumers come and go, the broker dies or stands still, and
 Kardia's own roles do. A night ends with a quiet time, in which everything has to become well again by itself.

@@ -1,4 +1,4 @@
-"""What befalls a night can be played again, and it befalls everything."""
+"""The faults of a night are the same for the same seed, and every kind of them is drawn."""
 
 from __future__ import annotations
 

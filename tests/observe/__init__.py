@@ -1,0 +1,1 @@
+"""Tests of the observer: short histories (scenes), laws over recorded ones."""

@@ -1,4 +1,4 @@
-"""What a client may claim does not decide how much work it makes."""
+"""Values that a client chooses (timeouts, counts) do not decide how much work the observer has."""
 
 from __future__ import annotations
 

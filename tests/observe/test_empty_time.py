@@ -1,5 +1,5 @@
-"""Empty time costs nothing: between two archives that lie a month or a year apart there is nothing to look at, and a
-client, a clock that was set wrong or a forgotten file can put any time between two lines."""
+"""Long times without a line cost no work: between two archives a month or a year apart, or where a client, a wrong
+clock or a forgotten file put much time between two lines."""
 
 from __future__ import annotations
 

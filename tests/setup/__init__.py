@@ -1,0 +1,1 @@
+"""Tests of the project itself: set-up, Java, wheel, order of imports, pages."""

@@ -1,4 +1,4 @@
-"""What the heart may import is a list, and so is what nobody else may use: an import that is not on it fails here.
+"""What `kardia` may import from the standard library is a list: an import of a clock, socket or file fails here.
 
 The order of the rooms is in `pyproject.toml`, checked by `lint-imports`; this is about what comes from outside.
 """
@@ -46,11 +46,11 @@ def imports(source: str) -> Iterator[str]:
 
 
 def forbidden(name: str, source: str) -> set[str]:
-    """What a file of the heart imports and may not."""
+    """What a file of `kardia` imports and may not."""
     return set(imports(source)) - PURE - {"kardia", "msgspec"} - ALSO.get(name, set())
 
 
-def test_the_heart_imports_what_is_on_the_list() -> None:
+def test_kardia_imports_what_is_on_the_list() -> None:
     files = {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "kardia").rglob("*.py"))}
     assert len(files) > 80
     assert {name: found for name, source in files.items() if (found := forbidden(name, source))} == {}

@@ -1,4 +1,4 @@
-"""What goes wrong around a replay is a sentence that names the right culprit: the file, the disk, the option."""
+"""What goes wrong around a replay is reported in one sentence that names the cause: the file, the disk, the option."""
 
 from __future__ import annotations
 

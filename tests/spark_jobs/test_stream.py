@@ -1,5 +1,5 @@
-"""`kardia stream` as it is run: a real topic, real Spark, real Delta, its own process; killed, stopped, refused,
-robbed.
+"""`kardia stream` as it is run: a real topic, real Spark, real Delta, its own process; killed, stopped, refused, and
+with records missing from the topic.
 
 One uninterrupted run is the measure. Every other way to the end of the topic must give the same rows, `batch_id`
 included, in every table: lost nothing, doubled nothing.

@@ -1,6 +1,6 @@
 """Both writers, killed with -9 between every two numbered steps and repeated: nothing lost, nothing doubled.
 
-The delta-rs sweep kills at every step; that of delta-spark at four of them, and at all of them in `make test-long`,
+The delta-rs sweep kills at every step; that of delta-spark at two of them, and at all of them in `make test-long`,
 because each of its starts is a JVM.
 """
 

@@ -1,4 +1,5 @@
-"""How things are written: names that cannot lie, durations, lists; and a word for everything that a column can say."""
+"""How things are written: names that cannot be mistaken for text, durations, lists; and a word for everything that a
+column can say."""
 
 from __future__ import annotations
 

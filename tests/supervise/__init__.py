@@ -1,0 +1,1 @@
+"""Tests of `kardia up`: processes, the supervisor, its configuration file."""

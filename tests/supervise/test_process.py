@@ -1,4 +1,4 @@
-"""Processes: nothing outlives its parent, stopping is patient and then final, waiting is for conditions."""
+"""Processes: nothing outlives its parent, a stop waits and then kills, waiting is for conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links of alerts lead to the page; what the page then asks the API for, asked by a test."""
+"""Follows the link of an alert: asks the API for what the page would ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A recorded story in tables as a live job would have left them: a step a second, and every event in the archive.
+"""Tables of a recorded story for screenshots and tests of the page, as a live job would have left them: a step a
+second, and every event in the archive.
 
 `kardia replay` takes a log as a whole and writes health at its end; a picture of a past minute needs the minute's own
 rows. Used by the tests of the page and by `scripts/screenshots.py`.

@@ -1,4 +1,4 @@
-"""Work as a count of lines that run: the same on every machine, where a time is not."""
+"""Counts the lines of code that run, as a measure of work that is the same on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether the application behind a member polls: the zombie told from the idle but healthy consumer, where that can be.
+"""Whether the application behind a member polls: tells a zombie from an idle but healthy consumer, where that is
+possible.
 
 Heartbeats come from a thread of their own and say nothing of it, but for kafkajs. What does depends on the library
 (`kardia.kafka.libraries`). Where its silence may as well be that of an idle topic, of a consumer that has paused, or of

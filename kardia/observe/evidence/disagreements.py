@@ -1,4 +1,5 @@
-"""Where the broker's server.log says otherwise than was concluded from its request log. Told, never argued with.
+"""Where the broker's server.log says otherwise than was concluded from its request log. Writes such a line down and
+believes it.
 
 The line is the broker's own word and is believed. That the conclusion was another one is worth knowing all the same: a
 rule of ours is wrong for this broker, lines are missing, or somebody wrote a line that looks like the coordinator's.

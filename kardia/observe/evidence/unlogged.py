@@ -1,4 +1,5 @@
-"""A request log that says nothing while its broker lives: switched off, or filtered. Its silence is nobody's.
+"""A request log that says nothing while its broker lives: switched off, or filtered. Silence in it is no evidence about
+any member.
 
 A record of the offsets topic shows the broker alive. But a commit, and a generation with members, are written for a
 request, and the line of that request stands in the log moments later. A log that was read beyond the record, and whose

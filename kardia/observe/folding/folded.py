@@ -1,6 +1,6 @@
 """What many quiet requests of one member do at once: the same as one by one, and a law in the tests compares both.
 
-Whether they are quiet is decided in `quiet`; here nothing is.
+Whether they are quiet is decided in `quiet`; nothing is decided here.
 """
 
 from __future__ import annotations

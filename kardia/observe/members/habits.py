@@ -1,7 +1,7 @@
-"""How often a member is heard: its longest usual silence, slowly forgotten.
+"""How often a member is heard: its longest usual silence, which decays slowly.
 
 What a broker that stood still, or was down, kept from being heard is no habit of its clients: after such a stop all of
-them would seem to be in no hurry, and the next stop would look like a log in which nobody had anything to say.
+them would seem to send seldom, and the next stop would look like a time in which no client had to send.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of a life, and its return when later evidence shows that it goes on. Keeps books, decides nothing.
+"""The end of a life, and its return when later evidence shows that it goes on. Only records both; decides nothing.
 
 What an end does to the group is `rebalance.end_member`'s business.
 """

@@ -1,4 +1,4 @@
-"""The observer against the truth: a broker in virtual time, clients with habits and faults, and what comes of them.
+"""A simulated fleet: brokers in virtual time and clients with faults, whose truth is known; scores the observer by it.
 
 `world` is the clock, `broker` the coordinator model behind network threads that write a request log, `clients` what
 libraries do, `faults` what happens to them, `truth` what the coordinator really did, `seen` the log through the real

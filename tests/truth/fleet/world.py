@@ -1,4 +1,4 @@
-"""Virtual time: things that will happen, in the order of their instants. Knows nothing of Kafka.
+"""Virtual time: a queue of things that will happen, in the order of their instants. Knows nothing of Kafka.
 
 Instants are floats, epoch milliseconds. Nothing waits: a minute costs as much as what happens in it.
 """
