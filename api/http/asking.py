@@ -21,7 +21,7 @@ LIMIT = query_parameter("limit", "rows of a page", {"type": "integer", "minimum"
 CURSOR = query_parameter(
     "cursor",
     "next_cursor of the page before, asked with the same token and filters",
-    {"type": "string", "pattern": f"^[A-Za-z0-9_-]{{25,{CURSOR_CHARS_MAX}}}$"},
+    {"type": "string", "pattern": f"^[A-Za-z0-9_.-]{{25,{CURSOR_CHARS_MAX}}}$"},
 )
 ORDER = query_parameter(
     "order", "newest or oldest first", {"type": "string", "enum": ["newest", "oldest"], "default": "newest"}
