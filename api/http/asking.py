@@ -12,7 +12,7 @@ from api.errors import BadCursor, ParameterRefused
 from api.http.request_context import RequestContext
 from api.http.routing import ApiRequest, query_parameter
 from api.http.times import FROM_TO, time_range_of
-from api.past.archive import Page, Window
+from api.past.archive import HistoryPart, Page
 from api.past.cursor import CURSOR_CHARS_MAX, Cursors, Place
 from api.present.freshness import Freshness
 from api.store import Store
@@ -84,7 +84,7 @@ def cursors_of(request: ApiRequest) -> CallersCursors:
 
 
 class Paging:
-    """A page of a history: its window, its question for the cursor, and the cursor behind it."""
+    """A page of a history: which part it is, its question for the cursor, and the cursor behind it."""
 
     def __init__(
         self,
@@ -104,13 +104,13 @@ class Paging:
         self._times = times
         self._newest = newest
 
-    def window(self, *about: Any) -> tuple[Window, Sequence[Any]]:
-        """Window of this page; `about` is what else the question consists of."""
+    def part(self, *about: Any) -> tuple[HistoryPart, Sequence[Any]]:
+        """What this page is of the history; `about` is what else the question consists of."""
         question = [self._route, *self._times, self._newest, *about]
         place = Place(self._context.store.current.batch_id, ())
         if self._cursor is not None:
             place = self._cursors.read(question, self._cursor)
-        return Window(*self._times, self._limit, self._newest, place), question
+        return HistoryPart(*self._times, self._limit, self._newest, place), question
 
     def next_cursor(self, question: Sequence[Any], page: Page) -> str | None:
         """Cursor behind a page."""

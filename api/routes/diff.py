@@ -60,8 +60,10 @@ async def diff(request: ApiRequest) -> Response:
             store.settings.rows_read_max,
         )
         rows_max = store.settings.rows_read_max
-        window = archive.Window(times[0] + 1, times[1] + 1, rows_max, False, Place(freshness.batch_id, ()), known_at_ms)
-        begun = archive.rebalances(store.readers["rebalances"], cluster_id, group_id, window, rows_max)
+        part = archive.HistoryPart(
+            times[0] + 1, times[1] + 1, rows_max, False, Place(freshness.batch_id, ()), known_at_ms
+        )
+        begun = archive.rebalances(store.readers["rebalances"], cluster_id, group_id, part, rows_max)
         return difference.between(before, after, told, lives, limit), begun.rows
 
     found, begun = await request.context.read(partial(read))

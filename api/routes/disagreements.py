@@ -55,9 +55,9 @@ async def _page(request: ApiRequest, cluster_id: str, group_id: str | None, hist
         raise ParameterRefused("kind", f"one of {', '.join(DISAGREEMENTS)}", kind)
     store = request.context.store
     cluster = store.cluster(cluster_id)
-    window, question = history.window(cluster_id, group_id, kind)
+    part, question = history.part(cluster_id, group_id, kind)
     reader = store.readers["disagreements"]
-    page = await request.context.read(partial(disagreements.lines, reader, cluster_id, group_id, window, kind))
+    page = await request.context.read(partial(disagreements.lines, reader, cluster_id, group_id, part, kind))
     return answer(
         store.freshness(cluster),
         disagreements=[disagreements.line(row) for row in page.rows],

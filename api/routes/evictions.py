@@ -42,14 +42,14 @@ async def evictions(request: ApiRequest) -> Response:
     store = request.context.store
     store.require("members")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, sorted(causes))
+    part, question = history.part(cluster_id, group_id, sorted(causes))
     page = await request.context.read(
         partial(
             archive.evictions,
             store.readers["members"],
             cluster_id,
             group_id,
-            window,
+            part,
             causes,
             store.settings.rows_read_max,
         )

@@ -50,9 +50,9 @@ async def history(request: ApiRequest) -> Response:
     store = request.context.store
     store.require("transitions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, entity, member)
+    part, question = history.part(cluster_id, group_id, entity, member)
     page = await request.context.read(
-        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity, member)
+        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, part, entity, member)
     )
     found = [answers.transition(row) for row in page.rows]
     if events == "true":

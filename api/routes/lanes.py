@@ -80,8 +80,8 @@ async def _picture(request: ApiRequest) -> _Picture:
     def read() -> tuple[list[dict[str, Any]], int | None, lanes.Begin, list[Any]]:
         about = store.readers["transitions"], cluster_id, group_id
         place = Place(batch_id, ())
-        changes = archive.transitions(*about, archive.Window(from_ms, to_ms, CHANGES_MAX, True, place), "group")
-        before = archive.transitions(*about, archive.Window(None, from_ms, 1, True, place), "group").rows
+        changes = archive.transitions(*about, archive.HistoryPart(from_ms, to_ms, CHANGES_MAX, True, place), "group")
+        before = archive.transitions(*about, archive.HistoryPart(None, from_ms, 1, True, place), "group").rows
         # With more changes than that nothing is said of the time before the first of those that are answered.
         begin = lanes.Begin(from_ms, UNKNOWN_STATE, "unknown")
         if before and changes.place is None:

@@ -32,14 +32,14 @@ async def predictions(request: ApiRequest) -> Response:
     store = request.context.store
     store.require("predictions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, member)
+    part, question = history.part(cluster_id, group_id, member)
     page = await request.context.read(
         partial(
             archive.predictions,
             store.readers["predictions"],
             cluster_id,
             group_id,
-            window,
+            part,
             store.settings.rows_read_max,
             member,
         )

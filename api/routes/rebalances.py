@@ -29,10 +29,10 @@ async def rebalances(request: ApiRequest) -> Response:
     store = request.context.store
     store.require("rebalances")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id)
+    part, question = history.part(cluster_id, group_id)
     page = await request.context.read(
         partial(
-            archive.rebalances, store.readers["rebalances"], cluster_id, group_id, window, store.settings.rows_read_max
+            archive.rebalances, store.readers["rebalances"], cluster_id, group_id, part, store.settings.rows_read_max
         )
     )
     freshness = store.freshness(store.cluster(cluster_id))

@@ -38,8 +38,8 @@ async def rejected_lines(request: ApiRequest) -> Response:
     store = request.context.store
     store.require()
     cluster = store.cluster(cluster_id)
-    window, question = history.window(cluster_id, reason)
-    page = await request.context.read(partial(rejected.lines, store.rejected, cluster_id, window, reason))
+    part, question = history.part(cluster_id, reason)
+    page = await request.context.read(partial(rejected.lines, store.rejected, cluster_id, part, reason))
     return answer(
         store.freshness(cluster),
         rejected=[rejected.line(row) for row in page.rows],
