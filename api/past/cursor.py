@@ -21,8 +21,9 @@ from api.errors import BadCursor
 
 CURSOR_CHARS_MAX = 2_000
 
-_SIGNING = {"key_derivation": "hmac", "digest_method": partial(blake2s, digest_size=16)}
-"""A signature of 16 bytes is 22 characters of each cursor; one of SHA-256 would be 43."""
+_SIGNING = {"key_derivation": "hmac", "digest_method": partial(blake2s, digest_size=18)}
+"""A signature of 18 bytes is 24 characters of each cursor, with no bit to spare, so each changed one is noticed. One of
+SHA-256 would be 43."""
 
 
 class Place(NamedTuple):
