@@ -1,4 +1,4 @@
-"""Arrow columns as Python values, quickly and piece by piece: a second of a large fleet is half a million of them.
+"""Arrow columns as Python values, quickly and some rows at a time: a second of a large fleet is half a million of them.
 
 Making values keeps all other threads from running, so what is made without a break is bounded by the caller. Text that
 repeats (names of clusters, groups, clients, states) becomes one object per column instead of one per row; that is most
@@ -16,23 +16,23 @@ import pyarrow.compute as pc
 _REPEATS = 2
 """Rows per distinct text from which a dictionary pays."""
 
-Piece = Callable[[int, int], list[Any]]
+ColumnValues = Callable[[int, int], list[Any]]
 """Values of a column from a row on, so many of them; null is None."""
 
 
 def rows(columns: list[pa.ChunkedArray | None], count: int, at_once: int) -> Iterator[tuple[Any, ...]]:
     """`count` rows of columns, made `at_once` at a time; a column that is not there is None in each."""
-    pieces = [_missing if column is None else _piece(column) for column in columns]
+    all_values = [_missing if column is None else _values_of(column) for column in columns]
     for begin in range(0, count, at_once):
         some = min(at_once, count - begin)
-        yield from zip(*[piece(begin, some) for piece in pieces], strict=True)
+        yield from zip(*[values(begin, some) for values in all_values], strict=True)
 
 
 def _missing(_: int, count: int) -> list[None]:
     return [None] * count
 
 
-def _piece(column: pa.ChunkedArray) -> Piece:
+def _values_of(column: pa.ChunkedArray) -> ColumnValues:
     if column.null_count == len(column):
         return _missing
     if pa.types.is_string(column.type):
@@ -42,7 +42,7 @@ def _piece(column: pa.ChunkedArray) -> Piece:
     return lambda begin, count: column.slice(begin, count).to_pylist()
 
 
-def _texts(column: pa.ChunkedArray) -> Piece:
+def _texts(column: pa.ChunkedArray) -> ColumnValues:
     encoded = column.combine_chunks().dictionary_encode()
     if len(encoded.dictionary) * _REPEATS > len(column):
         return lambda begin, count: column.slice(begin, count).to_pylist()

@@ -1,8 +1,8 @@
 """The data files of one table: which of them may hold rows that are asked for, and their footers, kept once read.
 
 The log names each file's smallest and largest values, by which whole files are passed over unopened; the footer has
-them for each piece of a file (row group). A data file never changes, so what was learned of it holds until it is gone
-from the table. delta-rs can make an Arrow dataset of a table itself, at a cost for every file and column of it at every
+them for each row group of it. A data file never changes, so what was learned of it holds until it is gone from the
+table. delta-rs can make an Arrow dataset of a table itself, at a cost for every file and column of it at every
 question; here a version of the table is listed once. Writes nothing.
 """
 
@@ -22,12 +22,12 @@ from deltalake.exceptions import DeltaError
 from deltalake.table import MAX_SUPPORTED_READER_VERSION, SUPPORTED_READER_FEATURES
 from pyarrow.fs import LocalFileSystem
 
-PIECES_MAX = 1_000
-"""Pieces of files whose footers are kept: about 30 kB each, of a table of 27 columns."""
+ROW_GROUPS_MAX = 1_000
+"""Row groups of files whose footers are kept: about 30 kB each, of a table of 27 columns."""
 
 
 class Bound(NamedTuple):
-    """A condition by which files and pieces of files are passed over; the rows are filtered all the same."""
+    """A condition by which files and row groups are passed over; the rows are filtered all the same."""
 
     column: str
     comparison: str
@@ -45,8 +45,8 @@ _MAY: dict[str, Callable[[Any, Any, Any], bool]] = {
 """Whether values from the lowest to the highest may be within a bound."""
 
 
-class Pieces:
-    """The pieces (row groups) of one file, and what its footer says of them. The footer is read when it is needed."""
+class DataFile:
+    """One data file, and what its footer says of its row groups. The footer is read when it is needed."""
 
     def __init__(self, fragment: ds.ParquetFileFragment) -> None:
         """Open nothing yet."""
@@ -56,12 +56,12 @@ class Pieces:
 
     @property
     def count(self) -> int:
-        """Number of pieces. FileNotFoundError if the file is gone."""
+        """Number of row groups. FileNotFoundError if the file is gone."""
         return int(self._fragment.num_row_groups)
 
     def within(self, bounds: Sequence[Bound]) -> ds.ParquetFileFragment | None:
-        """The file with those of its pieces that hold what is asked for, as far as can be told without reading all of
-        their columns; None if there are none. FileNotFoundError if the file is gone."""
+        """The file with those of its row groups that hold what is asked for, as far as can be told without reading all
+        of their columns; None if there are none. FileNotFoundError if the file is gone."""
         there = list(range(self.count))
         for column, comparison, value in bounds:
             limits, may = self._of(column), _MAY[comparison]
@@ -69,20 +69,22 @@ class Pieces:
         for column, comparison, value in bounds:
             if comparison == "=":
                 # Rows of a group are side by side in a batch, but upkeep puts batches together in any order.
-                there = [place for place in there if self._piece(place).count_rows(filter=ds.field(column) == value)]
+                there = [
+                    place for place in there if self._row_group(place).count_rows(filter=ds.field(column) == value)
+                ]
         return self._fragment.subset(row_group_ids=there) if there else None
 
-    def _piece(self, place: int) -> ds.ParquetFileFragment:
+    def _row_group(self, place: int) -> ds.ParquetFileFragment:
         return self._fragment.subset(row_group_ids=[place])
 
     def _of(self, column: str) -> list[tuple[Any, Any] | None]:
-        """Lowest and highest value of a column in each piece; None where the footer does not say."""
+        """Lowest and highest value of a column in each row group; None where the footer does not say."""
         limits = self._limits.get(column)
         if limits is None:
             footer = self._fragment.metadata
             places = [place for place in range(footer.num_columns) if footer.schema.column(place).path == column]
             stated = [
-                footer.row_group(piece).column(places[0]).statistics if places else None for piece in range(self.count)
+                footer.row_group(group).column(places[0]).statistics if places else None for group in range(self.count)
             ]
             limits = [(one.min, one.max) if one is not None and one.has_min_max else None for one in stated]
             self._limits[column] = limits
@@ -102,9 +104,9 @@ class Files:
         self._listed = pa.table({})
         self.schema = pa.schema([])
         """Columns of the table as of the last question."""
-        self._kept: OrderedDict[str, Pieces] = OrderedDict()
+        self._kept: OrderedDict[str, DataFile] = OrderedDict()
 
-    def chosen(self, table: DeltaTable, bounds: Sequence[Bound]) -> list[Pieces]:
+    def chosen(self, table: DeltaTable, bounds: Sequence[Bound]) -> list[DataFile]:
         """The files that may hold rows within all bounds, by the log. DeltaError if the table needs a reader that can
         do more than this one."""
         if table is not self._table or table.version() != self._version:
@@ -121,22 +123,22 @@ class Files:
         return [self._file(str(self._directory / unquote(path))) for path in paths.to_pylist()]
 
     def dataset(self, fragments: Sequence[ds.ParquetFileFragment]) -> ds.FileSystemDataset:
-        """Files, or pieces of them, to scan."""
+        """Files, or row groups of them, to scan."""
         return ds.FileSystemDataset(list(fragments), self.schema, self._format, self._system)
 
-    def keep(self, read: Iterable[Pieces]) -> None:
-        """Remember the footers of the files that were just read, and no more than `PIECES_MAX` pieces of all."""
-        for pieces in read:
-            self._kept[pieces.path] = pieces
-            self._kept.move_to_end(pieces.path)
+    def keep(self, read: Iterable[DataFile]) -> None:
+        """Remember the footers of the files that were just read, and of no more than `ROW_GROUPS_MAX` row groups."""
+        for file in read:
+            self._kept[file.path] = file
+            self._kept.move_to_end(file.path)
         count = 0
         for path in reversed(list(self._kept)):
             count += self._kept[path].count
-            if count > PIECES_MAX:
+            if count > ROW_GROUPS_MAX:
                 del self._kept[path]
 
-    def _file(self, path: str) -> Pieces:
-        return self._kept.get(path) or Pieces(self._format.make_fragment(path, self._system))
+    def _file(self, path: str) -> DataFile:
+        return self._kept.get(path) or DataFile(self._format.make_fragment(path, self._system))
 
     def _list(self, table: DeltaTable) -> None:
         protocol = table.protocol()

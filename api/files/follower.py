@@ -108,7 +108,7 @@ class Follower:
             where &= reduce(or_, since)
             files.append(Bound("at_ms", ">=", min(oldest_at_ms.values())))
         self.waiting = self.reader.scan(
-            where, files, lambda pieces: [row for piece in pieces for row in self.reader.rows(piece)]
+            where, files, lambda chunks: [row for chunk in chunks for row in self.reader.rows(chunk)]
         )
         self._version = self.reader.version
         self._mark = None if self._version is None else self.reader.mark_of(self._version)

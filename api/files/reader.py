@@ -35,8 +35,8 @@ AT_ONCE = 250
 """Rows whose columns are made without a break for other threads. All of a second of a large fleet at once would keep
 them from running for tens of ms."""
 
-PIECE_ROWS = 16_384
-"""Rows of a piece at the most."""
+CHUNK_ROWS = 16_384
+"""Rows of a chunk at the most."""
 
 VANISHED_RETRIES = 3
 """Looks of a scan. A vacuum takes files away once per pass; meeting three passes in one read means that retention is
@@ -101,10 +101,10 @@ class TableReader:
     def scan(
         self, where: ds.Expression | None, files: list[Bound], take: Callable[[Iterator[pa.Table]], Found]
     ) -> Found:
-        """Give `take` the matching rows in pieces; called again from the start if a file vanished meanwhile."""
+        """Give `take` the matching rows in chunks; called again from the start if a file vanished meanwhile."""
         for attempt in range(VANISHED_RETRIES):
             try:
-                return take(self._pieces(where, files))
+                return take(self._chunks(where, files))
             except (pa.ArrowException, DeltaError, OSError) as error:
                 if is_gone(error):
                     log.info("table.scan.restarted table=%s attempt=%d", self.name, attempt + 1)
@@ -114,11 +114,11 @@ class TableReader:
                 raise TableUnreadable([self.name]) from error
         raise TableUnreadable([self.name])
 
-    def rows(self, piece: pa.Table) -> Iterator[Any]:
-        """Rows of a piece as `ROW_TYPES`; a column that is hidden, or that an older table lacks, is None."""
-        there = set(piece.column_names)
-        found = [piece.column(name) if name in there else None for name in self._columns]
-        return map(self._make, columns.rows(found, piece.num_rows, AT_ONCE))
+    def rows(self, chunk: pa.Table) -> Iterator[Any]:
+        """Rows of a chunk as `ROW_TYPES`; a column that is hidden, or that an older table lacks, is None."""
+        there = set(chunk.column_names)
+        found = [chunk.column(name) if name in there else None for name in self._columns]
+        return map(self._make, columns.rows(found, chunk.num_rows, AT_ONCE))
 
     def file_rows(self, name: str) -> list[Any]:
         """All rows of one data file. FileNotFoundError if it is gone, TableUnreadable if it is no Parquet."""
@@ -164,13 +164,13 @@ class TableReader:
     def _known(self, there: list[str]) -> list[str]:
         return [name for name in self._columns if name in there and name not in self._hidden]
 
-    def _pieces(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
+    def _chunks(self, where: ds.Expression | None, files: list[Bound]) -> Iterator[pa.Table]:
         with self._lock:
             chosen = self._files.chosen(self._newest(), files)
         found = [fragment for one in chosen if (fragment := one.within(files)) is not None]
         dataset = self._files.dataset(found)
         batches = dataset.scanner(
-            columns=self._known(dataset.schema.names), filter=where, batch_size=PIECE_ROWS, use_threads=False
+            columns=self._known(dataset.schema.names), filter=where, batch_size=CHUNK_ROWS, use_threads=False
         ).to_batches()
         yield from _together(batches)
         with self._lock:
@@ -178,12 +178,12 @@ class TableReader:
 
 
 def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Rows in pieces of up to `PIECE_ROWS`. A live table has hundreds of files of a few rows each, and what a piece
+    """Rows in chunks of up to `CHUNK_ROWS`. A live table has hundreds of files of a few rows each, and what a chunk
     costs beside its rows, a call for each column, was most of reading them."""
     some: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        if some and count + batch.num_rows > PIECE_ROWS:
+        if some and count + batch.num_rows > CHUNK_ROWS:
             yield pa.Table.from_batches(some).combine_chunks()
             some, count = [], 0
         if batch.num_rows:

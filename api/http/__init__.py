@@ -1,1 +1,1 @@
-"""What routes share: typed parameters, the context of a request, validators of caches, news for followers."""
+"""What routes share: how they are made, parameters, the context of a request, validators of caches, news."""

@@ -1,67 +1,38 @@
-"""What routes share: typed, bounded parameters, pages of histories, answers with freshness.
-
-A dependency per noun of the URL. Nothing here knows a route.
-"""
+"""What routes share: how many rows, pages of histories, answers with freshness. Nothing here knows a route."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request
-from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from api.answers.answers import API
 from api.errors import BadCursor, ParameterRefused
-from api.http.names import MayAsk
-from api.http.plans import PlannedRoute
-from api.http.request_context import ContextOf, RequestContext
-from api.http.times import TimeRange
-from api.http.validators import live_tag
-from api.past.archive import Page, Window
+from api.http.request_context import RequestContext
+from api.http.routing import ApiRequest, query_parameter
+from api.http.times import FROM_TO, time_range_of
+from api.past.archive import HistoryPart, Page
 from api.past.cursor import CURSOR_CHARS_MAX, Cursors, Place
 from api.present.freshness import Freshness
 from api.store import Store
 
-
-async def only_known(request: Request) -> None:
-    """Refuse a query parameter that the route does not have, and one that is given twice."""
-    known = _query_names(request.scope["route"])
-    seen: set[str] = set()
-    for name, value in request.query_params.multi_items():
-        if name not in known:
-            near = ", ".join(sorted(known)) or "none"
-            raise ParameterRefused(name, f"one of the parameters of this route ({near})", value)
-        if name in seen and name not in _REPEATABLE:
-            raise ParameterRefused(name, "to be given once", value)
-        seen.add(name)
-
-
-_REPEATABLE = frozenset(("cause",))
+LIMIT = query_parameter("limit", "rows of a page", {"type": "integer", "minimum": 1})
+CURSOR = query_parameter(
+    "cursor",
+    "next_cursor of the page before, asked with the same token and filters",
+    {"type": "string", "pattern": f"^[A-Za-z0-9_.-]{{25,{CURSOR_CHARS_MAX}}}$"},
+)
+ORDER = query_parameter(
+    "order", "newest or oldest first", {"type": "string", "enum": ["newest", "oldest"], "default": "newest"}
+)
+PAGES = (LIMIT, CURSOR, *FROM_TO, ORDER)
+"""Parameters of a history that is given in pages."""
 
 
-def _query_names(route: Any) -> frozenset[str]:
-    names: set[str] = set()
-    waiting = [route.dependant]
-    while waiting:
-        dependant = waiting.pop()
-        names |= {field.alias for field in dependant.query_params}
-        waiting += dependant.dependencies
-    return frozenset(names)
-
-
-async def page_limit(
-    context: ContextOf,
-    limit: Annotated[
-        str | None,
-        WithJsonSchema({"type": "integer", "minimum": 1}),
-        Query(description="rows of a page"),
-    ] = None,
-) -> int:
+def limit_of(request: ApiRequest) -> int:
     """Rows of a page."""
-    limits = context.store.settings
+    limits, limit = request.context.store.settings, request.query_params.get("limit")
     if limit is None:
         return limits.page_size
     is_number = limit.isascii() and limit.isdigit() and len(limit) < 10
@@ -71,35 +42,17 @@ async def page_limit(
     raise ParameterRefused("limit", f"a number from 1 to {limits.page_size_max}", limit, **met)
 
 
-async def cursor_text(
-    cursor: Annotated[
-        str | None,
-        WithJsonSchema({"type": "string", "pattern": f"^[A-Za-z0-9_-]{{25,{CURSOR_CHARS_MAX}}}$"}),
-        Query(description="next_cursor of the page before, asked with the same token and filters"),
-    ] = None,
-) -> str | None:
+def cursor_of(request: ApiRequest) -> str | None:
     """Cursor as given."""
-    return cursor
+    return request.query_params.get("cursor")
 
 
-Limit = Annotated[int, Depends(page_limit)]
-CursorText = Annotated[str | None, Depends(cursor_text)]
-
-
-async def newest_first(
-    order: Annotated[
-        str,
-        WithJsonSchema({"type": "string", "enum": ["newest", "oldest"]}),
-        Query(description="newest or oldest first"),
-    ] = "newest",
-) -> bool:
+def newest_first_of(request: ApiRequest) -> bool:
     """Order of a history."""
+    order = request.query_params.get("order", "newest")
     if order not in ("newest", "oldest"):
         raise ParameterRefused("order", "newest or oldest", order)
     return order == "newest"
-
-
-NewestFirst = Annotated[bool, Depends(newest_first)]
 
 
 class CallersCursors:
@@ -124,16 +77,14 @@ class CallersCursors:
         return self._cursors.write(question, place)
 
 
-async def callers_cursors(context: ContextOf, scope: MayAsk) -> CallersCursors:
+def cursors_of(request: ApiRequest) -> CallersCursors:
     """Bound to the token of the request and to the tables."""
-    return CallersCursors(context.store, context.cursors.of(scope.principal, context.store.identity))
-
-
-CursorsOf = Annotated[CallersCursors, Depends(callers_cursors)]
+    context = request.context
+    return CallersCursors(context.store, context.cursors.of(request.may_ask.principal, context.store.identity))
 
 
 class Paging:
-    """A page of a history: its window, its question for the cursor, and the cursor behind it."""
+    """A page of a history: which part it is, its question for the cursor, and the cursor behind it."""
 
     def __init__(
         self,
@@ -153,50 +104,29 @@ class Paging:
         self._times = times
         self._newest = newest
 
-    def window(self, *about: Any) -> tuple[Window, Sequence[Any]]:
-        """Window of this page; `about` is what else the question consists of."""
+    def part(self, *about: Any) -> tuple[HistoryPart, Sequence[Any]]:
+        """What this page is of the history; `about` is what else the question consists of."""
         question = [self._route, *self._times, self._newest, *about]
         place = Place(self._context.store.current.batch_id, ())
         if self._cursor is not None:
             place = self._cursors.read(question, self._cursor)
-        return Window(*self._times, self._limit, self._newest, place), question
+        return HistoryPart(*self._times, self._limit, self._newest, place), question
 
     def next_cursor(self, question: Sequence[Any], page: Page) -> str | None:
         """Cursor behind a page."""
         return None if page.place is None else self._cursors.write(question, page.place)
 
 
-async def paging(
-    request: Request,
-    context: ContextOf,
-    cursors: CursorsOf,
-    limit: Limit,
-    cursor: CursorText,
-    times: TimeRange,
-    newest: NewestFirst,
-) -> Paging:
+def paging_of(request: ApiRequest) -> Paging:
     """Page of the history that the request asks for."""
-    return Paging(context, cursors, request.scope["route"].path, limit, cursor, times, newest)
-
-
-History = Annotated[Paging, Depends(paging)]
-
-
-DESCRIBED_LATER: dict[int | str, dict[str, Any]] = {"4XX": {"description": "a problem"}}
-"""Keeps FastAPI from describing a refusal of its own."""
-
-LIVE = Depends(live_tag)
-"""Of routes that answer from the current view alone: their tag is known before their answer is."""
-
-
-def router_of(tag: str, prefix: str = API) -> APIRouter:
-    """Router of one noun: unknown parameters are refused. `api.shapes.described` says which problems each route has."""
-    return APIRouter(
-        prefix=prefix,
-        tags=[tag],
-        route_class=PlannedRoute,
-        dependencies=[Depends(only_known)],
-        responses=DESCRIBED_LATER,
+    return Paging(
+        request.context,
+        cursors_of(request),
+        request.scope["route"].path,
+        limit_of(request),
+        cursor_of(request),
+        time_range_of(request),
+        newest_first_of(request),
     )
 
 

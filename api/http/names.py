@@ -1,74 +1,55 @@
-"""Ids of clusters, groups and members in URLs, as FastAPI dependencies."""
+"""Ids of clusters, groups and members in URLs: how they are described, and how they are read, a function per noun."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Depends, Path, Query, Request
-from pydantic import WithJsonSchema
-
-from api.access.guard import MAY_ASK
 from api.access.ids import ID_BYTES_MAX, from_segment
-from api.access.tokens import Scope
 from api.errors import ParameterRefused, no_cluster
+from api.http.routing import TEXT, ApiRequest, Parameter, path_parameter, query_parameter
 
 _ID = f"its id: as it is if it is plain, ~base64url if not, or ~ with the query parameter; at most {ID_BYTES_MAX} bytes"
-SEGMENT = WithJsonSchema({"type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}|~[A-Za-z0-9_-]*)$"})
+SEGMENT = {"type": "string", "pattern": "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}|~[A-Za-z0-9_-]*)$"}
 """An id in a path, as answers write it; what is read beyond that is in `api.access.ids`."""
-AN_ID = WithJsonSchema({"type": "string"})
-"""An id as a query parameter: any text."""
 
 
-def _id(name: str, segment: str, given: str | None) -> str:
+def _described(name: str) -> tuple[Parameter, Parameter]:
+    """An id in the path, and in the query."""
+    return (
+        path_parameter(name, f"{name.capitalize()}, {_ID}", SEGMENT),
+        query_parameter(name, f"{name}, where the path has ~", TEXT),
+    )
+
+
+CLUSTER = _described("cluster")
+GROUP = _described("group")
+MEMBER = _described("member")
+
+
+def _id(request: ApiRequest, name: str) -> str:
+    segment: str = request.path_params[name]
     try:
-        return from_segment(segment, given)
+        return from_segment(segment, request.query_params.get(name))
     except ValueError as error:
         raise ParameterRefused(name, f"an id that can be read (see /openapi.json); this one {error}", segment) from None
 
 
-async def may_ask(request: Request) -> Scope:
-    """What the token of the request is for."""
-    found: Scope = request.scope[MAY_ASK]
-    return found
-
-
-MayAsk = Annotated[Scope, Depends(may_ask)]
-
-
-async def named_cluster_id(
-    cluster: Annotated[str, SEGMENT, Path(description=f"Cluster, {_ID}")],
-    given: Annotated[str | None, AN_ID, Query(alias="cluster", description="cluster, where the path has ~")] = None,
-) -> str:
+def named_cluster_id_of(request: ApiRequest) -> str:
     """Cluster of the URL, whoever asks."""
-    return _id("cluster", cluster, given)
+    return _id(request, "cluster")
 
 
-NamedClusterId = Annotated[str, Depends(named_cluster_id)]
-
-
-async def cluster_id(scope: MayAsk, found: NamedClusterId) -> str:
+def cluster_id_of(request: ApiRequest) -> str:
     """Cluster of the URL; one that the token is not for is not there."""
-    if not scope.allows(found):
+    found = named_cluster_id_of(request)
+    if not request.may_ask.allows(found):
         raise no_cluster()
     return found
 
 
-async def group_id(
-    group: Annotated[str, SEGMENT, Path(description=f"Group, {_ID}")],
-    given: Annotated[str | None, AN_ID, Query(alias="group", description="group, where the path has ~")] = None,
-) -> str:
+def group_id_of(request: ApiRequest) -> str:
     """Group of the URL."""
-    return _id("group", group, given)
+    return _id(request, "group")
 
 
-async def member_id(
-    member: Annotated[str, SEGMENT, Path(description=f"Member, {_ID}")],
-    given: Annotated[str | None, AN_ID, Query(alias="member", description="member, where the path has ~")] = None,
-) -> str:
+def member_id_of(request: ApiRequest) -> str:
     """Member of the URL."""
-    return _id("member", member, given)
-
-
-ClusterId = Annotated[str, Depends(cluster_id)]
-GroupId = Annotated[str, Depends(group_id)]
-MemberId = Annotated[str, Depends(member_id)]
+    return _id(request, "member")

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Annotated, Any, TypeVar
-
-from fastapi import Depends, Request
+from typing import Any, TypeVar
 
 from api.errors import Overloaded, ReadTimedOut
 from api.past.cursor import Cursors
@@ -60,12 +58,3 @@ class RequestContext:
         # Called by the reading thread.
         with self._lock:
             self._pending -= 1
-
-
-async def request_context(request: Request) -> RequestContext:
-    """That of the application."""
-    found: RequestContext = request.app.state.context
-    return found
-
-
-ContextOf = Annotated[RequestContext, Depends(request_context)]

@@ -1,20 +1,16 @@
-"""Instants and ranges of time as parameters: typed, bounded, in epoch milliseconds or RFC 3339."""
+"""Instants and ranges of time of the URL: described, read, bounded; in epoch milliseconds or RFC 3339."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Depends, Query
-from pydantic import WithJsonSchema
-
 from api.errors import BeyondComplete, ParameterRefused
-from api.http.names import ClusterId
-from api.http.request_context import ContextOf, RequestContext
+from api.http.request_context import RequestContext
+from api.http.routing import ApiRequest, query_parameter
 from api.past.past import Then
 from kardia.instants import INSTANT_MAX_MS, parse_instant
 
 
-def _instant(name: str, text: str | None) -> int | None:
+def _instant(request: ApiRequest, name: str) -> int | None:
+    text = request.query_params.get(name)
     if text is None:
         return None
     try:
@@ -25,38 +21,31 @@ def _instant(name: str, text: str | None) -> int | None:
 
 
 _INSTANT = "epoch milliseconds or RFC 3339"
-INSTANT = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "integer", "minimum": 0, "maximum": INSTANT_MAX_MS},
-            {"type": "string", "format": "date-time", "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-"},
-        ]
-    }
+_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": INSTANT_MAX_MS},
+        {"type": "string", "format": "date-time", "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-"},
+    ]
+}
+
+AT = query_parameter("at", f"the instant asked about, {_INSTANT}; absent: as far as read", _SCHEMA)
+KNOWN_AT = query_parameter(
+    "known_at", f"only what was known at that instant, {_INSTANT}; absent: all that is known", _SCHEMA
+)
+FROM_TO = (
+    query_parameter("from", f"not before this instant, {_INSTANT}", _SCHEMA),
+    query_parameter("to", f"before this instant, {_INSTANT}", _SCHEMA),
 )
 
 
-async def at_instant(
-    at: Annotated[
-        str | None, INSTANT, Query(description=f"the instant asked about, {_INSTANT}; absent: as far as read")
-    ] = None,
-) -> int | None:
+def at_of(request: ApiRequest) -> int | None:
     """The instant asked about."""
-    return _instant("at", at)
+    return _instant(request, "at")
 
 
-async def known_at_instant(
-    known_at: Annotated[
-        str | None,
-        INSTANT,
-        Query(description=f"only what was known at that instant, {_INSTANT}; absent: all that is known"),
-    ] = None,
-) -> int | None:
+def known_at_of(request: ApiRequest) -> int | None:
     """How late evidence may be that counts."""
-    return _instant("known_at", known_at)
-
-
-AtInstant = Annotated[int | None, Depends(at_instant)]
-KnownAtInstant = Annotated[int | None, Depends(known_at_instant)]
+    return _instant(request, "known_at")
 
 
 def within_reach(context: RequestContext, cluster_id: str, /, **instants: int | None) -> None:
@@ -73,29 +62,19 @@ def within_reach(context: RequestContext, cluster_id: str, /, **instants: int | 
             raise BeyondComplete(name, asked_ms, reached_ms)
 
 
-async def past_instant(
-    context: ContextOf, cluster_id: ClusterId, at_ms: AtInstant, known_at_ms: KnownAtInstant
-) -> Then | None:
+def then_of(request: ApiRequest, cluster_id: str) -> Then | None:
     """The instant asked about, with what was known; None for the present. `known_at` alone asks about that instant."""
-    within_reach(context, cluster_id, at=at_ms, known_at=known_at_ms)
+    at_ms, known_at_ms = at_of(request), known_at_of(request)
+    within_reach(request.context, cluster_id, at=at_ms, known_at=known_at_ms)
     instant_ms = known_at_ms if at_ms is None else at_ms
-    return None if instant_ms is None else Then(instant_ms, known_at_ms, context.store.current.batch_id)
+    return None if instant_ms is None else Then(instant_ms, known_at_ms, request.context.store.current.batch_id)
 
 
-AskedInstant = Annotated[Then | None, Depends(past_instant)]
-
-
-async def time_range(
-    context: ContextOf,
-    from_: Annotated[
-        str | None, INSTANT, Query(alias="from", description=f"not before this instant, {_INSTANT}")
-    ] = None,
-    to: Annotated[str | None, INSTANT, Query(description=f"before this instant, {_INSTANT}")] = None,
-) -> tuple[int | None, int | None]:
+def time_range_of(request: ApiRequest) -> tuple[int | None, int | None]:
     """From (inclusive) and to (exclusive)."""
-    from_ms, to_ms = _instant("from", from_), _instant("to", to)
+    from_ms, to_ms = _instant(request, "from"), _instant(request, "to")
     if from_ms is not None and to_ms is not None:
-        bounded(context, from_ms, to_ms)
+        bounded(request.context, from_ms, to_ms)
     return from_ms, to_ms
 
 
@@ -110,21 +89,20 @@ def bounded(context: RequestContext, from_ms: int, to_ms: int) -> tuple[int, int
     return from_ms, to_ms
 
 
-TimeRange = Annotated[tuple[int | None, int | None], Depends(time_range)]
-
-
 SPAN_MS = 3_600_000
 """Length of a range of which one end or both are not given: what people look at after an alert."""
 
 
-async def both_ends(context: ContextOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
+def both_ends_of(request: ApiRequest, cluster_id: str) -> tuple[int, int]:
     """From and to of a question that needs both: absent, up to where the cluster has been read, and an hour before."""
+    context, times = request.context, time_range_of(request)
     cluster = context.store.current.clusters.get(cluster_id)
     return _ends(context, times, cluster.reach.newest_ms if cluster is not None else None)
 
 
-async def both_known_ends(context: ContextOf, times: TimeRange, cluster_id: ClusterId) -> tuple[int, int]:
+def both_known_ends_of(request: ApiRequest, cluster_id: str) -> tuple[int, int]:
     """The same of a question about what was so at either end: both are known, absent, up to where all is complete."""
+    context, times = request.context, time_range_of(request)
     within_reach(context, cluster_id, **{"from": times[0], "to": times[1]})
     cluster = context.store.current.clusters.get(cluster_id)
     return _ends(context, times, cluster.reach.complete_as_of_ms if cluster is not None else None)
@@ -137,7 +115,3 @@ def _ends(context: RequestContext, times: tuple[int | None, int | None], reached
     if from_ms is None:
         from_ms = max(0, to_ms - SPAN_MS)
     return bounded(context, from_ms, to_ms)
-
-
-BothEnds = Annotated[tuple[int, int], Depends(both_ends)]
-BothKnownEnds = Annotated[tuple[int, int], Depends(both_known_ends)]

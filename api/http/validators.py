@@ -83,8 +83,8 @@ class Validators:
             await not_modified(scope[TAG])(scope, receive, send)
 
 
-async def live_tag(request: Request) -> None:
-    """Dependency of routes that answer from the current view: gives the answer its tag; raises NotModifiedError."""
+def live_tag(request: Request) -> None:
+    """Give an answer that is made from the current view its tag; NotModifiedError if the caller has that answer."""
     if "at" in request.query_params or "known_at" in request.query_params:
         return  # the past is read from files
     store: Store = request.app.state.context.store

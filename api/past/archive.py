@@ -43,7 +43,7 @@ class Knowledge(NamedTuple):
         return where & (ds.field("known_at_ms") <= self.known_at_ms), files
 
 
-class Window(NamedTuple):
+class HistoryPart(NamedTuple):
     """Which part of a history: from (inclusive) to (exclusive), how many rows, in which order, from where on."""
 
     from_ms: int | None
@@ -67,63 +67,63 @@ def transitions(
     reader: TableReader,
     cluster_id: str,
     group_id: str,
-    window: Window,
+    part: HistoryPart,
     entity: str | None,
     member_id: str | None = None,
 ) -> Page:
     """State history of a group by `seq`, optionally of the group or of its members alone, or of one member."""
-    where, files = _within(cluster_id, group_id, window, "at_ms", "at_ms")
+    where, files = _within(cluster_id, group_id, part, "at_ms", "at_ms")
     if entity is not None:
         where &= ds.field("entity") == entity
     if member_id is not None:
         where &= ds.field("member_id") == member_id
-    if window.place.after:
-        seq = window.place.after[0]
-        where &= ds.field("seq") < seq if window.newest_first else ds.field("seq") > seq
+    if part.place.after:
+        seq = part.place.after[0]
+        where &= ds.field("seq") < seq if part.newest_first else ds.field("seq") > seq
 
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
-        return first_of(reader, pieces, ("seq",), window)
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
+        return first_of(reader, chunks, ("seq",), part)
 
-    return cut(reader.scan(where, files, take), window, lambda row: (row.seq,))
+    return cut(reader.scan(where, files, take), part, lambda row: (row.seq,))
 
 
-def rebalances(reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int) -> Page:
+def rebalances(reader: TableReader, cluster_id: str, group_id: str, part: HistoryPart, max_rows: int) -> Page:
     """Rebalances of a group by the instant they began."""
-    where, files = _within(cluster_id, group_id, window, "started_at_ms", "started_at_ms")
+    where, files = _within(cluster_id, group_id, part, "started_at_ms", "started_at_ms")
     rows = _standing(reader, where, files, max_rows)
-    return _page(rows, window, lambda row: (row.started_at_ms, row.generation_before))
+    return _page(rows, part, lambda row: (row.started_at_ms, row.generation_before))
 
 
 def evictions(
-    reader: TableReader, cluster_id: str, group_id: str, window: Window, causes: frozenset[str], max_rows: int
+    reader: TableReader, cluster_id: str, group_id: str, part: HistoryPart, causes: frozenset[str], max_rows: int
 ) -> Page:
     """Memberships of a group that ended for one of `causes`, by the instant they ended.
 
-    A row that says so is known no earlier than the end, and a life that ended in the window began before its end: both
+    A row that says so is known no earlier than the end, and a life that ended in the range began before its end: both
     are bounds on the rows to read, and neither separates a row from the one that corrects it.
     """
-    where, files = _within(cluster_id, group_id, window, "known_at_ms", "joined_at_ms")
+    where, files = _within(cluster_id, group_id, part, "known_at_ms", "joined_at_ms")
     rows = [
         row
         for row in _standing(reader, where, files, max_rows)
         if row.end_cause in causes
         and row.ended_at_ms is not None
-        and (window.from_ms is None or row.ended_at_ms >= window.from_ms)
-        and (window.to_ms is None or row.ended_at_ms < window.to_ms)
+        and (part.from_ms is None or row.ended_at_ms >= part.from_ms)
+        and (part.to_ms is None or row.ended_at_ms < part.to_ms)
     ]
-    return _page(rows, window, lambda row: (row.ended_at_ms, sort_key(row.member_id), row.joined_at_ms))
+    return _page(rows, part, lambda row: (row.ended_at_ms, sort_key(row.member_id), row.joined_at_ms))
 
 
 def predictions(
-    reader: TableReader, cluster_id: str, group_id: str, window: Window, max_rows: int, member_id: str | None = None
+    reader: TableReader, cluster_id: str, group_id: str, part: HistoryPart, max_rows: int, member_id: str | None = None
 ) -> Page:
     """Predictions about members of a group, or about one, by the instant they were first said, with what became of
     them."""
-    where, files = _within(cluster_id, group_id, window, "predicted_at_ms", "predicted_at_ms")
+    where, files = _within(cluster_id, group_id, part, "predicted_at_ms", "predicted_at_ms")
     if member_id is not None:
         where &= ds.field("member_id") == member_id
     rows = _standing(reader, where, files, max_rows)
-    return _page(rows, window, lambda row: (row.predicted_at_ms, sort_key(row.member_id), row.kind))
+    return _page(rows, part, lambda row: (row.predicted_at_ms, sort_key(row.member_id), row.kind))
 
 
 def health_at(
@@ -140,13 +140,13 @@ def health_at(
     where &= (ds.field("at_ms") <= at_ms) & (ds.field("at_ms") >= at_ms - lookback_ms)
     files += [Bound("at_ms", "<=", at_ms), Bound("at_ms", ">=", at_ms - lookback_ms)]
 
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
         latest: dict[str, Any] = {}
         seen = 0
-        for piece in pieces:
-            seen += piece.num_rows
+        for chunk in chunks:
+            seen += chunk.num_rows
             bounded(seen, max_rows, reader.name)
-            for row in reader.rows(piece):
+            for row in reader.rows(chunk):
                 before = latest.get(row.member_id)
                 if before is None or (before.at_ms, before.batch_id) <= (row.at_ms, row.batch_id):
                     latest[row.member_id] = row
@@ -168,11 +168,11 @@ def health_between(
     where &= (ds.field("at_ms") >= times[0]) & (ds.field("at_ms") < times[1])
     files += [Bound("at_ms", ">=", times[0]), Bound("at_ms", "<", times[1])]
 
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
         found: list[Any] = []
-        for piece in pieces:
-            bounded(len(found) + piece.num_rows, max_rows, reader.name)
-            found += reader.rows(piece)
+        for chunk in chunks:
+            bounded(len(found) + chunk.num_rows, max_rows, reader.name)
+            found += reader.rows(chunk)
         return found
 
     return reader.scan(where, files, take)
@@ -192,8 +192,8 @@ def events_at(
         & ds.field("start").isin(sorted({start for _, start in wanted}))
     )
 
-    def take(pieces: Iterator[pa.Table]) -> dict[tuple[str, int], Any]:
-        rows = (row for piece in pieces for row in reader.rows(piece))
+    def take(chunks: Iterator[pa.Table]) -> dict[tuple[str, int], Any]:
+        rows = (row for chunk in chunks for row in reader.rows(chunk))
         return {(row.source, row.start): row for row in rows if (row.source, row.start) in wanted}
 
     return reader.scan(where, [Bound("group_id", "=", group_id)], take)
@@ -222,13 +222,13 @@ def lives_until(
     return _standing(reader, where, [*files, Bound("joined_at_ms", "<=", at_ms)], max_rows)
 
 
-def first_of(reader: TableReader, pieces: Iterable[pa.Table], names: Sequence[str], window: Window) -> list[Any]:
+def first_of(reader: TableReader, chunks: Iterable[pa.Table], names: Sequence[str], part: HistoryPart) -> list[Any]:
     """Rows of a page in the order of some columns, and one more; never keeps more than that while reading."""
-    order = [(name, "descending" if window.newest_first else "ascending") for name in names]
+    order = [(name, "descending" if part.newest_first else "ascending") for name in names]
     kept: pa.Table | None = None
-    for piece in pieces:
-        both = piece if kept is None else pa.concat_tables([kept, piece])
-        kept = both.take(pc.select_k_unstable(both, min(window.limit + 1, both.num_rows), sort_keys=order))
+    for chunk in chunks:
+        both = chunk if kept is None else pa.concat_tables([kept, chunk])
+        kept = both.take(pc.select_k_unstable(both, min(part.limit + 1, both.num_rows), sort_keys=order))
     return [] if kept is None else list(reader.rows(kept))
 
 
@@ -242,27 +242,27 @@ def behind(names: Sequence[str], place: Sequence[Any], *, newest_first: bool) ->
 
 
 def _within(
-    cluster_id: str, group_id: str, window: Window, lower: str, upper: str
+    cluster_id: str, group_id: str, part: HistoryPart, lower: str, upper: str
 ) -> tuple[ds.Expression, list[Bound]]:
-    """Rows of a group whose column `lower` is not before the window and whose `upper` is before its end; and the same
+    """Rows of a group whose column `lower` is not before the range and whose `upper` is before its end; and the same
     of files."""
-    where, files = Knowledge(window.place.batch_id, window.known_at_ms).of(cluster_id, group_id)
-    if window.from_ms is not None:
-        where &= ds.field(lower) >= window.from_ms
-        files.append(Bound(lower, ">=", window.from_ms))
-    if window.to_ms is not None:
-        where &= ds.field(upper) < window.to_ms
-        files.append(Bound(upper, "<", window.to_ms))
+    where, files = Knowledge(part.place.batch_id, part.known_at_ms).of(cluster_id, group_id)
+    if part.from_ms is not None:
+        where &= ds.field(lower) >= part.from_ms
+        files.append(Bound(lower, ">=", part.from_ms))
+    if part.to_ms is not None:
+        where &= ds.field(upper) < part.to_ms
+        files.append(Bound(upper, "<", part.to_ms))
     return where, files
 
 
 def _standing(reader: TableReader, where: ds.Expression, files: list[Bound], max_rows: int) -> list[Any]:
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
         standing, seen = Standing(TABLES[reader.name]), 0
-        for piece in pieces:
-            seen += piece.num_rows
+        for chunk in chunks:
+            seen += chunk.num_rows
             bounded(seen, max_rows, reader.name)
-            for row in reader.rows(piece):
+            for row in reader.rows(chunk):
                 standing.fold(row)
         return list(standing.rows())
 
@@ -279,16 +279,16 @@ def bounded(seen: int, max_rows: int, table: str) -> None:
         )
 
 
-def _page(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
-    rows.sort(key=sort_key, reverse=window.newest_first)
-    if window.place.after:
-        after = window.place.after
-        rows = [row for row in rows if (sort_key(row) < after if window.newest_first else sort_key(row) > after)]
-    return cut(rows, window, sort_key)
+def _page(rows: list[Any], part: HistoryPart, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
+    rows.sort(key=sort_key, reverse=part.newest_first)
+    if part.place.after:
+        after = part.place.after
+        rows = [row for row in rows if (sort_key(row) < after if part.newest_first else sort_key(row) > after)]
+    return cut(rows, part, sort_key)
 
 
-def cut(rows: list[Any], window: Window, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
+def cut(rows: list[Any], part: HistoryPart, sort_key: Callable[[Any], tuple[Any, ...]]) -> Page:
     """The page of some rows in order, and the place behind it if there are more."""
-    shown = rows[: window.limit]
-    more = len(rows) > window.limit
-    return Page(shown, Place(window.place.batch_id, sort_key(shown[-1])) if more else None)
+    shown = rows[: part.limit]
+    more = len(rows) > part.limit
+    return Page(shown, Place(part.place.batch_id, sort_key(shown[-1])) if more else None)

@@ -15,36 +15,38 @@ import pyarrow.dataset as ds
 from api.answers import answers
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import Page, Window, behind, cut, first_of
+from api.past.archive import HistoryPart, Page, behind, cut, first_of
 from kardia.story import disagreements
 
 ORDER = ("batch_id", "at_ms", "source", "start")
 
 
-def lines(reader: TableReader, cluster_id: str, group_id: str | None, window: Window, kind: str | None = None) -> Page:
+def lines(
+    reader: TableReader, cluster_id: str, group_id: str | None, part: HistoryPart, kind: str | None = None
+) -> Page:
     """Disagreements of a cluster, or of one group of it. The page is kept small while reading."""
-    where = (ds.field("cluster_id") == cluster_id) & (ds.field("batch_id") <= window.place.batch_id)
+    where = (ds.field("cluster_id") == cluster_id) & (ds.field("batch_id") <= part.place.batch_id)
     files = []
     if group_id is not None:
         where &= ds.field("group_id") == group_id
         files.append(Bound("group_id", "=", group_id))
     if kind is not None:
         where &= ds.field("kind") == kind
-    if window.from_ms is not None:
-        where &= ds.field("at_ms") >= window.from_ms
-        files.append(Bound("at_ms", ">=", window.from_ms))
-    if window.to_ms is not None:
-        where &= ds.field("at_ms") < window.to_ms
-        files.append(Bound("at_ms", "<", window.to_ms))
-    if window.known_at_ms is not None:
-        where &= ds.field("known_at_ms") <= window.known_at_ms
-    if window.place.after:
-        where &= behind(ORDER, window.place.after, newest_first=window.newest_first)
+    if part.from_ms is not None:
+        where &= ds.field("at_ms") >= part.from_ms
+        files.append(Bound("at_ms", ">=", part.from_ms))
+    if part.to_ms is not None:
+        where &= ds.field("at_ms") < part.to_ms
+        files.append(Bound("at_ms", "<", part.to_ms))
+    if part.known_at_ms is not None:
+        where &= ds.field("known_at_ms") <= part.known_at_ms
+    if part.place.after:
+        where &= behind(ORDER, part.place.after, newest_first=part.newest_first)
 
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
-        return first_of(reader, pieces, ORDER, window)
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
+        return first_of(reader, chunks, ORDER, part)
 
-    return cut(reader.scan(where, files, take), window, lambda row: tuple(getattr(row, name) for name in ORDER))
+    return cut(reader.scan(where, files, take), part, lambda row: tuple(getattr(row, name) for name in ORDER))
 
 
 def line(row: Any) -> dict[str, Any]:

@@ -79,10 +79,10 @@ def read(readers: Mapping[str, TableReader], settings: ApiSettings, asked: Asked
     """Everything that the report is made of."""
     about, rows_max = (asked.cluster_id, asked.group_id), settings.rows_read_max
     place = Place(asked.knowledge.batch_id, ())
-    window = archive.Window(None, asked.to_ms, ROWS_MAX, True, place, asked.knowledge.known_at_ms)
-    transitions = archive.transitions(readers["transitions"], *about, window, None)
-    rebalances = archive.rebalances(readers["rebalances"], *about, window, rows_max)
-    predictions = archive.predictions(readers["predictions"], *about, window, rows_max)
+    part = archive.HistoryPart(None, asked.to_ms, ROWS_MAX, True, place, asked.knowledge.known_at_ms)
+    transitions = archive.transitions(readers["transitions"], *about, part, None)
+    rebalances = archive.rebalances(readers["rebalances"], *about, part, rows_max)
+    predictions = archive.predictions(readers["predictions"], *about, part, rows_max)
     lives = archive.lives_until(readers["members"], *about, asked.knowledge, asked.to_ms, rows_max)
     sampled = archive.health_at(
         readers["health"], *about, asked.knowledge, asked.end_ms, settings.health_lookback_ms, rows_max
@@ -95,7 +95,7 @@ def read(readers: Mapping[str, TableReader], settings: ApiSettings, asked: Asked
     except RangeTooWide:
         samples = []  # the rule about heartbeats finds nothing then, as where there are no samples
     try:
-        differing = disagreements.lines(readers["disagreements"], *about, window).rows
+        differing = disagreements.lines(readers["disagreements"], *about, part).rows
     except TablesMissing:
         differing = []  # of a version that had no such table
     pages = (transitions, rebalances, predictions)

@@ -57,7 +57,7 @@ def group_at(
 ) -> GroupView:
     """The group as it stood at the instant; a group without rows by then is Unknown and has no members."""
     about, rows_max, at_ms = (cluster_id, group_id), settings.rows_read_max, then.at_ms
-    latest = archive.Window(None, at_ms + 1, 1, True, Place(then.batch_id, ()), then.known_at_ms)
+    latest = archive.HistoryPart(None, at_ms + 1, 1, True, Place(then.batch_id, ()), then.known_at_ms)
     began = archive.rebalances(readers["rebalances"], *about, latest, rows_max).rows
     open_then = open_predictions(readers["predictions"], about, then, rows_max)
     found: dict[str, list[Any]] = {
@@ -93,7 +93,7 @@ def brought_up(
     readers: Mapping[str, TableReader], about: tuple[str, str], then: Then, rows: list[Any], rows_max: int
 ) -> renewals.Past:
     """Health rows of a group, the latest up to the instant, with what is known of their deadlines at the instant."""
-    latest = archive.Window(None, then.at_ms + 1, 1, True, Place(then.batch_id, ()), then.known_at_ms)
+    latest = archive.HistoryPart(None, then.at_ms + 1, 1, True, Place(then.batch_id, ()), then.known_at_ms)
     changes = archive.transitions(readers["transitions"], *about, latest, "group").rows
     said = open_predictions(readers["predictions"], about, then, rows_max)
     return _brought_up(readers, about, then, rows, said, changes, rows_max)
@@ -117,7 +117,7 @@ def _brought_up(
 
 def open_predictions(reader: TableReader, about: tuple[str, str], then: Then, rows_max: int) -> list[Any]:
     """Predictions that were open at the instant, as they were told then."""
-    said = archive.Window(None, then.at_ms + 1, rows_max, True, Place(then.batch_id, ()), then.known_at_ms)
+    said = archive.HistoryPart(None, then.at_ms + 1, rows_max, True, Place(then.batch_id, ()), then.known_at_ms)
     rows = archive.predictions(reader, *about, said, rows_max).rows
     return [as_of(row, then.at_ms) for row in rows if row.outcome == "open" or (row.outcome_at_ms or 0) > then.at_ms]
 

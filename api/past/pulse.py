@@ -137,11 +137,11 @@ def _of(asked: Asked) -> ds.Expression:
 
 
 def _rows(reader: TableReader, where: ds.Expression, asked: Asked) -> list[Any]:
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
         rows: list[Any] = []
-        for piece in pieces:
-            bounded(len(rows) + piece.num_rows, asked.rows_max, reader.name)
-            rows.extend(reader.rows(piece))
+        for chunk in chunks:
+            bounded(len(rows) + chunk.num_rows, asked.rows_max, reader.name)
+            rows.extend(reader.rows(chunk))
         return rows
 
     files = [

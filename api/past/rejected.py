@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from api.answers import answers
 from api.files.files import Bound
 from api.files.reader import TableReader
-from api.past.archive import Page, Window, behind, cut, first_of
+from api.past.archive import HistoryPart, Page, behind, cut, first_of
 
 SHOWN = ("cluster_id", "source", "start", "end", "at_ms", "reason", "expected", "excerpt", "certainty", "batch_id")
 """Columns of the answer; the others say nothing of a line."""
@@ -26,25 +26,25 @@ NO_STAMP = 0
 """`at_ms` of a line without a stamp that can be read."""
 
 
-def lines(reader: TableReader, cluster_id: str, window: Window, reason: str | None) -> Page:
+def lines(reader: TableReader, cluster_id: str, part: HistoryPart, reason: str | None) -> Page:
     """Rejected lines of a cluster. The page is kept small while reading, so no number of lines is too large."""
     at_ms = ds.field("at_ms")
-    where = (ds.field("cluster_id") == cluster_id) & (ds.field("batch_id") <= window.place.batch_id)
+    where = (ds.field("cluster_id") == cluster_id) & (ds.field("batch_id") <= part.place.batch_id)
     files = []
     if reason is not None:
         where &= ds.field("reason") == reason
-    if window.from_ms is not None:
-        where &= (at_ms >= window.from_ms) | (at_ms == NO_STAMP)
-    if window.to_ms is not None:
-        where &= (at_ms < window.to_ms) | (at_ms == NO_STAMP)
-        files.append(Bound("at_ms", "<", max(window.to_ms, NO_STAMP + 1)))
-    if window.place.after:
-        where &= behind(ORDER, window.place.after, newest_first=window.newest_first)
+    if part.from_ms is not None:
+        where &= (at_ms >= part.from_ms) | (at_ms == NO_STAMP)
+    if part.to_ms is not None:
+        where &= (at_ms < part.to_ms) | (at_ms == NO_STAMP)
+        files.append(Bound("at_ms", "<", max(part.to_ms, NO_STAMP + 1)))
+    if part.place.after:
+        where &= behind(ORDER, part.place.after, newest_first=part.newest_first)
 
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
-        return first_of(reader, pieces, ORDER, window)
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
+        return first_of(reader, chunks, ORDER, part)
 
-    return cut(reader.scan(where, files, take), window, lambda row: tuple(getattr(row, name) for name in ORDER))
+    return cut(reader.scan(where, files, take), part, lambda row: tuple(getattr(row, name) for name in ORDER))
 
 
 def line(row: Any) -> dict[str, Any]:

@@ -203,11 +203,11 @@ def _archived(events: TableReader, about: tuple[str, str], times: tuple[int, int
     )
     files = [Bound("group_id", "=", about[1]), Bound("at_ms", ">=", times[0]), Bound("at_ms", "<=", times[1])]
 
-    def take(pieces: Iterator[pa.Table]) -> list[Any]:
+    def take(chunks: Iterator[pa.Table]) -> list[Any]:
         found: list[Any] = []
-        for piece in pieces:
-            archive.bounded(len(found) + piece.num_rows, rows_max, events.name)
-            found += events.rows(piece)
+        for chunk in chunks:
+            archive.bounded(len(found) + chunk.num_rows, rows_max, events.name)
+            found += events.rows(chunk)
         return found
 
     return events.scan(where, files, take)

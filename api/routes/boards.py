@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api.answers import boards
-from api.http.asking import Limit, answer, router_of
-from api.http.lives import lives_of
-from api.http.names import ClusterId, GroupId, MemberId
-from api.http.request_context import ContextOf
+from api.http.asking import LIMIT, answer, limit_of
+from api.http.member_lives import lives_of
+from api.http.names import CLUSTER, GROUP, MEMBER, cluster_id_of, group_id_of, member_id_of
+from api.http.routing import ApiRequest, router_of, takes
 from api.shapes import board_models
 
 router = router_of("boards")
@@ -20,12 +20,16 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     "/boards/clusters/{cluster}",
     response_model=board_models.ClusterBoard,
     summary="What a dashboard shows of a cluster now",
+    openapi_extra=takes(*CLUSTER, LIMIT),
 )
-async def cluster_board(context: ContextOf, cluster_id: ClusterId, limit: Limit) -> Response:
+async def cluster_board(request: ApiRequest) -> Response:
     """Who is next, rebalances under way, the worst groups: nothing of it is said of a present that is not known."""
-    context.store.require(*NEEDS)
-    view = context.store.cluster(cluster_id)
-    freshness = context.store.freshness(view)
+    cluster_id = cluster_id_of(request)
+    limit = limit_of(request)
+    store = request.context.store
+    store.require(*NEEDS)
+    view = store.cluster(cluster_id)
+    freshness = store.freshness(view)
     return answer(freshness, **boards.cluster(view, freshness, limit))
 
 
@@ -33,12 +37,16 @@ async def cluster_board(context: ContextOf, cluster_id: ClusterId, limit: Limit)
     "/boards/clusters/{cluster}/groups/{group}",
     response_model=board_models.GroupBoard,
     summary="What a dashboard shows of a group now",
+    openapi_extra=takes(*CLUSTER, *GROUP, LIMIT),
 )
-async def group_board(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, limit: Limit) -> Response:
+async def group_board(request: ApiRequest) -> Response:
     """Its state, whom a rebalance waits for, its members with what is left of their deadlines."""
-    context.store.require(*NEEDS)
-    view = context.store.group(cluster_id, group_id)
-    freshness = context.store.freshness(context.store.cluster(cluster_id))
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    limit = limit_of(request)
+    store = request.context.store
+    store.require(*NEEDS)
+    view = store.group(cluster_id, group_id)
+    freshness = store.freshness(store.cluster(cluster_id))
     return answer(freshness, **boards.group(view, freshness, limit))
 
 
@@ -46,12 +54,14 @@ async def group_board(context: ContextOf, cluster_id: ClusterId, group_id: Group
     "/boards/clusters/{cluster}/groups/{group}/members/{member}",
     response_model=board_models.MemberBoard,
     summary="What a dashboard shows of a member now",
+    openapi_extra=takes(*CLUSTER, *GROUP, *MEMBER),
 )
-async def member_board(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
+async def member_board(request: ApiRequest) -> Response:
     """Its latest life, present or over."""
-    store = context.store
+    cluster_id, group_id, member_id = cluster_id_of(request), group_id_of(request), member_id_of(request)
+    store = request.context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    [life, *_] = await lives_of(context, view, member_id)
+    [life, *_] = await lives_of(request.context, view, member_id)
     freshness = store.freshness(store.cluster(cluster_id))
     return answer(freshness, member=boards.member(view, life, freshness))

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
-from fastapi import Path, Request
 from starlette.responses import Response
 
 from api.access.ids import from_segment
 from api.answers import burrow
 from api.errors import ApiError, NotFound, ParameterRefused, no_cluster
-from api.http.asking import LIVE, router_of
-from api.http.names import SEGMENT, MayAsk, NamedClusterId
-from api.http.request_context import ContextOf
+from api.http.names import CLUSTER, SEGMENT, named_cluster_id_of
+from api.http.routing import ApiRequest, path_parameter, router_of, takes
+from api.http.validators import live_tag
 from api.shapes import report_models
 
 router = router_of("burrow", prefix="/v3/kafka")
 
 NEEDS = ("transitions", "members", "health")
 
+CONSUMER = path_parameter("consumer", "group, as it is or as ~base64url", SEGMENT)
 
-def _reply(request: Request, message: str, code: int = 200, **members: Any) -> Response:
+
+def _reply(request: ApiRequest, message: str, code: int = 200, **members: Any) -> Response:
     body = burrow.answer(request.url.path, message, error=code not in (200, 404) or not members, **members)
     return Response(orjson.dumps(body), code, media_type="application/json")
 
 
-def _refused(request: Request, error: ApiError) -> Response:
+def _refused(request: ApiRequest, error: ApiError) -> Response:
     reply = _reply(request, error.detail, error.status)
     reply.headers.update(error.headers)
     return reply
 
 
-@router.get("", response_model=report_models.BurrowClusters, summary="Burrow: clusters", dependencies=[LIVE])
-async def clusters(request: Request, context: ContextOf, scope: MayAsk) -> Response:
+@router.get("", response_model=report_models.BurrowClusters, summary="Burrow: clusters")
+async def clusters(request: ApiRequest) -> Response:
     """Names of all clusters."""
+    live_tag(request)
+    store = request.context.store
     try:
-        context.store.require(*NEEDS)
+        store.require(*NEEDS)
     except ApiError as error:
         return _refused(request, error)
     return _reply(
-        request, "cluster list returned", clusters=sorted(filter(scope.allows, context.store.current.clusters))
+        request,
+        "cluster list returned",
+        clusters=sorted(filter(request.may_ask.allows, store.current.clusters)),
     )
 
 
@@ -48,15 +53,18 @@ async def clusters(request: Request, context: ContextOf, scope: MayAsk) -> Respo
     "/{cluster}/consumer",
     response_model=report_models.BurrowConsumers,
     summary="Burrow: groups of a cluster",
-    dependencies=[LIVE],
+    openapi_extra=takes(*CLUSTER),
 )
-async def consumers(request: Request, context: ContextOf, scope: MayAsk, cluster_id: NamedClusterId) -> Response:
+async def consumers(request: ApiRequest) -> Response:
     """Names of all groups of a cluster; Burrow does not page, so there is no bound but the number of groups."""
+    live_tag(request)
+    cluster_id = named_cluster_id_of(request)
+    store = request.context.store
     try:
-        context.store.require(*NEEDS)
-        if not scope.allows(cluster_id):
+        store.require(*NEEDS)
+        if not request.may_ask.allows(cluster_id):
             raise no_cluster()
-        found = sorted(context.store.cluster(cluster_id).groups)
+        found = sorted(store.cluster(cluster_id).groups)
     except NotFound:
         return _reply(request, "cluster not found", 404)
     except ApiError as error:
@@ -68,37 +76,35 @@ async def consumers(request: Request, context: ContextOf, scope: MayAsk, cluster
     "/{cluster}/consumer/{consumer}/status",
     response_model=report_models.BurrowStatus,
     summary="Burrow: a group",
-    dependencies=[LIVE],
+    openapi_extra=takes(CONSUMER, *CLUSTER),
 )
-async def status(
-    request: Request,
-    context: ContextOf,
-    scope: MayAsk,
-    cluster_id: NamedClusterId,
-    consumer: Annotated[str, SEGMENT, Path(description="group, as it is or as ~base64url")],
-) -> Response:
+async def status(request: ApiRequest) -> Response:
     """Liveness of a group in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
     under way, or the evidence is missing, as for every group while the feed is stale; OK. Lag is null."""
+    live_tag(request)
+    cluster_id = named_cluster_id_of(request)
+    consumer: str = request.path_params["consumer"]
     try:
         group_id = from_segment(consumer)
     except ValueError as error:
         raise ParameterRefused("consumer", f"an id that can be read; this one {error}", consumer) from None
+    store = request.context.store
     try:
-        context.store.require(*NEEDS)
-        if not scope.allows(cluster_id):
+        store.require(*NEEDS)
+        if not request.may_ask.allows(cluster_id):
             raise no_cluster()
-        view = context.store.group(cluster_id, group_id)
+        view = store.group(cluster_id, group_id)
     except NotFound:
         found = burrow.status(cluster_id, group_id, None, stale=False)
         return _reply(request, burrow.MEANING, 404, status=found)
     except ApiError as error:
         return _refused(request, error)
-    freshness = context.store.freshness(context.store.cluster(cluster_id))
+    freshness = store.freshness(store.cluster(cluster_id))
     found = burrow.status(cluster_id, group_id, view, stale=freshness.stale)
     return _reply(request, burrow.meaning(freshness), status=found)
 
 
 @router.get("/{rest:path}", include_in_schema=False)
-async def not_here(request: Request) -> Response:
+async def not_here(request: ApiRequest) -> Response:
     """Offsets, lag, topics and configuration: Burrow's, not Kardia's."""
     return _reply(request, burrow.NOT_HERE, 501)

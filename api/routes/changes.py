@@ -9,15 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from starlette.requests import Request
 from starlette.responses import Response
 
 from api.access.guard import MAY_STILL
 from api.errors import Overloaded
-from api.http.asking import router_of
 from api.http.changes import Changes
-from api.http.names import MayAsk
-from api.http.request_context import ContextOf
+from api.http.routing import ApiRequest, router_of
 
 router = router_of("service")
 
@@ -29,7 +26,7 @@ SEND_TIMEOUT_S = 20.0
 
 
 @router.get("/changes", include_in_schema=False)
-async def changes(request: Request, context: ContextOf, scope: MayAsk) -> Response:
+async def changes(request: ApiRequest) -> Response:
     """Freshness, now and after each batch. Beyond `followers_max` it is refused, and asking every second does too. It
     ends when the caller's token is none any more."""
     from sse_starlette import EventSourceResponse  # loads a whole server, which a question has no use for
@@ -47,7 +44,7 @@ async def changes(request: Request, context: ContextOf, scope: MayAsk) -> Respon
     def say(_: int) -> str | None:
         if not may_still():
             return None
-        news: dict[str, Any] = context.store.freshness(among=scope).as_answer()
+        news: dict[str, Any] = request.context.store.freshness(among=request.may_ask).as_answer()
         return orjson.dumps(news).decode()
 
     stream = EventSourceResponse(found.follow(say), ping=PING_S, send_timeout=SEND_TIMEOUT_S)

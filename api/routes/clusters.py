@@ -7,9 +7,10 @@ from typing import Any
 from starlette.responses import Response
 
 from api.answers import answers
-from api.http.asking import LIVE, answer, router_of
-from api.http.names import ClusterId, MayAsk
-from api.http.request_context import ContextOf
+from api.http.asking import answer
+from api.http.names import CLUSTER, cluster_id_of
+from api.http.routing import ApiRequest, router_of, takes
+from api.http.validators import live_tag
 from api.present.current import ClusterView
 from api.shapes import models
 from api.store import Store
@@ -42,18 +43,25 @@ def _cluster(store: Store, view: ClusterView) -> dict[str, Any]:
     }
 
 
-@router.get("/clusters", response_model=models.Clusters, summary="All clusters", dependencies=[LIVE])
-async def clusters(context: ContextOf, scope: MayAsk) -> Response:
+@router.get("/clusters", response_model=models.Clusters, summary="All clusters")
+async def clusters(request: ApiRequest) -> Response:
     """Clusters that the token is for, how fresh each is, and what was counted on the way into the tables."""
-    context.store.require("members", "transitions")
-    views = context.store.current.clusters
-    shown = [_cluster(context.store, views[name]) for name in sorted(views) if scope.allows(name)]
-    return answer(context.store.freshness(among=scope), clusters=shown)
+    live_tag(request)
+    store = request.context.store
+    store.require("members", "transitions")
+    views = store.current.clusters
+    shown = [_cluster(store, views[name]) for name in sorted(views) if request.may_ask.allows(name)]
+    return answer(store.freshness(among=request.may_ask), clusters=shown)
 
 
-@router.get("/clusters/{cluster}", response_model=models.ClusterAnswer, summary="One cluster", dependencies=[LIVE])
-async def cluster(context: ContextOf, cluster_id: ClusterId) -> Response:
+@router.get(
+    "/clusters/{cluster}", response_model=models.ClusterAnswer, summary="One cluster", openapi_extra=takes(*CLUSTER)
+)
+async def cluster(request: ApiRequest) -> Response:
     """One cluster."""
-    context.store.require("members", "transitions")
-    view = context.store.cluster(cluster_id)
-    return answer(context.store.freshness(view), cluster=_cluster(context.store, view))
+    live_tag(request)
+    cluster_id = cluster_id_of(request)
+    store = request.context.store
+    store.require("members", "transitions")
+    view = store.cluster(cluster_id)
+    return answer(store.freshness(view), cluster=_cluster(store, view))

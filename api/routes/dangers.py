@@ -5,9 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api.answers import dangers
-from api.http.asking import LIVE, Limit, answer, router_of
-from api.http.names import ClusterId
-from api.http.request_context import ContextOf
+from api.http.asking import LIMIT, answer, limit_of
+from api.http.names import CLUSTER, cluster_id_of
+from api.http.routing import ApiRequest, router_of, takes
+from api.http.validators import live_tag
 from api.shapes import report_models
 
 router = router_of("dangers")
@@ -19,17 +20,21 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     "/clusters/{cluster}/next-evictions",
     response_model=report_models.NextEvictions,
     summary="Who is next to be evicted, across all groups",
-    dependencies=[LIVE],
+    openapi_extra=takes(*CLUSTER, LIMIT),
 )
-async def next_evictions(context: ContextOf, cluster_id: ClusterId, limit: Limit) -> Response:
+async def next_evictions(request: ApiRequest) -> Response:
     """The deadlines that come first: session, poll, and rebalance where a member was told to rejoin and has not.
 
     Most are renewed in time; `predicted` tells those that Kardia does not expect to be. Members whose status is unknown
     are counted, not listed.
     """
-    context.store.require(*NEEDS)
-    view = context.store.cluster(cluster_id)
-    freshness = context.store.freshness(view)
+    live_tag(request)
+    cluster_id = cluster_id_of(request)
+    limit = limit_of(request)
+    store = request.context.store
+    store.require(*NEEDS)
+    view = store.cluster(cluster_id)
+    freshness = store.freshness(view)
     return answer(freshness, **dangers.next_evictions(view, freshness, limit))
 
 
@@ -37,11 +42,15 @@ async def next_evictions(context: ContextOf, cluster_id: ClusterId, limit: Limit
     "/clusters/{cluster}/open-rebalances",
     response_model=report_models.OpenRebalances,
     summary="Rebalances under way, across all groups",
-    dependencies=[LIVE],
+    openapi_extra=takes(*CLUSTER, LIMIT),
 )
-async def open_rebalances(context: ContextOf, cluster_id: ClusterId, limit: Limit) -> Response:
+async def open_rebalances(request: ApiRequest) -> Response:
     """Groups that rebalance, the longest first: since when, whom they wait for, until when at the latest."""
-    context.store.require(*NEEDS)
-    view = context.store.cluster(cluster_id)
-    freshness = context.store.freshness(view)
+    live_tag(request)
+    cluster_id = cluster_id_of(request)
+    limit = limit_of(request)
+    store = request.context.store
+    store.require(*NEEDS)
+    view = store.cluster(cluster_id)
+    freshness = store.freshness(view)
     return answer(freshness, **dangers.open_rebalances(view, freshness, limit))

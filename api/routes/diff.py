@@ -8,10 +8,10 @@ from typing import Any
 from starlette.responses import Response
 
 from api.answers import answers, difference
-from api.http.asking import Limit, answer, router_of
-from api.http.names import ClusterId, GroupId
-from api.http.request_context import ContextOf
-from api.http.times import BothKnownEnds, KnownAtInstant, within_reach
+from api.http.asking import LIMIT, answer, limit_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import ApiRequest, router_of, takes
+from api.http.times import FROM_TO, KNOWN_AT, both_known_ends_of, known_at_of, within_reach
 from api.past import archive
 from api.past.cursor import Place
 from api.past.past import Then, freshness_at, group_at
@@ -27,24 +27,22 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
     "/clusters/{cluster}/groups/{group}/diff",
     response_model=report_models.Difference,
     summary="What differs between two instants",
+    openapi_extra=takes(*CLUSTER, *GROUP, *FROM_TO, KNOWN_AT, LIMIT),
 )
-async def diff(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    times: BothKnownEnds,
-    known_at_ms: KnownAtInstant,
-    limit: Limit,
-) -> Response:
+async def diff(request: ApiRequest) -> Response:
     """The group at `from` against the group at `to`: state, members that came, went or changed, rebalances between.
 
     A member that came after `from` and went by `to` is in `came_and_went`. Rebalances are those that began after `from`
     and by `to`. Each list has at most `limit` entries; `left_off` counts the others.
     """
-    store = context.store
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    times = both_known_ends_of(request, cluster_id)
+    known_at_ms = known_at_of(request)
+    limit = limit_of(request)
+    store = request.context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    within_reach(context, cluster_id, known_at=known_at_ms)
+    within_reach(request.context, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(store.cluster(cluster_id))
     ends = [Then(at_ms, known_at_ms, store.current.batch_id) for at_ms in times]
     told = freshness_at(freshness, ends[0]), freshness_at(freshness, ends[1])
@@ -62,11 +60,13 @@ async def diff(
             store.settings.rows_read_max,
         )
         rows_max = store.settings.rows_read_max
-        window = archive.Window(times[0] + 1, times[1] + 1, rows_max, False, Place(freshness.batch_id, ()), known_at_ms)
-        begun = archive.rebalances(store.readers["rebalances"], cluster_id, group_id, window, rows_max)
+        part = archive.HistoryPart(
+            times[0] + 1, times[1] + 1, rows_max, False, Place(freshness.batch_id, ()), known_at_ms
+        )
+        begun = archive.rebalances(store.readers["rebalances"], cluster_id, group_id, part, rows_max)
         return difference.between(before, after, told, lives, limit), begun.rows
 
-    found, begun = await context.read(partial(read))
+    found, begun = await request.context.read(partial(read))
     found["rebalances"] = [answers.rebalance(row, told[1]) for row in begun[:limit]]
     found["left_off"]["rebalances"] = max(0, len(begun) - limit)
     return answer(

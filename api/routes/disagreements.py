@@ -3,65 +3,61 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
-from fastapi import Query
-from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api.errors import ParameterRefused
-from api.http.asking import History, answer, router_of
-from api.http.names import ClusterId, GroupId
-from api.http.request_context import ContextOf, RequestContext
+from api.http.asking import PAGES, Paging, answer, paging_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import ApiRequest, query_parameter, router_of, takes
 from api.past import disagreements
 from api.shapes import models
 from kardia.tables import DISAGREEMENTS
 
 router = router_of("clusters")
 
-KindOf = Annotated[
-    str | None,
-    WithJsonSchema({"type": "string", "enum": list(DISAGREEMENTS)}),
-    Query(description="only disagreements of this kind"),
-]
+KIND = query_parameter("kind", "only disagreements of this kind", {"type": "string", "enum": list(DISAGREEMENTS)})
 
 
 @router.get(
     "/clusters/{cluster}/disagreements",
     response_model=models.Disagreements,
     summary="Where server.log says otherwise than the requests",
+    openapi_extra=takes(KIND, *CLUSTER, *PAGES),
 )
-async def of_cluster(context: ContextOf, cluster_id: ClusterId, history: History, kind: KindOf = None) -> Response:
+async def of_cluster(request: ApiRequest) -> Response:
     """Disagreements of all groups, those of the latest batch first unless asked otherwise. `from` and `to` bound the
     stamp of the line of server.log."""
-    context.store.require()
-    return await _page(context, cluster_id, None, history, kind)
+    cluster_id = cluster_id_of(request)
+    history = paging_of(request)
+    request.context.store.require()
+    return await _page(request, cluster_id, None, history)
 
 
 @router.get(
     "/clusters/{cluster}/groups/{group}/disagreements",
     response_model=models.Disagreements,
     summary="Where server.log says otherwise of a group than its requests",
+    openapi_extra=takes(KIND, *CLUSTER, *GROUP, *PAGES),
 )
-async def of_group(
-    context: ContextOf, cluster_id: ClusterId, group_id: GroupId, history: History, kind: KindOf = None
-) -> Response:
+async def of_group(request: ApiRequest) -> Response:
     """The same of one group."""
-    context.store.require()
-    context.store.group(cluster_id, group_id)
-    return await _page(context, cluster_id, group_id, history, kind)
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    history = paging_of(request)
+    request.context.store.require()
+    request.context.store.group(cluster_id, group_id)
+    return await _page(request, cluster_id, group_id, history)
 
 
-async def _page(
-    context: RequestContext, cluster_id: str, group_id: str | None, history: History, kind: str | None
-) -> Response:
+async def _page(request: ApiRequest, cluster_id: str, group_id: str | None, history: Paging) -> Response:
+    kind = request.query_params.get("kind")
     if kind is not None and kind not in DISAGREEMENTS:
         raise ParameterRefused("kind", f"one of {', '.join(DISAGREEMENTS)}", kind)
-    store = context.store
+    store = request.context.store
     cluster = store.cluster(cluster_id)
-    window, question = history.window(cluster_id, group_id, kind)
+    part, question = history.part(cluster_id, group_id, kind)
     reader = store.readers["disagreements"]
-    page = await context.read(partial(disagreements.lines, reader, cluster_id, group_id, window, kind))
+    page = await request.context.read(partial(disagreements.lines, reader, cluster_id, group_id, part, kind))
     return answer(
         store.freshness(cluster),
         disagreements=[disagreements.line(row) for row in page.rows],

@@ -3,54 +3,53 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
-from fastapi import Query
-from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api.answers import answers
 from api.errors import ParameterRefused
-from api.http.asking import History, answer, router_of
-from api.http.names import ClusterId, GroupId
-from api.http.request_context import ContextOf
+from api.http.asking import PAGES, answer, paging_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import ApiRequest, query_parameter, router_of, takes
 from api.past import archive
 from api.shapes import models
 from kardia.tables import END_CAUSES, EVICTION_CAUSES
 
 router = router_of("history")
 
+CAUSE = query_parameter(
+    "cause",
+    f"end causes, may be repeated; absent: {', '.join(EVICTION_CAUSES)}",
+    {"type": "array", "items": {"type": "string", "enum": list(END_CAUSES)}},
+)
+
 
 @router.get(
-    "/clusters/{cluster}/groups/{group}/evictions", response_model=models.Evictions, summary="Evictions of a group"
+    "/clusters/{cluster}/groups/{group}/evictions",
+    response_model=models.Evictions,
+    summary="Evictions of a group",
+    openapi_extra=takes(CAUSE, *CLUSTER, *GROUP, *PAGES),
 )
-async def evictions(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    history: History,
-    cause: Annotated[
-        list[str] | None,
-        WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(END_CAUSES)}}),
-        Query(description=f"end causes, may be repeated; absent: {', '.join(EVICTION_CAUSES)}"),
-    ] = None,
-) -> Response:
+async def evictions(request: ApiRequest) -> Response:
     """Ended memberships, newest first unless asked otherwise; `from` and `to` bound the instant of the end."""
-    for given in cause or ():
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    history = paging_of(request)
+    given_causes = request.query_params.getlist("cause")
+    for given in given_causes:
         if given not in END_CAUSES:
             raise ParameterRefused("cause", f"one of {', '.join(END_CAUSES)}", given)
-    causes = frozenset(cause or EVICTION_CAUSES)
-    store = context.store
+    causes = frozenset(given_causes or EVICTION_CAUSES)
+    store = request.context.store
     store.require("members")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, sorted(causes))
-    page = await context.read(
+    part, question = history.part(cluster_id, group_id, sorted(causes))
+    page = await request.context.read(
         partial(
             archive.evictions,
             store.readers["members"],
             cluster_id,
             group_id,
-            window,
+            part,
             causes,
             store.settings.rows_read_max,
         )

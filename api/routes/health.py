@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from api.access import ids
 from api.answers import answers
-from api.http.asking import Limit, answer, router_of
-from api.http.names import ClusterId, GroupId
-from api.http.request_context import ContextOf
-from api.http.times import AtInstant, KnownAtInstant, within_reach
+from api.http.asking import LIMIT, answer, limit_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import ApiRequest, router_of, takes
+from api.http.times import AT, KNOWN_AT, at_of, known_at_of, within_reach
 from api.past import archive
 from api.past.past import Then, brought_up
 from api.present import present
@@ -34,25 +34,23 @@ def _worst_first(row: Any) -> tuple[int, float, str]:
     "/clusters/{cluster}/groups/{group}/health",
     response_model=models.HealthAt,
     summary="Health of a group's members at an instant",
+    openapi_extra=takes(*CLUSTER, *GROUP, AT, KNOWN_AT, LIMIT),
 )
-async def health(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    at_ms: AtInstant,
-    known_at_ms: KnownAtInstant,
-    limit: Limit,
-) -> Response:
+async def health(request: ApiRequest) -> Response:
     """Of each member the latest row at or before `at`, not older than the server's look back; worst status first.
 
     With `at`, deadlines are brought up to the instant by what later rows, predictions and the archive know.
     """
-    store = context.store
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    at_ms = at_of(request)
+    known_at_ms = known_at_of(request)
+    limit = limit_of(request)
+    store = request.context.store
     store.require("health", "transitions", "predictions")
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster)
-    within_reach(context, cluster_id, at=at_ms, known_at=known_at_ms)
+    within_reach(request.context, cluster_id, at=at_ms, known_at=known_at_ms)
     view = store.group(cluster_id, group_id)
     rows_max, knowledge = store.settings.rows_read_max, archive.Knowledge(store.current.batch_id, known_at_ms)
     instant_ms = cluster.reach.newest_ms or freshness.now_ms if at_ms is None else at_ms
@@ -66,7 +64,7 @@ async def health(
             return rows, [(row.member_id, kind) for row in rows for kind in KINDS if not view.is_least(row, kind)]
         return brought_up(store.readers, about, Then(at_ms, known_at_ms, knowledge.batch_id), rows, rows_max)
 
-    rows, exact = await context.read(read)
+    rows, exact = await request.context.read(read)
     rows.sort(key=_worst_first)
     return answer(
         freshness,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query
-from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api.answers import answers
 from api.errors import ParameterRefused, TablesMissing
 from api.files.reader import TableReader
-from api.http.asking import History, answer, router_of
-from api.http.names import AN_ID, ClusterId, GroupId
-from api.http.request_context import ContextOf
+from api.http.asking import PAGES, answer, paging_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import TEXT, ApiRequest, query_parameter, router_of, takes
 from api.past import archive
 from api.shapes import models
 
@@ -22,42 +20,43 @@ router = router_of("history")
 
 ENTITIES = ("group", "member")
 
+ENTITY = query_parameter(
+    "entity", "changes of the group or of its members alone", {"type": "string", "enum": list(ENTITIES)}
+)
+ONE_MEMBER = query_parameter("member", "only changes of this member, by its id", TEXT)
+EVENTS = query_parameter(
+    "events",
+    "true: with the archived event of each",
+    {"type": "string", "enum": ["true", "false"], "default": "false"},
+)
+
 
 @router.get(
-    "/clusters/{cluster}/groups/{group}/history", response_model=models.History, summary="State history of a group"
+    "/clusters/{cluster}/groups/{group}/history",
+    response_model=models.History,
+    summary="State history of a group",
+    openapi_extra=takes(ENTITY, ONE_MEMBER, EVENTS, *CLUSTER, *GROUP, *PAGES),
 )
-async def history(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    history: History,
-    entity: Annotated[
-        str | None,
-        WithJsonSchema({"type": "string", "enum": list(ENTITIES)}),
-        Query(description="changes of the group or of its members alone"),
-    ] = None,
-    member: Annotated[str | None, AN_ID, Query(description="only changes of this member, by its id")] = None,
-    events: Annotated[
-        str,
-        WithJsonSchema({"type": "string", "enum": ["true", "false"]}),
-        Query(description="true: with the archived event of each"),
-    ] = "false",
-) -> Response:
+async def history(request: ApiRequest) -> Response:
     """Transitions, newest first unless asked otherwise; `from` and `to` bound the instant on the broker."""
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    history = paging_of(request)
+    entity, member = request.query_params.get("entity"), request.query_params.get("member")
+    events = request.query_params.get("events", "false")
     if events not in ("true", "false"):
         raise ParameterRefused("events", "true or false", events)
     if entity is not None and entity not in ENTITIES:
         raise ParameterRefused("entity", " or ".join(ENTITIES), entity)
-    store = context.store
+    store = request.context.store
     store.require("transitions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, entity, member)
-    page = await context.read(
-        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, window, entity, member)
+    part, question = history.part(cluster_id, group_id, entity, member)
+    page = await request.context.read(
+        partial(archive.transitions, store.readers["transitions"], cluster_id, group_id, part, entity, member)
     )
     found = [answers.transition(row) for row in page.rows]
     if events == "true":
-        archived = await context.read(partial(_archived, store.events, cluster_id, group_id, page.rows))
+        archived = await request.context.read(partial(_archived, store.events, cluster_id, group_id, page.rows))
         for transition in found:
             place = position(transition["evidence"])
             event = archived.get(place) if place is not None else None

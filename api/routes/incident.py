@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
-from fastapi import Header, Query
-from pydantic import WithJsonSchema
 from starlette.responses import Response
 
 from api.answers import answers
 from api.errors import ParameterRefused
-from api.http.asking import Limit, answer, router_of
-from api.http.names import ClusterId, GroupId
-from api.http.request_context import ContextOf
-from api.http.times import BothEnds, KnownAtInstant, within_reach
+from api.http.asking import LIMIT, answer, limit_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import ApiRequest, query_parameter, router_of, takes
+from api.http.times import FROM_TO, KNOWN_AT, both_ends_of, known_at_of, within_reach
 from api.past import archive
 from api.past.incident import Asked, Rows, read, report
 from api.shapes import report_models
@@ -28,36 +26,31 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
 FORMATS = ("json", "markdown")
 MARKDOWN = "text/markdown"
 
+FORMAT = query_parameter("format", "absent: by the Accept header, else json", {"type": "string", "enum": list(FORMATS)})
+
 
 @router.get(
     "/clusters/{cluster}/groups/{group}/incident",
     response_model=report_models.Incident,
     responses={200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}},
     summary="Incident report of a group",
+    openapi_extra=takes(FORMAT, *CLUSTER, *GROUP, *FROM_TO, KNOWN_AT, LIMIT),
 )
-async def incident(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    times: BothEnds,
-    known_at_ms: KnownAtInstant,
-    limit: Limit,
-    form: Annotated[
-        str | None,
-        WithJsonSchema({"type": "string", "enum": list(FORMATS)}),
-        Query(alias="format", description="absent: by the Accept header, else json"),
-    ] = None,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
-) -> Response:
+async def incident(request: ApiRequest) -> Response:
     """Timeline in sentences, evictions, rebalances, predictions, deadlines at the end, settings, and what is odd about
     them, from `from` to before `to`; absent, the last hour that was read. Lists hold the latest `limit` entries."""
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    times = both_ends_of(request, cluster_id)
+    known_at_ms = known_at_of(request)
+    limit = limit_of(request)
+    form = request.query_params.get("format")
     if form is not None and form not in FORMATS:
         raise ParameterRefused("format", " or ".join(FORMATS), form)
-    store = context.store
+    store = request.context.store
     store.require(*NEEDS)
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
-    within_reach(context, cluster_id, known_at=known_at_ms)
+    within_reach(request.context, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(cluster)
     knowledge = archive.Knowledge(freshness.batch_id, known_at_ms)
     reached_ms = freshness.complete_as_of_ms
@@ -68,7 +61,7 @@ async def incident(
         rows: Rows = read(store.readers, store.settings, asked)
         return report(rows, asked, freshness, cluster.reach.ledger["gaps"])
 
-    found = await context.read(partial(made))
+    found = await request.context.read(partial(made))
     reply = answer(
         freshness,
         group={
@@ -84,7 +77,7 @@ async def incident(
         known_at=to_rfc3339(known_at_ms),
         **found,
     )
-    if form == "markdown" or (form is None and MARKDOWN in accept):
+    if form == "markdown" or (form is None and MARKDOWN in request.headers.get("accept", "")):
         reply = Response(markdown(orjson.loads(reply.body)), media_type=MARKDOWN)
     reply.headers["Vary"] = "Accept"
     return reply

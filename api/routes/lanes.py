@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import Query
 from starlette.responses import Response
 
 from api.answers import lanes
-from api.http.asking import Limit, answer, router_of
-from api.http.names import AN_ID, ClusterId, GroupId
-from api.http.request_context import ContextOf, RequestContext
-from api.http.times import TimeRange
+from api.http.asking import LIMIT, answer, limit_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import TEXT, ApiRequest, query_parameter, router_of, takes
+from api.http.times import FROM_TO, time_range_of
 from api.past import archive, pulse
 from api.past.cursor import Place
 from api.present.current import UNKNOWN_STATE
@@ -21,7 +20,7 @@ from api.shapes import report_models
 
 router = router_of("history")
 
-OneMember = Annotated[str | None, AN_ID, Query(description="only this member, by its id")]
+ONE_MEMBER = query_parameter("member", "only this member, by its id", TEXT)
 
 CHANGES_MAX = 5_000
 """Changes of state in one picture: a rebalance makes three, and a screen has some 2,000 columns."""
@@ -31,18 +30,12 @@ CHANGES_MAX = 5_000
     "/clusters/{cluster}/groups/{group}/lanes",
     response_model=report_models.Lanes,
     summary="Pulse of a group as flat rows",
+    openapi_extra=takes(ONE_MEMBER, *CLUSTER, *GROUP, *FROM_TO, LIMIT),
 )
-async def group_lanes(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    times: TimeRange,
-    limit: Limit,
-    member: OneMember = None,
-) -> Response:
+async def group_lanes(request: ApiRequest) -> Response:
     """The same as `pulse`, one row per beat, poll and sample, and the state of the group. A wider range than six hours
     is answered for its last six hours; `from_ms` says from when."""
-    picture = await _picture(context, cluster_id, group_id, times, limit, member)
+    picture = await _picture(request)
     return answer(picture.freshness, **picture.lists, **picture.about)
 
 
@@ -50,18 +43,12 @@ async def group_lanes(
     "/clusters/{cluster}/groups/{group}/points",
     response_model=report_models.Points,
     summary="Lanes of a group as one list of points",
+    openapi_extra=takes(ONE_MEMBER, *CLUSTER, *GROUP, *FROM_TO, LIMIT),
 )
-async def group_points(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    times: TimeRange,
-    limit: Limit,
-    member: OneMember = None,
-) -> Response:
+async def group_points(request: ApiRequest) -> Response:
     """The same as `lanes`, states, samples, beats and polls in one list in order of time: a dashboard asks once and
     draws each of its pictures from the points of a `kind`."""
-    picture = await _picture(context, cluster_id, group_id, times, limit, member)
+    picture = await _picture(request)
     points = lanes.points(picture.lists)
     return answer(picture.freshness, lanes=picture.lists["lanes"], points=points, **picture.about)
 
@@ -72,21 +59,16 @@ class _Picture(NamedTuple):
     about: dict[str, Any]
 
 
-async def _picture(
-    context: RequestContext,
-    cluster_id: str,
-    group_id: str,
-    times: tuple[int | None, int | None],
-    limit: int,
-    member: str | None,
-) -> _Picture:
-    store = context.store
+async def _picture(request: ApiRequest) -> _Picture:
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    from_ms, asked_to_ms = time_range_of(request)
+    limit, member = limit_of(request), request.query_params.get("member")
+    store = request.context.store
     store.require("health", "transitions")
     view = store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
     freshness = store.freshness(cluster)
     newest_ms = (cluster.reach.newest_ms or freshness.now_ms) + 1
-    from_ms, asked_to_ms = times
     # Dashboards ask up to their own clock; beyond what was read there is nothing, and six hours of that would be empty.
     to_ms = max(newest_ms if asked_to_ms is None else min(asked_to_ms, newest_ms), from_ms or 0)
     from_ms = max(to_ms - WIDTH_MS if from_ms is None else from_ms, to_ms - WIDTH_MAX_MS)
@@ -98,15 +80,15 @@ async def _picture(
     def read() -> tuple[list[dict[str, Any]], int | None, lanes.Begin, list[Any]]:
         about = store.readers["transitions"], cluster_id, group_id
         place = Place(batch_id, ())
-        changes = archive.transitions(*about, archive.Window(from_ms, to_ms, CHANGES_MAX, True, place), "group")
-        before = archive.transitions(*about, archive.Window(None, from_ms, 1, True, place), "group").rows
+        changes = archive.transitions(*about, archive.HistoryPart(from_ms, to_ms, CHANGES_MAX, True, place), "group")
+        before = archive.transitions(*about, archive.HistoryPart(None, from_ms, 1, True, place), "group").rows
         # With more changes than that nothing is said of the time before the first of those that are answered.
         begin = lanes.Begin(from_ms, UNKNOWN_STATE, "unknown")
         if before and changes.place is None:
             begin = lanes.Begin(from_ms, before[0].to_state, before[0].certainty)
         return *pulse.read(store.readers["health"], store.events, asked), begin, changes.rows[::-1]
 
-    members, archived_to_ms, begin, changes = await context.read(read)
+    members, archived_to_ms, begin, changes = await request.context.read(read)
     found = [one for one in members if member is None or one["member_id"] == member]
     ends = lanes.Ends(to_ms, reached_ms if is_blind else None)
     lists = lanes.flat(lanes.worst(found, limit), ends.blind_from_ms)

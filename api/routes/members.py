@@ -8,11 +8,12 @@ from starlette.responses import Response
 
 from api.access import ids
 from api.answers import answers
-from api.http.asking import LIVE, CursorsOf, CursorText, Limit, answer, router_of
-from api.http.lives import lives_of
-from api.http.names import ClusterId, GroupId, MemberId
-from api.http.request_context import ContextOf
-from api.http.times import AskedInstant
+from api.http.asking import CURSOR, LIMIT, answer, cursor_of, cursors_of, limit_of
+from api.http.member_lives import lives_of
+from api.http.names import CLUSTER, GROUP, MEMBER, cluster_id_of, group_id_of, member_id_of
+from api.http.routing import ApiRequest, router_of, takes
+from api.http.times import AT, KNOWN_AT, then_of
+from api.http.validators import live_tag
 from api.past.cursor import Place
 from api.past.past import asked, freshness_at, group_at
 from api.shapes import models
@@ -26,22 +27,20 @@ NEEDS = ("members", "health", "predictions")
     "/clusters/{cluster}/groups/{group}/members",
     response_model=models.Members,
     summary="Present members of a group",
-    dependencies=[LIVE],
+    openapi_extra=takes(*CLUSTER, *GROUP, AT, KNOWN_AT, LIMIT, CURSOR),
 )
-async def members(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    then: AskedInstant,
-    limit: Limit,
-    cursors: CursorsOf,
-    cursor: CursorText,
-) -> Response:
+async def members(request: ApiRequest) -> Response:
     """Present members by member id; with `at` those that were present then, with `known_at` as far as that was known.
 
     Those that ended are in `history`, `evictions`, and under their own href.
     """
-    store = context.store
+    live_tag(request)
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    then = then_of(request, cluster_id)
+    limit = limit_of(request)
+    cursors = cursors_of(request)
+    cursor = cursor_of(request)
+    store = request.context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
     freshness = store.freshness(store.cluster(cluster_id))
@@ -52,7 +51,7 @@ async def members(
     if then is not None:
         then = then._replace(batch_id=place.batch_id)
         past = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
-        view, told = await context.read(past), freshness_at(freshness, then)
+        view, told = await request.context.read(past), freshness_at(freshness, then)
     keyed = sorted((ids.sort_key(member_id), row) for member_id, row in view.lives.items())
     rest = [(key, row) for key, row in keyed if key > place.after[0]]
     page = rest[:limit]
@@ -69,13 +68,15 @@ async def members(
     "/clusters/{cluster}/groups/{group}/members/{member}",
     response_model=models.MemberAnswer,
     summary="One member, present or gone",
+    openapi_extra=takes(*CLUSTER, *GROUP, *MEMBER),
 )
-async def member(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, member_id: MemberId) -> Response:
+async def member(request: ApiRequest) -> Response:
     """The latest life of a member id and all lives it had, the latest first."""
-    store = context.store
+    cluster_id, group_id, member_id = cluster_id_of(request), group_id_of(request), member_id_of(request)
+    store = request.context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    rows = await lives_of(context, view, member_id)
+    rows = await lives_of(request.context, view, member_id)
     freshness = store.freshness(store.cluster(cluster_id))
     found = [answers.member(view, row, freshness) for row in rows]
     return answer(freshness, member=found[0], lives=found)

@@ -3,45 +3,43 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
-from fastapi import Query
 from starlette.responses import Response
 
 from api.answers import answers
-from api.http.asking import History, answer, router_of
-from api.http.names import AN_ID, ClusterId, GroupId
-from api.http.request_context import ContextOf
+from api.http.asking import PAGES, answer, paging_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import TEXT, ApiRequest, query_parameter, router_of, takes
 from api.past import archive
 from api.shapes import models
 
 router = router_of("history")
+
+ONE_MEMBER = query_parameter("member", "only about this member, by its id", TEXT)
 
 
 @router.get(
     "/clusters/{cluster}/groups/{group}/predictions",
     response_model=models.Predictions,
     summary="Predictions about members of a group",
+    openapi_extra=takes(ONE_MEMBER, *CLUSTER, *GROUP, *PAGES),
 )
-async def predictions(
-    context: ContextOf,
-    cluster_id: ClusterId,
-    group_id: GroupId,
-    history: History,
-    member: Annotated[str | None, AN_ID, Query(description="only about this member, by its id")] = None,
-) -> Response:
+async def predictions(request: ApiRequest) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant it was first said."""
-    store = context.store
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    history = paging_of(request)
+    member = request.query_params.get("member")
+    store = request.context.store
     store.require("predictions")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id, member)
-    page = await context.read(
+    part, question = history.part(cluster_id, group_id, member)
+    page = await request.context.read(
         partial(
             archive.predictions,
             store.readers["predictions"],
             cluster_id,
             group_id,
-            window,
+            part,
             store.settings.rows_read_max,
             member,
         )

@@ -7,10 +7,10 @@ from functools import partial
 from starlette.responses import Response
 
 from api.errors import ParameterRefused
-from api.http.asking import Limit, answer, router_of
-from api.http.names import ClusterId, GroupId
-from api.http.request_context import ContextOf
-from api.http.times import TimeRange
+from api.http.asking import LIMIT, answer, limit_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import ApiRequest, router_of, takes
+from api.http.times import FROM_TO, time_range_of
 from api.past import pulse
 from api.shapes import models
 
@@ -27,12 +27,14 @@ WIDTH_MAX_MS = 6 * 3_600_000
     "/clusters/{cluster}/groups/{group}/pulse",
     response_model=models.Pulse,
     summary="Beats, polls and deadlines of a group's members",
+    openapi_extra=takes(*CLUSTER, *GROUP, *FROM_TO, LIMIT),
 )
-async def group_pulse(
-    context: ContextOf, cluster_id: ClusterId, group_id: GroupId, times: TimeRange, limit: Limit
-) -> Response:
+async def group_pulse(request: ApiRequest) -> Response:
     """From `from` to `to`, absent: the last minute that was read; members by id."""
-    store = context.store
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    times = time_range_of(request)
+    limit = limit_of(request)
+    store = request.context.store
     store.require("health")
     store.group(cluster_id, group_id)
     cluster = store.cluster(cluster_id)
@@ -46,7 +48,9 @@ async def group_pulse(
     if to_ms - from_ms > WIDTH_MAX_MS:
         raise ParameterRefused("from", f"at most {WIDTH_MAX_MS} ms before `to`; ask for less", str(from_ms))
     asked = pulse.Asked(cluster_id, group_id, from_ms, to_ms, store.current.batch_id, store.settings.rows_read_max)
-    members, archived_to_ms = await context.read(partial(pulse.read, store.readers["health"], store.events, asked))
+    members, archived_to_ms = await request.context.read(
+        partial(pulse.read, store.readers["health"], store.events, asked)
+    )
     return answer(
         freshness,
         members=members[:limit],

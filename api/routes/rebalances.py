@@ -7,9 +7,9 @@ from functools import partial
 from starlette.responses import Response
 
 from api.answers import answers
-from api.http.asking import History, answer, router_of
-from api.http.names import ClusterId, GroupId
-from api.http.request_context import ContextOf
+from api.http.asking import PAGES, answer, paging_of
+from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
+from api.http.routing import ApiRequest, router_of, takes
 from api.past import archive
 from api.shapes import models
 
@@ -17,17 +17,22 @@ router = router_of("history")
 
 
 @router.get(
-    "/clusters/{cluster}/groups/{group}/rebalances", response_model=models.Rebalances, summary="Rebalances of a group"
+    "/clusters/{cluster}/groups/{group}/rebalances",
+    response_model=models.Rebalances,
+    summary="Rebalances of a group",
+    openapi_extra=takes(*CLUSTER, *GROUP, *PAGES),
 )
-async def rebalances(context: ContextOf, cluster_id: ClusterId, group_id: GroupId, history: History) -> Response:
+async def rebalances(request: ApiRequest) -> Response:
     """Standing rows, newest first unless asked otherwise; `from` and `to` bound the instant a rebalance began."""
-    store = context.store
+    cluster_id, group_id = cluster_id_of(request), group_id_of(request)
+    history = paging_of(request)
+    store = request.context.store
     store.require("rebalances")
     store.group(cluster_id, group_id)
-    window, question = history.window(cluster_id, group_id)
-    page = await context.read(
+    part, question = history.part(cluster_id, group_id)
+    page = await request.context.read(
         partial(
-            archive.rebalances, store.readers["rebalances"], cluster_id, group_id, window, store.settings.rows_read_max
+            archive.rebalances, store.readers["rebalances"], cluster_id, group_id, part, store.settings.rows_read_max
         )
     )
     freshness = store.freshness(store.cluster(cluster_id))

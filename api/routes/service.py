@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import PlainTextResponse, Response
 
 from api.errors import ScopeTooNarrow
-from api.http.asking import answer, router_of
-from api.http.names import MayAsk
-from api.http.request_context import ContextOf
+from api.http.asking import answer
+from api.http.routing import ApiRequest, router_of
 from api.shapes import models
 from kardia import __version__
 from kardia.tables import TABLES
@@ -23,16 +21,16 @@ API_VERSION = "v1"
 
 @router.get("/livez", response_class=PlainTextResponse, summary="Whether the process answers")
 @router.get("/healthz", response_class=PlainTextResponse, summary="The same under its older name")
-async def livez() -> Response:
+async def livez(_: ApiRequest) -> Response:
     """Always `ok`, whatever the tables do: a restart would not help them."""
     return PlainTextResponse("ok\n")
 
 
 @router.get("/readyz", response_model=models.Readiness, summary="Whether questions can be answered")
-async def readyz(context: ContextOf) -> Response:
+async def readyz(request: ApiRequest) -> Response:
     """200 if all tables are there and read; 503 and their names if not. Old tables are ready: old beats absent."""
-    troubled = sorted({name for trouble in context.store.troubles() for name in trouble.members["tables"]})
-    reply = answer(context.store.freshness(), ready=not troubled, waiting_for=troubled)
+    troubled = sorted({name for trouble in request.context.store.troubles() for name in trouble.members["tables"]})
+    reply = answer(request.context.store.freshness(), ready=not troubled, waiting_for=troubled)
     if troubled:
         reply.status_code = 503
         reply.headers["Retry-After"] = "2"
@@ -40,24 +38,24 @@ async def readyz(context: ContextOf) -> Response:
 
 
 @router.get("/version", response_model=models.Version, summary="What is running")
-async def version(context: ContextOf) -> Response:
+async def version(request: ApiRequest) -> Response:
     """Name and versions."""
     described = models.Version(
         name="kardia",
         version=__version__,
         api=API_VERSION,
-        personal="hidden" if context.store.settings.hide_personal else "shown",
+        personal="hidden" if request.context.store.settings.hide_personal else "shown",
         tables={name: len(table.columns) for name, table in TABLES.items()},
     )
     return Response(described.model_dump_json(), media_type="application/json")
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Series for Prometheus")
-async def metrics(request: Request, context: ContextOf, scope: MayAsk) -> Response:
+async def metrics(request: ApiRequest) -> Response:
     """Text exposition. Its cost follows the groups that are present, never the history."""
-    if scope.clusters is not None:
+    if request.may_ask.clusters is not None:
         raise ScopeTooNarrow("The series are about all clusters; expected a token without cluster=; ask for one.")
     # Of a large fleet it takes tenths of a second: in a thread, and one at a time.
-    async with context.scraping:
+    async with request.context.scraping:
         series = await asyncio.to_thread(generate_latest, request.app.state.registry)
     return Response(series, media_type=CONTENT_TYPE_LATEST)

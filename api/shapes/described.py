@@ -115,11 +115,8 @@ def _give_meanings(name: str, schema: dict[str, Any]) -> None:
 
 
 def _describe_parameter(parameter: dict[str, Any], settings: ApiSettings) -> None:
-    schema = parameter["schema"]
-    schema.pop("description", None)
-    schema.pop("title", None)
     if parameter["name"] == "limit":
-        schema |= {"maximum": settings.page_size_max, "default": settings.page_size}
+        parameter["schema"] |= {"maximum": settings.page_size_max, "default": settings.page_size}
     value = examples()["parameters"].get(parameter["name"])
     if value is not None and (parameter["in"] == "path" or parameter["name"] not in OF_PATHS):
         parameter["example"] = value

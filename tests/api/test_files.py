@@ -30,7 +30,7 @@ def table(tables: Tables) -> DeltaTable:
 
 
 def names(found: Files, table: DeltaTable, bounds: list[Bound]) -> set[str]:
-    """Members in the files and pieces that are left over."""
+    """Members in the files and row groups that are left over."""
     fragments = [one.within(bounds) for one in found.chosen(table, bounds)]
     dataset = found.dataset([fragment for fragment in fragments if fragment is not None])
     return {row["member_id"] for row in dataset.to_table(columns=["member_id"]).to_pylist()}
@@ -56,16 +56,16 @@ def test_only_files_that_may_hold_rows_within_the_bounds_are_opened(
     assert names(Files(Path(table.table_uri.removeprefix("file://"))), table, bounds) == expected
 
 
-@pytest.mark.parametrize(("piece_rows", "expected"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (100, [3])])
-def test_rows_of_many_small_files_come_in_few_pieces(
-    table: DeltaTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int, expected: list[int]
+@pytest.mark.parametrize(("chunk_rows", "expected"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (100, [3])])
+def test_rows_of_many_small_files_come_in_few_chunks(
+    table: DeltaTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int, expected: list[int]
 ) -> None:
-    """What a piece costs beside its rows was most of reading a live table."""
-    monkeypatch.setattr(reader, "PIECE_ROWS", piece_rows)
+    """What a chunk costs beside its rows was most of reading a live table."""
+    monkeypatch.setattr(reader, "CHUNK_ROWS", chunk_rows)
     found = TableReader(Path(table.table_uri.removeprefix("file://")).parent, "members")
-    pieces = found.scan(None, [], lambda some: [list(found.rows(piece)) for piece in some])
-    assert [len(piece) for piece in pieces] == expected
-    assert {row.member_id for piece in pieces for row in piece} == {"m0", "m1", "m2"}
+    chunks = found.scan(None, [], lambda some: [list(found.rows(chunk)) for chunk in some])
+    assert [len(chunk) for chunk in chunks] == expected
+    assert {row.member_id for chunk in chunks for row in chunk} == {"m0", "m1", "m2"}
 
 
 def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(
@@ -75,7 +75,7 @@ def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(
     first = found.chosen(table, [])
     found.keep(first)
     assert found.chosen(table, []) == first  # the same objects, with their footers
-    monkeypatch.setattr(files, "PIECES_MAX", 2)
+    monkeypatch.setattr(files, "ROW_GROUPS_MAX", 2)
     found.keep(first)
     assert found.chosen(table, [])[1:] == first[1:]
     assert found.chosen(table, [])[0] != first[0]
@@ -88,7 +88,7 @@ def test_footers_are_kept_up_to_a_bound_and_forgotten_with_their_files(
         gone.to_table()
 
 
-def test_only_pieces_that_hold_the_group_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_row_groups_that_hold_the_group_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [member(f"g{number:03}", f"m{number}")[1] for number in range(300)]
     monkeypatch.setattr(tables_of_writer, "ROW_GROUP_ROWS", 10)
     monkeypatch.setattr(tables_of_writer, "SMALL_ROW_GROUPS", WriterProperties(max_row_group_size=10))
@@ -99,10 +99,10 @@ def test_only_pieces_that_hold_the_group_are_read(tmp_path: Path, monkeypatch: p
     writer.close()
     [file] = Files(tmp_path / "members").chosen(DeltaTable(tmp_path / "members"), [])
     assert file.count == 30
-    piece = file.within([Bound("group_id", "=", "g123")])
-    assert piece is not None
-    assert piece.num_row_groups == 1
-    assert piece.count_rows(filter=ds.field("group_id") == "g123") == 1
+    found = file.within([Bound("group_id", "=", "g123")])
+    assert found is not None
+    assert found.num_row_groups == 1
+    assert found.count_rows(filter=ds.field("group_id") == "g123") == 1
 
 
 def test_a_table_that_needs_more_than_this_reader_is_refused(tables: Tables, table: DeltaTable) -> None:

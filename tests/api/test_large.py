@@ -1,5 +1,5 @@
 """What makes a large fleet quick must change no answer: views made beside the shown one, rendered lists, indexes,
-members from memory, planned parameters. Each is held against the plain way."""
+members from memory. Each is held against the plain way."""
 
 from __future__ import annotations
 
@@ -12,15 +12,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pytest
-from fastapi import Query
-from fastapi.routing import APIRoute
-from starlette.responses import Response
 
 from api.answers import answers, dangers, rendered, roster
-from api.app import ROUTES
 from api.files import columns
 from api.files.reader import ROW_TYPES
-from api.http.plans import PlannedRoute, _plan
 from api.present.bloom_filter import BloomFilter
 from api.present.current import OVERVIEWS_FOR, ClusterView, Current
 from api.present.folding import Fold, after, by_group
@@ -228,15 +223,3 @@ def test_rows_hold_the_values_that_arrow_gives_however_many_are_made_at_once(col
         for at_once in (1, 2, 100):
             made = list(columns.rows([found, None], len(found), at_once))
             assert made == [(value, None) for value in found.to_pylist()]
-
-
-def test_nearly_all_routes_are_planned_and_more_than_text_is_left_to_fastapi() -> None:
-    routes = [route for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)]
-    assert all(isinstance(route, PlannedRoute) for route in routes)
-    left = {route.path.rpartition("/")[2] for route in routes if _plan(route.dependant, [], {}) is None}
-    assert left == {"evictions", "incident"}
-
-    async def number(of: int = 1, few: str = Query("a", max_length=2)) -> Response:
-        return Response(f"{of}{few}")
-
-    assert _plan(APIRoute("/x", number).dependant, [], {}) is None

@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from pydantic import ValidationError
+from starlette.datastructures import QueryParams
 
 from api.access.tokens import TokenFileError, Tokens
 from api.errors import LIMITS, VALUE_SHOWN_MAX
+from api.http.routing import ApiRequest
 from api.past.cursor import CURSOR_CHARS_MAX
 from api.settings import OPEN_FLAG, ApiSettings
 from tests.api.conftest import Api, Clock, running
@@ -76,6 +78,31 @@ def test_unknown_and_repeated_parameters_are_refused_on_every_route(api: Api) ->
         for name in set(parameters) - {"cause"}:
             reply = api.client.get(f"{path}?{name}=1&{name}=1")
             assert reply.status_code == 422, (path, name)
+
+
+def test_every_route_reads_the_parameters_that_it_is_described_with(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: set[str] = set()
+
+    class Noted(QueryParams):
+        def get(self, key: Any, default: Any = None) -> Any:
+            read.add(key)
+            return super().get(key, default)
+
+        def getlist(self, key: Any) -> list[str]:
+            read.add(key)
+            return super().getlist(key)
+
+    monkeypatch.setattr(ApiRequest, "query_params", property(lambda request: Noted(request.scope["query_string"])))
+    for path, parameters in operations(api):
+        read.clear()
+        assert api.client.get(path).status_code == 200, path
+        assert read == set(parameters), path
+
+
+def test_the_ids_in_a_path_are_described(api: Api) -> None:
+    for path, item in api.get("/openapi.json")["paths"].items():
+        described = {one["name"] for one in item["get"].get("parameters", ()) if one["in"] == "path"}
+        assert described == set(re.findall(r"{(\w+)}", path)), path
 
 
 def test_a_limit_is_taken_from_one_to_its_maximum(api: Api) -> None:

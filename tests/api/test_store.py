@@ -16,7 +16,7 @@ from api.errors import RangeTooWide, TablesMissing, TablesNotRead, TableUnreadab
 from api.files.reader import TableReader
 from api.metrics.clusters import state_label
 from api.past import archive
-from api.past.archive import Window
+from api.past.archive import HistoryPart
 from api.past.cursor import Place
 from api.settings import ApiSettings
 from api.store import Store
@@ -215,8 +215,8 @@ def test_a_file_vacuumed_under_a_read_is_read_again_from_its_successor(
     newest, old = reader._newest, [DeltaTable(tables.root / "members")]
     monkeypatch.setattr(reader, "_newest", lambda: old.pop() if old else newest())
     tables.compact("members")  # what is opened first names the old files only
-    window = Window(None, None, 10, True, Place(9, ()))
-    page = archive.evictions(reader, "demo", "g", window, frozenset(["session_expired"]), 100)
+    part = HistoryPart(None, None, 10, True, Place(9, ()))
+    page = archive.evictions(reader, "demo", "g", part, frozenset(["session_expired"]), 100)
     assert [row.member_id for row in page.rows] == ["m2", "m1", "m0"]
 
 
@@ -362,10 +362,10 @@ def test_a_question_that_reads_too_much_is_refused_at_the_bound(tables: Tables) 
     tables.batch(0, *(rebalance("g", NOW_MS + at) for at in range(5)))
     reader = TableReader(tables.root, "rebalances")
     reader.refresh()
-    window = Window(None, None, 10, True, Place(0, ()))
-    assert len(archive.rebalances(reader, "demo", "g", window, 5).rows) == 5
+    part = HistoryPart(None, None, 10, True, Place(0, ()))
+    assert len(archive.rebalances(reader, "demo", "g", part, 5).rows) == 5
     with pytest.raises(RangeTooWide):
-        archive.rebalances(reader, "demo", "g", window, 4)
+        archive.rebalances(reader, "demo", "g", part, 4)
 
 
 STEPS = st.lists(st.sampled_from(["write", "half", "look", "compact", "clean"]), min_size=1, max_size=14)

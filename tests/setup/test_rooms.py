@@ -1,5 +1,6 @@
 """What `kardia` may import from the standard library is a list: an import of a clock, socket or file fails here.
 
+Of libraries only public names are used: a private one may go with any release of theirs.
 The order of the rooms is in `pyproject.toml`, checked by `lint-imports`; this is about what comes from outside.
 """
 
@@ -61,3 +62,34 @@ def test_a_clock_a_socket_and_what_is_above_are_found(module: str) -> None:
     name = module.partition(".")[0]
     assert forbidden("kardia/instants.py", f"def late() -> None:\n    import {module}\n") == {name}
     assert forbidden("kardia/instants.py", f"from {module} import something\n") == {name}
+
+
+ROOMS = ("api", "bench", "cli", "dashboards", "demo", "ingest", "kardia", "scripts", "spark_jobs", "supervise", "tests")
+
+
+def private(source: str) -> list[str]:
+    """Imports of names of libraries that begin with an underscore."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            room, *rest = name.split(".")
+            if room not in ROOMS and any(part.startswith("_") for part in rest):
+                found.append(name)
+    return found
+
+
+def test_nobody_imports_a_private_name_of_a_library() -> None:
+    files = {path: path.read_text() for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))}
+    assert len(files) > 500
+    assert {str(path): found for path, source in files.items() if (found := private(source))} == {}
+
+
+@pytest.mark.parametrize("source", ["from fastapi._compat import ModelField", "import a._b", "from a import _b"])
+def test_a_private_name_is_found(source: str) -> None:
+    assert len(private(source)) == 1
