@@ -22,9 +22,10 @@ from kardia.observe.ledger import causes, costs
 from kardia.observe.members import lives
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import emptied, rebalance
+from kardia.observe.state.entries import BeginLine, Stored
 from kardia.observe.state.group import LOADS_WITHIN_MS, Group, Member
 
-PREPARED_MAX = 4
+MAX_BEGIN_LINES = 4
 """Lines about the begin of a rebalance that are kept of a group: the answers of one may be read after the line of the
 next, which began in the same moment."""
 
@@ -65,7 +66,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
             observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
             if member.session_renewed_at_ms >= 0:
                 observer.watch(group, member)
-    group.stored = [generation, str(detail.get("leader") or group.leader), [entry[0] for entry in entries]]
+    group.stored = Stored(generation, str(detail.get("leader") or group.leader), [entry[0] for entry in entries])
     if unknown:
         group.generation = generation
         group.leader = str(detail.get("leader") or group.leader)
@@ -131,18 +132,18 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     ends = phases.all_ends(group)
     # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
     # may have been started again, and the sessions have begun anew.
-    last_at = max((ended_at_ms for ended_at_ms, *_ in ends), default=at)
+    last_at = max((end.at_ms for end in ends), default=at)
     begun_anew = 0 <= last_at < at - LATE_MS and observer.is_quiet_at(group.broker, last_at)
-    for ended_at_ms, member_id, why, tied in ends:
-        member = group.members[member_id]
+    for end in ends:
+        member, why = group.members[end.member_id], end.cause
         since_load = why == "session_expired" and 0 <= member.session_renewed_at_ms <= group.unsure_to
         if since_load or begun_anew:
             rebalance.end_member(observer, group, member, at, why, "", "provisional", at)
-        elif 0 <= ended_at_ms <= at + tolerance:
-            sure: Certainty = "provisional" if tied else "exact" if why == "session_expired" else "inferred"
-            rebalance.end_member(observer, group, member, min(ended_at_ms, at), why, "", sure, at)
-            if tied:
-                lives.rival(group, member_id)
+        elif 0 <= end.at_ms <= at + tolerance:
+            sure: Certainty = "provisional" if end.tied else "exact" if why == "session_expired" else "inferred"
+            rebalance.end_member(observer, group, member, min(end.at_ms, at), why, "", sure, at)
+            if end.tied:
+                lives.rival(group, end.member_id)
         else:
             rebalance.end_member(observer, group, member, at, "unknown", "", "unknown")
     if group.state != GroupState.EMPTY:
@@ -200,8 +201,8 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     elif what == "preparing_rebalance":
         named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
         reason = str(detail.get("reason", ""))
-        group.prepared.append([event.generation_id, at, reason, named])
-        del group.prepared[:-PREPARED_MAX]
+        group.begin_lines.append(BeginLine(event.generation_id, at, reason, named))
+        del group.begin_lines[:-MAX_BEGIN_LINES]
         if causes.says_unsynced(reason) and event.generation_id == group.generation:
             _on_unsynced(observer, group, named, at)
         emptied.on_line(observer, group)
@@ -211,7 +212,7 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         if group.state == GroupState.EMPTY and event.generation_id == group.generation:
             loads.note_empty(group)
     elif what == "group_loaded":
-        group.prepared.clear()  # a rebalance that was under way is none any more
+        group.begin_lines.clear()  # a rebalance that was under way is none any more
         group.load_told_at_ms = at
         if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
             loads.note_empty(group)  # what ended before was stored, and stays

@@ -8,7 +8,8 @@ before it joined did not begin it.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from math import inf
+from typing import NamedTuple
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.lateness import LATE_MS
@@ -16,6 +17,7 @@ from kardia.observe.deadlines.late import begun_by, earlier, fired_from, near
 from kardia.observe.deadlines.missing import Missing, could_begin
 from kardia.observe.deadlines.phases import STAMP_MS, due_of
 from kardia.observe.facts.facts import Facts
+from kardia.observe.state.entries import BeginLine
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.tables import LEAVE_CAUSES
 
@@ -177,7 +179,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
 def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
     stable_at_ms = max(group.stable_at_ms, group.steady_at_ms)
-    if stable_at_ms < 0 or (group.previous and stable_at_ms <= group.previous[0] + STAMP_MS):
+    if stable_at_ms < 0 or (group.previous is not None and stable_at_ms <= group.previous.started_at_ms + STAMP_MS):
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
     return [
@@ -206,13 +208,12 @@ def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list
     return any(member_id != chosen.member_id for member_id in unsure)
 
 
-def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> list[Any] | None:
+def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> BeginLine | None:
     """The coordinator's own line about the begin of a rebalance: of its generation, the latest before it was over."""
     before = current.generation_after - 1 if current.generation_after > 0 else current.generation_before
-    lines = (one for one in reversed(group.prepared) if one[0] == before)
-    return next(
-        (one for one in lines if current.joined_at_ms < 0 or one[1] <= current.joined_at_ms + tolerance_ms), None
-    )
+    over_by = current.joined_at_ms + tolerance_ms if current.joined_at_ms >= 0 else inf
+    lines = (one for one in reversed(group.begin_lines) if one.generation_before == before)
+    return next((one for one in lines if one.began_at_ms <= over_by), None)
 
 
 def says_unsynced(reason: str) -> bool:
@@ -225,30 +226,30 @@ def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
     which it began it names the first. When that was is known. Returns whether it says so, and did not before."""
     tolerance, cause = observer.settings.tolerance_ms, current.cause
     line = None if cause is None or cause.named else _line_of(group, current, tolerance)
-    if cause is None or line is None or abs(line[1] - current.started_at_ms) > tolerance:
+    if cause is None or line is None or abs(line.began_at_ms - current.started_at_ms) > tolerance:
         return False
-    chosen = _named(group, [cause], line[1], line[2], line[3])
+    chosen = _named(group, [cause], line)
     if chosen is None:
         return False
     chosen.at, chosen.named, chosen.certainty = current.started_at_ms, True, _sure_by_line(chosen)
-    chosen.by = line[1] if cause.by is not None and line[1] > chosen.at + STAMP_MS else None
-    chosen.reason = chosen.reason or line[2]
+    chosen.by = line.began_at_ms if cause.by is not None and line.began_at_ms > chosen.at + STAMP_MS else None
+    chosen.reason = chosen.reason or line.reason
     current.cause = chosen
     return True
 
 
-def _by_line(group: Group, candidates: list[Cause], line: list[Any], near_ms: float) -> Cause:
+def _by_line(group: Group, candidates: list[Cause], line: BeginLine, near_ms: float) -> Cause:
     """The coordinator's own line says when it began, and mostly why and by whom: of what was seen, that is the cause.
     Whoever it names may not have been seen: a client that died while it waited in its JoinGroup is never answered."""
-    _, line_at, reason, named = line
-    chosen = _named(group, candidates, line_at, reason, named)
+    line_at = line.began_at_ms
+    chosen = _named(group, candidates, line)
     if chosen is not None:
         chosen.named = True
     else:
         then = [one for one in candidates if -near_ms <= line_at - one.at <= (near_ms if one.by is None else LATE_MS)]
         chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
     chosen.at, chosen.by = line_at, None
-    chosen.reason = chosen.reason or reason
+    chosen.reason = chosen.reason or line.reason
     chosen.certainty = _sure_by_line(chosen)
     return chosen
 
@@ -259,9 +260,9 @@ def _sure_by_line(chosen: Cause) -> Certainty:
     return "exact" if chosen.trigger not in BY_LEAVE or chosen.certainty == "exact" else "inferred"
 
 
-def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, named: list[str]) -> Cause | None:
+def _named(group: Group, candidates: list[Cause], line: BeginLine) -> Cause | None:
     """What the words of the coordinator's reason say; None where they name nobody, or are of another kind."""
-    own = reason.partition(_CLIENT_WORDS)[0]
+    line_at, own, named = line.began_at_ms, line.reason.partition(_CLIENT_WORDS)[0], line.named
     for words, triggers, trigger in _WORDS:
         if words in own and named:
             same = [one for one in candidates if one.trigger in triggers and one.member_id in named]
@@ -296,7 +297,7 @@ def _known_of(group: Group, member_id: str) -> tuple[str, str]:
     if member is not None:
         return member.client_id, member.instance_id
     handed_out = group.pending.get(member_id)
-    return (str(handed_out[1]), "") if handed_out is not None else ("", "")
+    return (handed_out.client_id, "") if handed_out is not None else ("", "")
 
 
 def _by_order(group: Group, candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:

@@ -75,5 +75,5 @@ def _restart(observer: Facts, group: Group, at: float) -> None:
     observer.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
     group.generation = 0
     group.instances.clear()
-    group.stored = []
+    group.stored = None
     group.membership_complete = False

@@ -23,6 +23,7 @@ from kardia.observe.ledger.ledger import emit, follows_from, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.watches import watch_deserted, watch_join_timer, watch_sync_timer
+from kardia.observe.state.entries import Left, Waited
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.tables import LEAVE_CAUSES
 
@@ -173,7 +174,7 @@ def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> 
 
 def _went_by_session(group: Group, member: Member) -> bool:
     """Whether a member whose session is over is gone for that, not for its SyncGroup, whose time was over before."""
-    return deadlines.surely_silent(group, member) and how_ended(group, member)[2] == "session_expired"
+    return deadlines.surely_silent(group, member) and how_ended(group, member).cause == "session_expired"
 
 
 def _first(silent: list[Member]) -> Member:
@@ -257,11 +258,10 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         _correct_replaced(observer, group, current)
     joins = {join.member_id: join for join in current.joins}
     if current.listed is not None:
-        listed = {entry[0]: entry[1] for entry in current.listed}
-        for member_id, instance_id in listed.items():
+        for member_id, instance_id in current.listed.items():
             if member_id not in group.members:
                 _add_listed(observer, group, member_id, instance_id, joined_at_ms)
-        gone = [member for member in group.members.values() if member.member_id not in listed]
+        gone = [member for member in group.members.values() if member.member_id not in current.listed]
         group.membership_complete = True
     else:
         gone = []
@@ -278,7 +278,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         if not stands(certainty):
             lives.rival(group, member.member_id)
         if cause == "rebalance_timeout":
-            current.removed.append([member.member_id, member.client_id, int(joined_at_ms - current.started_at_ms)])
+            waited_ms = int(joined_at_ms - current.started_at_ms)
+            current.removed.append(Waited(member.member_id, member.client_id, waited_ms))
     if first_time:
         _score(observer, group, current)
         _confirm(observer, group, current)
@@ -289,10 +290,10 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     if first_time:
         current.blocked = pending.blocked(group, current)
     emit(observer, group, current)
-    for member_id, at, cause, reason, certainty, by in current.left_after:
-        again = group.members.get(member_id)
+    for left in current.left_after:
+        again = group.members.get(left.member_id)
         if again is not None:
-            end_member(observer, group, again, at, cause, reason, certainty, by)
+            end_member(observer, group, again, left.left_at_ms, left.cause, left.reason, left.certainty, left.by)
     current.left_after.clear()
 
 
@@ -388,7 +389,7 @@ def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
     """There was no rebalance: the group is Stable in the generation that was answered."""
     group.rebalance = None
     group.membership_complete = False
-    group.stored = []
+    group.stored = None
     for member in group.members.values():
         if member.session_renewed_at_ms == current.joined_at_ms and member.renewed_before_join_at_ms >= 0:
             member.session_renewed_at_ms = member.renewed_before_join_at_ms
@@ -411,7 +412,8 @@ def note_left_after(observer: Facts, current: Rebalance, over: Ended) -> None:
     it left right after, and the order of the two was lost in the stamps."""
     if over.cause in LEAVE_CAUSES and over.ended_at_ms >= current.joined_at_ms - observer.settings.burst_ms:
         at = max(over.ended_at_ms, current.joined_at_ms)
-        current.left_after.append([over.member.member_id, at, over.cause, over.reason, over.certainty, over.by])
+        left = Left(over.member.member_id, at, over.cause, over.reason, over.certainty, over.by)
+        current.left_after.append(left)
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at_ms: float) -> None:

@@ -21,6 +21,7 @@ from kardia.observe.rebalance import generations, rebalance
 from kardia.observe.requests import refusals
 from kardia.observe.requests.handling import AT_ONCE_MS, told_between, took_effect
 from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
+from kardia.observe.state.entries import HandedOut
 from kardia.observe.state.group import NEVER, Group, Join, Member, Rebalance
 from kardia.observe.timers import timeouts
 
@@ -32,7 +33,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
     if error == ErrorCode.MEMBER_ID_REQUIRED:
         handed_out = str(detail.get("assigned_member_id", ""))
         deadline = at + int(detail.get("session_timeout_ms", 0))
-        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at, event.connection]
+        group.pending[handed_out] = HandedOut(deadline, event.client_id, event.client_host, at, event.connection)
         group.handed_out_at_ms = max(group.handed_out_at_ms, at)
         group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
         observer.schedule(group, deadline + GRACE_MS, "pending", handed_out)
@@ -121,7 +122,8 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     asked_since = pending.used(group, member_id, event)
     left = group.left_pending.pop(member_id, None)
     if left is not None:
-        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at_ms), *left[1:]])
+        left_at_ms = max(left.left_at_ms, open_rebalance.joined_at_ms)
+        open_rebalance.left_after.append(left._replace(left_at_ms=left_at_ms))
     before = (member.session_ms, member.rebalance_ms)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     member.session_ms = int(detail.get("session_timeout_ms", -1))
@@ -166,7 +168,7 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     open_rebalance.protocol_name = str(detail.get("protocol_name", "")) or open_rebalance.protocol_name
     group.protocol_type = str(detail.get("protocol_type", "")) or group.protocol_type
     if detail.get("members"):
-        open_rebalance.listed = [[str(entry[0]), str(entry[1] or "")] for entry in detail["members"]]
+        open_rebalance.listed = {str(entry[0]): str(entry[1] or "") for entry in detail["members"]}
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
     observer.watch(group, member)
     if open_rebalance.settled:

@@ -39,10 +39,10 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
         return
     left = group.left_pending.get(event.member_id)
     waited_ms = at - event.handled_at_ms
-    if left is not None and abs(left[0] - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
+    if left is not None and abs(left.left_at_ms - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
         del group.left_pending[event.member_id]
         _note_waiting(observer, group, event, at)
-        _note_life(observer, group, event, at, *left[1:4])
+        _note_life(observer, group, event, at, left.cause, left.reason, left.certainty)
         return
     # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
     let_in = error == ErrorCode.FENCED_INSTANCE_ID and not event.member_id

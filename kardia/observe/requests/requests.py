@@ -21,6 +21,7 @@ from kardia.observe.members.identity import identify, learn_library, says_librar
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import rebalance
 from kardia.observe.requests.handling import took_effect
+from kardia.observe.state.entries import Left
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.observe.timers import timeouts
 from kardia.tables import LEAVE_CAUSES
@@ -98,7 +99,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None
     if event.generation_id > group.generation:
         group.generation = event.generation_id
         group.membership_complete = False
-        group.stored = []
+        group.stored = None
     group.rebalance = None
     observer.move(group, at, GroupState.STABLE, "generation seen", "inferred")
     group.steady_at_ms = at
@@ -274,7 +275,7 @@ def _left_unseen(group: Group, member_id: str, event: Event, reason: str, by: fl
     verdict = leaves.why(Member(member_id, event.handled_at_ms), event, member_id, reason)
     while len(group.left_pending) >= MAX_LEFT_PENDING:
         del group.left_pending[next(iter(group.left_pending))]
-    group.left_pending[member_id] = [event.handled_at_ms, verdict.cause, reason, verdict.certainty, by]
+    group.left_pending[member_id] = Left(member_id, event.handled_at_ms, verdict.cause, reason, verdict.certainty, by)
 
 
 def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:
@@ -282,10 +283,9 @@ def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Ev
     and by leaving may have ended it."""
     if current.listed is None or event.error_code != NONE:
         return
-    listed = {entry[0] for entry in current.listed}
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
-        if error == NONE and member is not None and member.member_id not in listed:
+        if error == NONE and member is not None and member.member_id not in current.listed:
             verdict = leaves.why(member, event, asked_id or "", reason or "")
             at = min(event.handled_at_ms, current.joined_at_ms)
             lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
