@@ -14,7 +14,8 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
-from kardia.observe.rebalance.rebalance import end_member, on_told
+from kardia.observe.rebalance.rebalance import end_member
+from kardia.observe.rebalance.signs import on_told
 from kardia.observe.state.group import NEVER, Group, Member
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from math import inf
-from typing import NamedTuple
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.late import begun_by, earlier, fired_from, near
-from kardia.observe.deadlines.missing import Missing, could_begin
+from kardia.observe.deadlines.late import begun_by, earlier
+from kardia.observe.deadlines.missing import could_begin
 from kardia.observe.deadlines.phases import STAMP_MS, due_of
 from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger.dropped import Dropped
 from kardia.observe.state.entries import BeginLine
-from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
+from kardia.observe.state.group import Cause, Ended, Group, Join, Rebalance
 from kardia.tables import LEAVE_CAUSES
 
 CAUSE_TO_TRIGGER = {
@@ -47,107 +47,6 @@ was seen of it."""
 
 _CLIENT_WORDS = "; client reason: "
 """What follows is the client's own text, and may hold any words."""
-
-
-class Dropped(NamedTuple):
-    """A member that is missing when the join phase ends: gone at `at` or up to `by` (see `Ended.by`), and why."""
-
-    member: Member
-    at: float
-    by: float | None
-    cause: str
-    certainty: Certainty
-
-
-def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
-    """Which timer ended a member that is missing when the join phase ends.
-
-    Three may have: of the time for SyncGroup before, of its session, of the phase. None fires before its deadline, and
-    of two whose deadlines are near each other either may have been the first (`late`).
-    """
-    joined_at_ms = current.joined_at_ms
-    armed = member.renewed_before_join_at_ms
-    if member.unknown_since_at_ms >= 0 or armed < 0 or member.session_ms < 0:
-        return Dropped(member, joined_at_ms, None, "unknown", "unknown")
-    deadline = armed + member.session_ms
-    began, first = missing.began(member)
-    longest = missing.longest_ms(began, first)
-    over_at = current.sync_over_at_ms
-    unsynced = (
-        member.seen_joining
-        and member.synced_generation != current.generation_before
-        and member.rebalance_notified_at_ms < 0
-    )
-    unsynced = unsynced and member.joined_at_ms <= over_at  # else it took its place again in the Stable group
-    if unsynced and 0 <= over_at <= min(joined_at_ms, deadline) and (began < 0 or began >= over_at - STAMP_MS):
-        by = began if began >= over_at else joined_at_ms
-        rivalled = near(over_at, deadline) or missing.joined_before_sync_was_over
-        how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
-        return Dropped(member, over_at, by, "sync_timeout", how_sure)
-    # What may be doubted of the timers themselves: from when the session ran, and since when the phase.
-    unsure = armed <= max(group.unsure_to, group.gap_at_ms) or member.is_unsure(armed)
-    phase_over_at = began + longest if began >= 0 and longest > 0 and not member.instance_id else NEVER
-    by_session = deadline <= joined_at_ms + STAMP_MS
-    by_phase = 0 <= phase_over_at <= joined_at_ms + STAMP_MS
-    unsure = unsure or missing.taken_over(member, deadline)
-    unsure = unsure or missing.may_have_begun_before(member, deadline - longest)
-    sure: Certainty = "provisional" if unsure else "exact"
-    if by_session and by_phase and near(deadline, phase_over_at):
-        if deadline + STAMP_MS < phase_over_at:
-            return Dropped(member, min(deadline, joined_at_ms), joined_at_ms, "session_expired", "provisional")
-        return Dropped(member, joined_at_ms, None, "rebalance_timeout", "provisional")
-    unasked = joined_at_ms - missing.last_asked_at > observer.settings.tolerance_ms
-    if armed <= group.unsure_to and 0 <= group.broke_at_ms <= joined_at_ms - member.session_ms and not unasked:
-        # The session ran from a load that came soon after the last line, maybe: it was over before the others joined.
-        over_by = min(at for at in (began, joined_at_ms) if at >= 0)
-        return Dropped(member, over_by, joined_at_ms, "session_expired", "provisional")
-    if by_session and unasked and observer.is_broken(group.broker, armed, deadline):
-        # The session ran anew since, or its timer was late. Nobody joined at this instant: the phase ended by it.
-        return Dropped(member, joined_at_ms, None, "session_expired", "provisional")
-    if by_session and (not by_phase or deadline < phase_over_at):
-        at, certainty = observer.ran_out(group, member, armed, joined_at_ms)
-        at = min(max(at, fired_from(group, deadline)), joined_at_ms)
-        return Dropped(member, at, joined_at_ms, "session_expired", weaker(sure, certainty))
-    if by_phase:
-        in_time = joined_at_ms - phase_over_at <= LATE_MS + _width(current)
-        return Dropped(
-            member, joined_at_ms, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred")
-        )
-    return _by_what_is_near(observer, group, joined_at_ms, member, Timers(deadline, phase_over_at, longest, unasked))
-
-
-class Timers(NamedTuple):
-    """When the timers of a member were due, and how long the phase may last."""
-
-    session_at: float
-    phase_at: float
-    phase_ms: int
-    unasked: bool
-    """Whether no JoinGroup was handled about when the phase ended."""
-
-
-def _by_what_is_near(observer: Facts, group: Group, joined_at_ms: float, member: Member, timers: Timers) -> Dropped:
-    """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
-    tolerance, armed = observer.settings.tolerance_ms, member.renewed_before_join_at_ms
-    known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
-    if timers.phase_at >= 0 and joined_at_ms >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
-        return Dropped(member, joined_at_ms, None, "rebalance_timeout", "inferred")
-    if timers.session_at <= joined_at_ms + tolerance:
-        # Stamps of a busy broker come late: its last renewal was earlier than they say.
-        return Dropped(member, joined_at_ms, None, "session_expired", "inferred" if known else "provisional")
-    if armed <= group.unsure_to and timers.unasked:
-        # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
-        # joined at this instant, so the phase ended because this member's session did.
-        return Dropped(member, joined_at_ms, None, "session_expired", "provisional")
-    return Dropped(member, joined_at_ms, None, "unknown", "unknown")
-
-
-def _width(current: Rebalance) -> float:
-    """How much later than `started_at_ms` the rebalance may have begun."""
-    cause = current.cause
-    if cause is None or cause.by is None:
-        return 0.0
-    return max(0.0, (cause.by if cause.by >= 0 else cause.at + LATE_MS) - cause.at)
 
 
 def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:

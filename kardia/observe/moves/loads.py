@@ -136,16 +136,8 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     """The coordinator was restarted after the last line at `since`: what only silence had shown after it is taken back,
     because sessions ran anew from a load at `at` or before. Who is gone, by an answer, went at an instant that is not
     known."""
-    back = [
-        over
-        for over in group.ended.values()
-        if over.ended_at_ms > since
-        and over.cause in _BY_SILENCE
-        and not over.told
-        and not _is_stored_without(group, over)
-    ]
-    stored_empty = group.stored is not None and not group.stored.member_ids
-    heard = heard_at_ms(group) >= at or stored_empty
+    back = [over for over in group.ended.values() if over.ended_at_ms > since and _may_be_none(group, over)]
+    heard = heard_at_ms(group) >= at or _is_stored_empty(group)
     for over in back:
         if over.certainty == "exact" or (heard and stands(over.certainty)):
             lives.correct(facts, group, over, over.ended_at_ms, over.cause, "provisional")
@@ -164,6 +156,15 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     for over in back:
         if over.certainty != "exact":
             lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
+
+
+def _is_stored_empty(group: Group) -> bool:
+    return group.stored is not None and not group.stored.member_ids
+
+
+def _may_be_none(group: Group, over: Ended) -> bool:
+    """Whether an end rests on silence, and a load may bring the member back."""
+    return over.cause in _BY_SILENCE and not over.told and not _is_stored_without(group, over)
 
 
 def _is_stored_without(group: Group, over: Ended) -> bool:

@@ -18,7 +18,7 @@ from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
-from kardia.observe.rebalance import rebalance
+from kardia.observe.rebalance import signs
 from kardia.observe.state.group import Group, Join, Member
 
 WAITED_MS = 500.0
@@ -58,7 +58,7 @@ def _note_waiting(observer: Facts, group: Group, event: Event, at: float) -> Non
     """A rebalance was under way since this JoinGroup was handled, at the latest; it is one that may have begun it."""
     member = group.members.get(event.member_id)
     if group.state != GroupState.PREPARING:
-        rebalance.on_told(observer, group, member, at)
+        signs.on_told(observer, group, member, at)
     current = group.rebalance
     if current is None or current.settled:
         return

@@ -15,7 +15,8 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.emptied import becomes_empty
-from kardia.observe.rebalance.rebalance import begin_untold, end_member
+from kardia.observe.rebalance.rebalance import end_member
+from kardia.observe.rebalance.signs import begin_untold
 from kardia.observe.rebalance.watches import watch_join_timer
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 
