@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from api.answers import answers, roster
 from api.present import present
 from api.present.current import ClusterView, GroupView
-from api.present.deadlines import is_known
 from api.present.freshness import Freshness
+from api.present.health import is_known
 from kardia.certainty import weaker
 from kardia.instants import to_rfc3339
 from kardia.statuses import NOT_KNOWN

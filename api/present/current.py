@@ -13,9 +13,9 @@ from copy import copy
 from typing import Any, NamedTuple, Self, TypeVar
 
 from api.present.bloom_filter import BloomFilter
-from api.present.deadlines import is_known
 from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.present.freshness import Reach
+from api.present.health import is_known
 from api.present.standing import IS_CLOSED, Standing
 from api.settings import ApiSettings
 from kardia.certainty import Certainty

@@ -7,12 +7,10 @@ health is written every few seconds only, and the silence between two rows is ou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kardia.statuses import NOT_KNOWN, shown
-
-if TYPE_CHECKING:
-    from api.present.current import GroupView
+from api.present.current import GroupView
+from api.present.health import is_known
 
 
 def headroom(deadline_at_ms: int | None, timeout_ms: int | None, at_ms: int) -> float | None:
@@ -20,12 +18,6 @@ def headroom(deadline_at_ms: int | None, timeout_ms: int | None, at_ms: int) -> 
     if deadline_at_ms is None or not timeout_ms:
         return None
     return round(max(0.0, min(1.0, (deadline_at_ms - at_ms) / timeout_ms)), 4)
-
-
-def is_known(health: Any) -> bool:
-    """Whether what is left of the timeouts of a member can be told. Not since a gap, and not of one that is silent in a
-    rebalance: it may wait in a JoinGroup, where no timeout runs."""
-    return shown(health.status, health.group_state, health.awaited_since_at_ms) not in NOT_KNOWN
 
 
 def session_headroom(health: Any) -> float | None:

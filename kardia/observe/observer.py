@@ -16,20 +16,20 @@ from typing import Any, Self
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
-from kardia.kafka.sessions import Coordinator
 from kardia.kafka.states import GroupState
+from kardia.observe import keeping
 from kardia.observe.clients import application
 from kardia.observe.deadlines import deadlines
 from kardia.observe.evidence import records, restarts, unlogged
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet
-from kardia.observe.intake.intake import COUNTS, REMEMBERED_MS, Intake, Stream, effect_at
+from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
 from kardia.observe.moves import moves
 from kardia.observe.output import rows
 from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, requests
-from kardia.observe.state.group import NEVER, Group, dump_group, load_group
+from kardia.observe.state.group import NEVER, Group
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.observe.timers import expiry
@@ -420,75 +420,14 @@ class Observer(Intake):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything held, as plain values: lists, dictionaries, strings, numbers."""
-        queues = {broker: [[at, list(event)] for at, event in queue] for broker, queue in self.queues.items()}
-        for broker, event in self.held.events():
-            queues[broker].append([event.decided_at_ms, list(event)])
-        return {
-            "coordinator": str(self.coordinator),
-            "coordinator_known": self.coordinator_known,
-            "groups": [dump_group(group) for group in self.groups.values()],
-            "timers": {broker: [list(timer) for timer in timers] for broker, timers in self.timers.items()},
-            "sources": {name: [source.end, source.tick_end] for name, source in self.sources.items()},
-            "streams": {
-                name: [stream.complete_to, stream.alive_to, stream.since_tick, stream.untold()]
-                for name, stream in self.streams.items()
-            },
-            "untold": [self.late, self.divergences, self.not_modelled, self.forgotten],
-            "disagreed": dict(self.disagreed),
-            "began_at": self.began_at,
-            "has_forgotten": self.has_forgotten,
-            "empty_since": self.empty_since,
-            "deleted_since": self.deleted_since,
-            "silences": self.silences,
-            "unjudged": self.unjudged,
-            "outlived": self.outlived,
-            "pauses": self.pauses,
-            "doubted": self.doubted,
-            "restarted_at": self.restarted_at,
-            "blind_to": self.blind_to,
-            "slow": {broker: list(windows.values()) for broker, windows in self.slow.items()},
-            "queues": queues,
-            "now": dict(self._now),
-            "alive": dict(self.last_sign_at),
-        }
+        return keeping.snapshot(self) | {"now": self._now}
 
     @classmethod
     def restore(cls, settings: ObserverSettings, lane: int, state: dict[str, Any]) -> Self:
         """An observer that goes on where the snapshot was taken."""
         observer = cls(settings, lane)
-        observer.coordinator = Coordinator(state["coordinator"])
-        observer.coordinator_known = bool(state["coordinator_known"])
-        for data in state["groups"]:
-            group = load_group(data)
-            observer.groups[group.group_id] = group
-            for member in group.members.values():
-                observer.index(group, member)
-        for broker, timers in state["timers"].items():
-            observer.timers[broker] = [(float(due), group_id, kind, key) for due, group_id, kind, key in timers]
-        for broker, queue in state["queues"].items():
-            observer.queues[broker] = [(float(at), Event(*event)) for at, event in queue]
-        for name, (complete_to, alive_to, since_tick, untold) in state["streams"].items():
-            stream = observer.streams[name] = Stream(float(complete_to), float(alive_to), int(since_tick))
-            for count, value in zip(COUNTS, untold, strict=True):
-                setattr(stream, count, value)
-            stream.touched = bool(stream.touched)
-        observer.late, observer.divergences, observer.not_modelled, observer.forgotten = state["untold"]
-        observer.disagreed |= state.get("disagreed", {})
-        observer.began_at, observer.has_forgotten = float(state["began_at"]), bool(state["has_forgotten"])
-        observer.empty_since, observer.deleted_since = dict(state["empty_since"]), dict(state["deleted_since"])
-        for name, (end, tick_end) in state["sources"].items():
-            observer.new_source(name, int(end), int(tick_end))
-        observer.silences = {broker: [list(pair) for pair in pairs] for broker, pairs in state["silences"].items()}
-        observer.unjudged = {broker: [list(pair) for pair in pairs] for broker, pairs in state["unjudged"].items()}
-        observer.outlived = {broker: [list(pair) for pair in pairs] for broker, pairs in state["outlived"].items()}
-        observer.restarted_at = {broker: float(at) for broker, at in state["restarted_at"].items()}
-        observer.pauses = {broker: [list(pair) for pair in pairs] for broker, pairs in state["pauses"].items()}
-        observer.doubted = {broker: list(pair) for broker, pair in state.get("doubted", {}).items()}
-        observer.blind_to = {broker: float(at) for broker, at in state["blind_to"].items()}
-        for broker, windows in state["slow"].items():
-            observer._note_slow(broker, windows)
-        observer._now = {broker: float(at) for broker, at in state["now"].items()}
-        observer.last_sign_at = {broker: float(at) for broker, at in state["alive"].items()}
+        keeping.restore(observer, state)
+        observer._now = state["now"]
         return observer
 
     def states(self) -> dict[str, GroupState]:

@@ -54,7 +54,8 @@ def _on_empty(observer: Facts, group: Group, generation: str, _: float) -> None:
 
 
 def _on_pending(observer: Facts, group: Group, member_id: str, due: float) -> None:
-    if member_id in group.pending and group.pending[member_id][0] <= due - GRACE_MS:
+    handed_out = group.pending.get(member_id)
+    if handed_out is not None and handed_out.until_at_ms <= due - GRACE_MS:  # else another one was handed out since
         expiry.on_pending_timer(observer, group, member_id, due - GRACE_MS)
 
 

@@ -97,15 +97,8 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     shown_at_ms, until_ms = material.known_to(at_ms), _NEVER_MS if at_ms is None else at_ms
     begun = [row for row in material.rebalances if row["started_at_ms"] <= until_ms]
     gone = [life for life in material.lives if life["end_cause"] in EVICTION_CAUSES and life["ended_at_ms"] <= until_ms]
-    told: list[Sentence] = []
-    evicted = max(gone, key=lambda life: int(life["ended_at_ms"])) if gone else None
-    if begun and (evicted is None or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]):
-        told = _chain(material, begun)
-    elif evicted is not None:
-        around = [row for row in begun if _spans(row, evicted["ended_at_ms"])]
-        told = _turn(material, around[-1]) if around else []
-        told.append(lives.ended(material, evicted))
-    else:
+    told = _last_turn(material, begun, max(gone, key=lambda life: int(life["ended_at_ms"]), default=None))
+    if not told:
         text = "Nothing to explain: no rebalance and no eviction is known up to this instant."
         told = [Sentence(shown_at_ms, "limit", text, "unknown")]
     if begun:
@@ -114,6 +107,16 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
     told = sorted((one for one in told if one.at_ms <= until_ms), key=lambda one: one.at_ms)
     told += present.limits(material, at_ms)
     return Story(material.cluster_id, material.group_id, None, None, None if at_ms is None else at_ms + 1, tuple(told))
+
+
+def _last_turn(material: Material, begun: list[Row], evicted: Row | None) -> list[Sentence]:
+    """The later of the last rebalance and the last eviction; nothing if there is neither."""
+    if begun and (evicted is None or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]):
+        return _chain(material, begun)
+    if evicted is None:
+        return []
+    around = [row for row in begun if _spans(row, evicted["ended_at_ms"])]
+    return [*(_turn(material, around[-1]) if around else ()), lives.ended(material, evicted)]
 
 
 CHAIN_MAX = 3
@@ -149,21 +152,14 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
     told += [one for row in material.disagreements if about(one := disagreements.sentence(material, row))]
     whole = rolled.found(material) if members is None else []
     told += [_from(rolled.sentence(material, one), from_ms, one.to_ms) for one in whole]
-    for life in material.lives:
-        pair = [] if _is_rolled(whole, life, "joined_at_ms") else [lives.joined(material, life)]
-        if life["ended_at_ms"] is not None and not _is_rolled(whole, life, "ended_at_ms"):
-            pair.append(lives.ended(material, life))
+    pairs = [_of_life(material, whole, life) for life in material.lives]
+    pairs += [
+        _of_rebalance(material, row, from_ms)
+        for row in material.rebalances
+        if not any(rolled.is_step(one, row) for one in whole)
+    ]
+    for pair in pairs:
         told += pair if about(*pair) else []
-    for row in material.rebalances:
-        if any(rolled.is_step(one, row) for one in whole):
-            continue
-        over = rebalances.ended(material, row)
-        pair = [rebalances.began(material, row), *([over] if over is not None else [])]
-        if not about(*pair):
-            continue
-        if from_ms is not None and _spans(row, from_ms):
-            pair[0] = _from(pair[0], from_ms, from_ms)
-        told += pair
     if members is None:
         told += [
             Sentence(row["at_ms"], "context", _CHANGES[row["cause"]], row["certainty"], (), evidence.of(row))
@@ -171,6 +167,22 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
             if row["entity"] == "group" and row["cause"] in _CHANGES
         ]
     return _in_order(told)
+
+
+def _of_life(material: Material, whole: list[RollOut], life: Row) -> list[Sentence]:
+    """The beginning and the end of a membership, where no roll-out tells of them."""
+    pair = [] if _is_rolled(whole, life, "joined_at_ms") else [lives.joined(material, life)]
+    if life["ended_at_ms"] is not None and not _is_rolled(whole, life, "ended_at_ms"):
+        pair.append(lives.ended(material, life))
+    return pair
+
+
+def _of_rebalance(material: Material, row: Row, from_ms: int | None) -> list[Sentence]:
+    """The beginning and the end of a rebalance, the first told where the story begins if it was under way then."""
+    began, over = rebalances.began(material, row), rebalances.ended(material, row)
+    if from_ms is not None and _spans(row, from_ms):
+        began = _from(began, from_ms, from_ms)
+    return [began] if over is None else [began, over]
 
 
 def _from(sentence: Sentence, from_ms: int | None, to_ms: int) -> Sentence:

@@ -1,6 +1,6 @@
 """Who is missing when a join phase ends, all together: what is the same for each of them is found once.
 
-In a group of thousands half may be missing. Each of them is judged beside all the others (`causes.how_dropped`), and
+In a group of thousands half may be missing. Each of them is judged beside all the others (`dropped.how_dropped`), and
 looking at them anew for each would cost the square of the members. Arithmetic only; made anew for each look.
 """
 
@@ -10,15 +10,23 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 from heapq import nsmallest
-from operator import itemgetter
+from operator import attrgetter
+from typing import NamedTuple
 
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import fired_from
 from kardia.observe.deadlines.phases import STAMP_MS, longest_when_begun_ms
 from kardia.observe.state.group import NEVER, Group, Join, Member, Rebalance
 
-Due = tuple[float, Member]
-"""(when its session was over, who is missing)."""
+
+class Due(NamedTuple):
+    """Who is missing, and when its session was over."""
+
+    at_ms: float
+    member: Member
+
+
+_AT = attrgetter("at_ms")
 
 
 class Missing:
@@ -49,7 +57,7 @@ class Missing:
         """The two that were over first of those of which it is known when they ended, and of the others. Two, because
         each is judged beside the others and not beside itself."""
         group, joined_at_ms = self._group, self._current.joined_at_ms
-        listed = {entry[0] for entry in self._current.listed or ()}
+        listed = self._current.listed or {}
         proven_from = max(group.unsure_to, group.gap_at_ms)
         sure: list[Due] = []
         unsure: list[Due] = []
@@ -59,17 +67,17 @@ class Missing:
                 continue
             deadline = armed + member.session_ms
             if armed <= proven_from or member.is_unsure(armed):
-                unsure.append((deadline, member))
+                unsure.append(Due(deadline, member))
             elif group.steady_at_ms <= (over_at := fired_from(group, deadline)) <= joined_at_ms:
-                sure.append((over_at, member))
-        return nsmallest(2, sure, key=itemgetter(0)), nsmallest(2, unsure, key=itemgetter(0))
+                sure.append(Due(over_at, member))
+        return nsmallest(2, sure, key=_AT), nsmallest(2, unsure, key=_AT)
 
     def began(self, member: Member) -> tuple[float, str]:
         """(when the rebalance began, as far as its requests and the sessions of others show; whose session began it).
         Whoever is missing beside `member`, and whose session was over before anything else was seen, began it."""
         other = _beside(self._sure, member)
-        if other is not None and (self._seen_at < 0 or other[0] < self._seen_at):
-            return other[0], other[1].member_id
+        if other is not None and (self._seen_at < 0 or other.at_ms < self._seen_at):
+            return other.at_ms, other.member.member_id
         return self._seen_at, ""
 
     @cached_property
@@ -94,7 +102,7 @@ class Missing:
         """Whether the rebalance may have begun by an instant, about, by something of which it is not known when it was:
         the session of somebody else that is missing, or a JoinGroup by a connection that broke."""
         other = _beside(self._unsure, member)
-        return 0 <= self._broken_since <= at + LATE_MS or (other is not None and other[0] <= at + LATE_MS)
+        return 0 <= self._broken_since <= at + LATE_MS or (other is not None and other.at_ms <= at + LATE_MS)
 
     def taken_over(self, member: Member, deadline: float) -> bool:
         """Whether a process took the place of a static member while the timer of its session may have been late: it was
@@ -117,4 +125,4 @@ def _first_known(instants: Iterable[float]) -> float:
 
 
 def _beside(first_two: list[Due], member: Member) -> Due | None:
-    return next((one for one in first_two if one[1] is not member), None)
+    return next((one for one in first_two if one.member is not member), None)

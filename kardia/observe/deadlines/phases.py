@@ -9,6 +9,7 @@ from __future__ import annotations
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import fired_from, near
+from kardia.observe.state.entries import DueEnd
 from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
 
 STAMP_MS = 2.0
@@ -60,9 +61,8 @@ def longest_when_begun_ms(group: Group, current: Rebalance, began: float, first:
     return max((*there, *since), default=-1)
 
 
-def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
-    """(at, member id, cause) of a silent member that is gone: by its session, or by a timer of a phase before that, at
-    the earliest that this timer fired."""
+def how_ended(group: Group, member: Member) -> DueEnd:
+    """The end of a silent member that is gone: by its session, or by a timer of a phase before that."""
     if group.state in (GroupState.COMPLETING, GroupState.STABLE):
         unsynced_since = is_unsynced(group, member) and member.seen_joining
         phase_at, why = sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
@@ -71,8 +71,8 @@ def how_ended(group: Group, member: Member) -> tuple[float, str, str]:
     else:
         phase_at, why = NEVER if member.instance_id else join_deadline(group), "rebalance_timeout"
     if 0 <= phase_at <= member.deadline:
-        return fired_from(group, phase_at), member.member_id, why
-    return fired_from(group, member.deadline), member.member_id, "session_expired"
+        return DueEnd(fired_from(group, phase_at), member.member_id, why)
+    return DueEnd(fired_from(group, member.deadline), member.member_id, "session_expired")
 
 
 def due_of(group: Group, cause: Cause) -> float:
@@ -86,32 +86,34 @@ def due_of(group: Group, cause: Cause) -> float:
     return cause.at
 
 
-def all_ends(group: Group) -> list[tuple[float, str, str, bool]]:
-    """(at, member id, cause, whether another timer was due so near that it may have been that one) of all members, the
-    first first, if nobody of them was heard any more. With the first end a Stable or Completing group begins a join
-    phase, and with that the time of those who are left to rejoin: the highest rebalance timeout among them."""
-    ends = sorted((*how_ended(group, member), is_tied(group, member)) for member in group.members.values())
+def all_ends(group: Group) -> list[DueEnd]:
+    """The ends of all members, the first first, if nobody of them was heard any more. With the first end a Stable or
+    Completing group begins a join phase, and with that the time of those who are left to rejoin: the highest rebalance
+    timeout among them."""
+    ends = sorted(how_ended(group, one)._replace(tied=is_tied(group, one)) for one in group.members.values())
     if group.state == GroupState.PREPARING or not ends:
         return ends
-    began = ends[0][0]
-    left = [group.members[member_id] for at, member_id, _, _ in ends if at > began]
+    began = ends[0].at_ms
+    left = [group.members[end.member_id] for end in ends if end.at_ms > began]
     longest = max((member.rebalance_ms for member in left), default=-1)
     if longest <= 0:
         return ends
     over_at, found = began + longest, []
-    for at, member_id, why, tied in ends:
-        waited_for = at > began and not group.members[member_id].instance_id
-        if waited_for and over_at < at:
-            found.append((over_at, member_id, "rebalance_timeout", near(over_at, at)))
+    for end in ends:
+        waited_for = end.at_ms > began and not group.members[end.member_id].instance_id
+        tied = waited_for and near(over_at, end.at_ms)
+        if waited_for and over_at < end.at_ms:
+            found.append(DueEnd(over_at, end.member_id, "rebalance_timeout", tied))
         else:
-            found.append((at, member_id, why, tied or (waited_for and near(over_at, at))))
+            found.append(end._replace(tied=end.tied or tied))
     return sorted(found)
 
 
 def is_tied(group: Group, member: Member) -> bool:
     """Whether two timers that end a member are due so near each other that either may have fired first."""
-    at, _, why = how_ended(group, member)
-    if why == "session_expired":
+    end = how_ended(group, member)
+    at = end.at_ms
+    if end.cause == "session_expired":
         at = NEVER if member.instance_id else join_deadline(group)
     return at >= 0 and near(at, member.deadline)
 

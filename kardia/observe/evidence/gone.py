@@ -14,7 +14,8 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
-from kardia.observe.rebalance.rebalance import end_member, on_told
+from kardia.observe.rebalance.rebalance import end_member
+from kardia.observe.rebalance.signs import on_told
 from kardia.observe.state.group import NEVER, Group, Member
 
 
@@ -31,15 +32,15 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
     if member is None:
         return
     waited = 0 <= since < min(member.deadline, at) - STAMP_MS
-    due, _, why = how_ended(group, member)
+    end = how_ended(group, member)
     if waited:
         observer.schedule(group, at + observer.settings.settle_ms, "gone", member_id)
-    elif why == "rebalance_timeout" and due <= at + STAMP_MS:
+    elif end.cause == "rebalance_timeout" and end.at_ms <= at + STAMP_MS:
         cause = None if group.rebalance is None else group.rebalance.cause
         began: Certainty = "provisional" if cause is None else cause.certainty
         sure = "provisional" if is_tied(group, member) else weaker("inferred", began)
-        end_member(observer, group, member, min(due, at), "rebalance_timeout", "", sure, at)
-    elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and why != "sync_timeout":
+        end_member(observer, group, member, min(end.at_ms, at), "rebalance_timeout", "", sure, at)
+    elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and end.cause != "sync_timeout":
         ended_at_ms, certainty = observer.ran_out(group, member, member.session_renewed_at_ms, at)
         ended_at_ms = min(max(ended_at_ms, fired_from(group, member.deadline)), at)
         tied = is_tied(group, member)
@@ -79,10 +80,10 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     """The group was deleted or expired: a later group of that name starts again at generation 0. It was Empty then, so
     who was taken for a member had gone before."""
     for member in list(group.members.values()):
-        ended_at_ms, _, why = how_ended(group, member)
-        if 0 <= ended_at_ms <= at:
+        end = how_ended(group, member)
+        if 0 <= end.at_ms <= at:
             sure: Certainty = "provisional" if is_tied(group, member) else "inferred"
-            lives.end(observer, group, member, ended_at_ms, why, "", sure, at)
+            lives.end(observer, group, member, end.at_ms, end.cause, "", sure, at)
         else:
             lives.end(observer, group, member, at, "group_deleted", "", "provisional", by)
     if group.state != GroupState.DEAD:

@@ -22,9 +22,10 @@ from kardia.observe.ledger import causes, costs
 from kardia.observe.members import lives
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import emptied, rebalance
+from kardia.observe.state.entries import BeginLine, Stored
 from kardia.observe.state.group import LOADS_WITHIN_MS, Group, Member
 
-PREPARED_MAX = 4
+MAX_BEGIN_LINES = 4
 """Lines about the begin of a rebalance that are kept of a group: the answers of one may be read after the line of the
 next, which began in the same moment."""
 
@@ -45,35 +46,42 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
     if not group.broker:
         _forget_unlisted(observer, group, entries, at)
     unknown = group.state == GroupState.UNKNOWN or generation > group.generation or not group.broker
-    for member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment in entries:
-        member = group.members.get(member_id)
-        if member is None:
-            if not unknown or member_id in group.ended:
-                continue
-            member = Member(member_id, at, instance_id=instance_id or "", generation_first=generation)
-            member.client_id, member.client_host = client_id, host.lstrip("/")
-            member.library = recognise("", client_id, group.protocol_type)
-            group.members[member_id] = member
-            if member.instance_id:
-                group.instances[member.instance_id] = member_id
-            observer.index(group, member)
-        before = (member.session_ms, member.rebalance_ms, member.client_id)
-        member.session_ms, member.rebalance_ms = int(session_ms), int(rebalance_ms)
-        if not member.client_id:
-            observer.take_client(group, member, client_id, host.lstrip("/"))
-        if before != (member.session_ms, member.rebalance_ms, member.client_id):
-            observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
-            if member.session_renewed_at_ms >= 0:
-                observer.watch(group, member)
-    group.stored = [generation, str(detail.get("leader") or group.leader), [entry[0] for entry in entries]]
+    for entry in entries:
+        if unknown or entry[0] in group.members:
+            _take_entry(observer, group, entry, generation, at)
+    leader = str(detail.get("leader") or group.leader)
+    group.stored = Stored(generation, leader, [entry[0] for entry in entries])
     if unknown:
-        group.generation = generation
-        group.leader = str(detail.get("leader") or group.leader)
+        group.generation, group.leader = generation, leader
         group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
         group.membership_complete = True
         costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
         if group.state in (GroupState.UNKNOWN, GroupState.EMPTY, GroupState.DEAD):
             observer.move(group, at, GroupState.STABLE, "group record", "inferred")
+
+
+def _take_entry(observer: Facts, group: Group, entry: list[Any], generation: int, at: float) -> None:
+    """A member that a record names: timeouts and addresses of one that is held, or one that was not seen yet."""
+    member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment = entry
+    member = group.members.get(member_id)
+    if member is None:
+        if member_id in group.ended:
+            return
+        member = Member(member_id, at, instance_id=instance_id or "", generation_first=generation)
+        member.client_id, member.client_host = client_id, host.lstrip("/")
+        member.library = recognise("", client_id, group.protocol_type)
+        group.members[member_id] = member
+        if member.instance_id:
+            group.instances[member.instance_id] = member_id
+        observer.index(group, member)
+    before = (member.session_ms, member.rebalance_ms, member.client_id)
+    member.session_ms, member.rebalance_ms = int(session_ms), int(rebalance_ms)
+    if not member.client_id:
+        observer.take_client(group, member, client_id, host.lstrip("/"))
+    if before != (member.session_ms, member.rebalance_ms, member.client_id):
+        observer.emit_member(group, member, at, "exact" if member.seen_joining else "inferred")
+        if member.session_renewed_at_ms >= 0:
+            observer.watch(group, member)
 
 
 def _forget_unlisted(observer: Facts, group: Group, entries: list[list[Any]], at: float) -> None:
@@ -131,18 +139,18 @@ def conclude_empty(observer: Facts, group: Group, generation: int) -> None:
     ends = phases.all_ends(group)
     # It became Empty when the last of these timers fired. If that was well before, while nothing was logged, the broker
     # may have been started again, and the sessions have begun anew.
-    last_at = max((ended_at_ms for ended_at_ms, *_ in ends), default=at)
+    last_at = max((end.at_ms for end in ends), default=at)
     begun_anew = 0 <= last_at < at - LATE_MS and observer.is_quiet_at(group.broker, last_at)
-    for ended_at_ms, member_id, why, tied in ends:
-        member = group.members[member_id]
+    for end in ends:
+        member, why = group.members[end.member_id], end.cause
         since_load = why == "session_expired" and 0 <= member.session_renewed_at_ms <= group.unsure_to
         if since_load or begun_anew:
             rebalance.end_member(observer, group, member, at, why, "", "provisional", at)
-        elif 0 <= ended_at_ms <= at + tolerance:
-            sure: Certainty = "provisional" if tied else "exact" if why == "session_expired" else "inferred"
-            rebalance.end_member(observer, group, member, min(ended_at_ms, at), why, "", sure, at)
-            if tied:
-                lives.rival(group, member_id)
+        elif 0 <= end.at_ms <= at + tolerance:
+            sure: Certainty = "provisional" if end.tied else "exact" if why == "session_expired" else "inferred"
+            rebalance.end_member(observer, group, member, min(end.at_ms, at), why, "", sure, at)
+            if end.tied:
+                lives.rival(group, end.member_id)
         else:
             rebalance.end_member(observer, group, member, at, "unknown", "", "unknown")
     if group.state != GroupState.EMPTY:
@@ -177,20 +185,19 @@ def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
 
 def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     """A line of server.log: the coordinator's own words, exact to its stamp."""
-    detail = event.detail or {}
-    what = detail.get("what")
+    what = (event.detail or {}).get("what")
     if not event.group_id:
         if what == "partition_loaded":
-            for loaded in list(observer.groups.values()):
-                if loaded.shard == event.shard and not loaded.load_told_at_ms >= at - LOADS_WITHIN_MS:
-                    moves.on_load_line(observer, loaded, at)
+            _on_partition_loaded(observer, event, at)
         return
     group = observer.groups.get(event.group_id)
     if group is None and what == "preparing_rebalance":
         group = moves.group_of(observer, event)  # its first JoinGroups wait, and are logged when they are answered
     if group is None:
         return
-    if what != "group_loaded" and moves.is_overtaken(observer, group):
+    if what == "group_loaded":
+        _on_group_loaded(observer, group, event, at)
+    elif moves.is_overtaken(observer, group):
         if what == "member_failed":
             disagreements.tell(observer, group, disagreements.of_coordinator(group, event.member_id), event, at)
     elif what == "member_failed":
@@ -198,24 +205,42 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
     elif what == "assignment_received":
         disagreements.tell(observer, group, disagreements.of_generation(group, event.generation_id), event, at)
     elif what == "preparing_rebalance":
-        named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
-        reason = str(detail.get("reason", ""))
-        group.prepared.append([event.generation_id, at, reason, named])
-        del group.prepared[:-PREPARED_MAX]
-        if causes.says_unsynced(reason) and event.generation_id == group.generation:
-            _on_unsynced(observer, group, named, at)
-        emptied.on_line(observer, group)
+        _on_preparing(observer, group, event, at)
     elif what == "group_empty":
-        if not group.members and group.state == GroupState.PREPARING:
-            emptied.becomes_empty(observer, group, at)
-        if group.state == GroupState.EMPTY and event.generation_id == group.generation:
-            loads.note_empty(group)
-    elif what == "group_loaded":
-        group.prepared.clear()  # a rebalance that was under way is none any more
-        group.load_told_at_ms = at
-        if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
-            loads.note_empty(group)  # what ended before was stored, and stays
-        moves.on_load_line(observer, group, at)
+        _on_group_empty(observer, group, event, at)
+
+
+def _on_partition_loaded(observer: Facts, event: Event, at: float) -> None:
+    """All groups of a shard were loaded; of those that a line of their own has told of, that one counts."""
+    for group in list(observer.groups.values()):
+        if group.shard == event.shard and not group.load_told_at_ms >= at - LOADS_WITHIN_MS:
+            moves.on_load_line(observer, group, at)
+
+
+def _on_group_loaded(observer: Facts, group: Group, event: Event, at: float) -> None:
+    group.begin_lines.clear()  # a rebalance that was under way is none any more
+    group.load_told_at_ms = at
+    if group.state == GroupState.EMPTY and (event.generation_id == group.generation or _has_none(event)):
+        loads.note_empty(group)  # what ended before was stored, and stays
+    moves.on_load_line(observer, group, at)
+
+
+def _on_preparing(observer: Facts, group: Group, event: Event, at: float) -> None:
+    detail = event.detail or {}
+    named = [event.member_id, *map(str, detail.get("members") or ())] if event.member_id else []
+    reason = str(detail.get("reason", ""))
+    group.begin_lines.append(BeginLine(event.generation_id, at, reason, named))
+    del group.begin_lines[:-MAX_BEGIN_LINES]
+    if causes.says_unsynced(reason) and event.generation_id == group.generation:
+        _on_unsynced(observer, group, named, at)
+    emptied.on_line(observer, group)
+
+
+def _on_group_empty(observer: Facts, group: Group, event: Event, at: float) -> None:
+    if not group.members and group.state == GroupState.PREPARING:
+        emptied.becomes_empty(observer, group, at)
+    if group.state == GroupState.EMPTY and event.generation_id == group.generation:
+        loads.note_empty(group)
 
 
 def _has_none(event: Event) -> bool:

@@ -10,6 +10,8 @@ opposite. Sources: `SocketServer` (`nextConnectionIndex`), `onGroupLoaded`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.deadlines import GRACE_MS
@@ -17,6 +19,7 @@ from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import JUDGED_WITHIN_MS, PRESUMED_AFTER_MS, Facts
 from kardia.observe.members import habits
 from kardia.observe.moves import moves
+from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.timers import expiry
 
@@ -24,40 +27,37 @@ OF_SEVERAL = 2
 """A number lower by that or more shows a restart where several network threads count their connections each by itself
 and the log does not say which: new connections go to them in turn."""
 
-Silence = list[float]
-"""[last line before it, first line after it, first request by another connection since or NEVER]."""
-
 
 def judge(facts: Facts, event: Event, at: float) -> None:
     """See what a request says of the silence before it, if there is one that nothing has been told of yet."""
     pending = facts.unjudged[facts.broker]
-    while pending and at > pending[0][1] + JUDGED_WITHIN_MS:
+    while pending and at > pending[0].end_at_ms + JUDGED_WITHIN_MS:
         del pending[0]
     # What waited for the broker is handled within the ms of its first line: the first of them has to judge.
-    if not pending or at < pending[0][1] - facts.settings.tolerance_ms:
+    if not pending or at < pending[0].end_at_ms - facts.settings.tolerance_ms:
         return
     silence = pending[0]
     group, member = _sender(facts, event)
     if group is not None and member is not None:
         known = event.connection in (member.connection, member.heard_on)
-        if known and max(member.joined_at_ms, member.connected_at_ms) <= silence[0]:
+        if known and max(member.joined_at_ms, member.connected_at_ms) <= silence.begin_at_ms:
             _same_process(facts, silence, member, at)
             return
-        if silence[2] < 0 and not known and member.joined_at_ms <= silence[0]:
-            silence[2] = at
-    if 0 <= silence[2] <= at - PRESUMED_AFTER_MS:
-        restarted(facts, facts.broker, silence[0], silence[1])
+        if silence.reconnected_at_ms < 0 and not known and member.joined_at_ms <= silence.begin_at_ms:
+            silence = pending[0] = silence._replace(reconnected_at_ms=at)
+    if 0 <= silence.reconnected_at_ms <= at - PRESUMED_AFTER_MS:
+        restarted(facts, facts.broker, silence.begin_at_ms, silence.end_at_ms)
 
 
 def note_same_process(facts: Facts, event: Event, at: float) -> None:
     """A connection from before a pause of the log goes on after it: the broker was not started again in it."""
     pause = facts.doubted[facts.broker]
-    if at < pause[1]:
+    if at < pause.end_at_ms:
         return
     _, member = _sender(facts, event)
     goes_on = member is not None and event.connection in (member.connection, member.heard_on)
     since = max(member.joined_at_ms, member.connected_at_ms) if member is not None else at
-    if at > pause[1] + PRESUMED_AFTER_MS or (goes_on and since <= pause[0]):
+    if at > pause.end_at_ms + PRESUMED_AFTER_MS or (goes_on and since <= pause.begin_at_ms):
         del facts.doubted[facts.broker]
 
 
@@ -79,10 +79,10 @@ def restarted(facts: Facts, broker: str, begin: float, end: float) -> None:
     """The broker was restarted between two instants: the last line before, and the first after it."""
     facts.restarted_at[broker] = max(end, facts.restarted_at.get(broker, NEVER))
     pending = facts.unjudged.get(broker, [])
-    pending[:] = [silence for silence in pending if silence[0] > begin]
+    pending[:] = [silence for silence in pending if silence.begin_at_ms > begin]
     silences = facts.silences.setdefault(broker, [])
     if not any(since == begin for since, _ in silences):
-        silences.append([begin, end])
+        silences.append(Silence(begin, end))
     for group in list(facts.groups.values()):
         if group.broker == broker:
             moves.begun_anew(facts, group, begin, end)
@@ -103,25 +103,25 @@ def _sender(facts: Facts, event: Event) -> tuple[Group | None, Member | None]:
     return group, member
 
 
-def _same_process(facts: Facts, silence: Silence, member: Member, at: float) -> None:
+def _same_process(facts: Facts, silence: Unjudged, member: Member, at: float) -> None:
     """A connection from before the silence goes on. Whether the broker stood still is another question: if nobody was
     late, it did not."""
-    broker = facts.broker
+    broker, (begin, end) = facts.broker, silence.silence
     facts.unjudged[broker].remove(silence)
     on_time = member.last_heard_at_ms >= 0 and at - member.last_heard_at_ms <= habits.ON_TIME * member.usual_gap_max_ms
-    if on_time and not _most_were_due(facts, broker, silence):
-        facts.silences[broker] = [pair for pair in facts.silences.get(broker, ()) if pair[0] != silence[0]]
-        expiry.look_again(facts, broker, silence[0], at)
+    if on_time and not _most_were_due(facts, broker, silence.silence):
+        facts.silences[broker] = [one for one in facts.silences.get(broker, ()) if one.begin_at_ms != begin]
+        expiry.look_again(facts, broker, begin, at)
         return
-    facts.outlived.setdefault(broker, []).append(silence[:2])
+    facts.outlived.setdefault(broker, []).append(silence.silence)
     # What had waited for it to go on is answered first.
-    expiry.look_again(facts, broker, silence[0], max(at, silence[1] + GRACE_MS))
+    expiry.look_again(facts, broker, begin, max(at, end + GRACE_MS))
 
 
 def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
     """Whether most of those who were well when a silence began should have been heard in it. One of few may have died
     in that moment."""
-    begin, end = silence[0], silence[1]
+    begin, end = silence
     next_by = [
         member.last_heard_at_ms + habits.ON_TIME * member.usual_gap_max_ms
         for group in facts.groups.values()
@@ -133,27 +133,35 @@ def _most_were_due(facts: Facts, broker: str, silence: Silence) -> bool:
     return sum(begin <= at < end for at in next_by) > well / 2
 
 
-def _where(facts: Facts, member: Member, event: Event) -> tuple[float, float]:
+def _where(facts: Facts, member: Member, event: Event) -> Silence:
     """Where a restart lay that shows now: in the last silence, if it was just now or the member was not heard since;
     else at any time since it was."""
     since, now = member.last_heard_at_ms, event.handled_at_ms
     reach = max(min(since, now - JUDGED_WITHIN_MS), facts.restarted_at.get(facts.broker, NEVER))
-    found = [pair for pair in facts.silences.get(facts.broker, ()) if reach < pair[1] <= now + STAMP_MS]
-    return (found[-1][0], found[-1][1]) if found else (since, now)
+    found = [one for one in facts.silences.get(facts.broker, ()) if reach < one.end_at_ms <= now + STAMP_MS]
+    return found[-1] if found else Silence(since, now)
 
 
 def _counts_anew(before: str, now: str) -> bool:
     """Whether the number of a connection shows that the broker was restarted since an earlier one was accepted."""
     earlier, later = _number(before), _number(now)
-    if earlier is None or later is None or earlier[0] != later[0]:
+    if earlier is None or later is None or earlier.broker != later.broker:
         return False
-    same_thread = earlier[1] == later[1] != ""
-    return later[2] + (1 if same_thread else OF_SEVERAL) <= earlier[2]
+    same_thread = earlier.thread == later.thread != ""
+    return later.number + (1 if same_thread else OF_SEVERAL) <= earlier.number
 
 
-def _number(connection: str) -> tuple[str, str, int] | None:
-    """(broker, network thread, number) of `local-remote-number`; from 4.0 it is `local-remote-thread-number`."""
+class _Connection(NamedTuple):
+    """What the name of a connection tells: `local-remote-number`, from 4.0 on `local-remote-thread-number`."""
+
+    broker: str
+    thread: str
+    """Network thread; empty where the name does not tell it."""
+    number: int
+
+
+def _number(connection: str) -> _Connection | None:
     parts = connection.split("-")
     if len(parts) not in (3, 4) or not parts[-1].isdigit():
         return None
-    return parts[0], "".join(parts[2:-1]), int(parts[-1])
+    return _Connection(parts[0], "".join(parts[2:-1]), int(parts[-1]))

@@ -15,8 +15,8 @@ from kardia.events import Event
 from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
-from kardia.observe.facts import forgetting
 from kardia.observe.output import rows
+from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.state.settings import ObserverSettings
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
@@ -42,6 +42,11 @@ Timer = tuple[float, str, str, str]
 """(due, group id, kind, key); equal instants fire in the order of these, so that a replay is a replay."""
 
 
+def _by_name(one: tuple[Group, Member]) -> tuple[str, str]:
+    group, member = one
+    return group.group_id, member.member_id
+
+
 class Facts:
     """Groups of one lane, and rows about them."""
 
@@ -52,16 +57,14 @@ class Facts:
         self.clients: dict[tuple[int, str, str], dict[str, tuple[Group, Member]]] = {}
         """(shard, client.id, address) -> members that a FETCH of that client may belong to."""
         self.timers: dict[str, list[Timer]] = {}
-        self.silences: dict[str, list[list[float]]] = {}
-        self.unjudged: dict[str, list[list[float]]] = {}
-        """Silences after which nothing has shown yet whether the broker was restarted in them: [last line before, first
-        line after, first request since by another connection than before, or NEVER]. See `restarts`."""
-        self.outlived: dict[str, list[list[float]]] = {}
+        self.silences: dict[str, list[Silence]] = {}
+        self.unjudged: dict[str, list[Unjudged]] = {}
+        self.outlived: dict[str, list[Silence]] = {}
         """Silences in which the same process of the broker went on, or stood still: a timer that was due in one has
         fired by its end, or a moment later."""
-        self.pauses: dict[str, list[list[float]]] = {}
+        self.pauses: dict[str, list[Silence]] = {}
         """Shorter silences, in which a broker may have been started again all the same."""
-        self.doubted: dict[str, list[float]] = {}
+        self.doubted: dict[str, Silence] = {}
         """By broker: the last pause, as long as nothing has shown that the same process went on after it."""
         self.restarted_at: dict[str, float] = {}
         """By broker: first line after the last restart that is known; earlier silences are explained."""
@@ -98,7 +101,7 @@ class Facts:
         """Whether nothing at all was logged by the broker around an instant: it may have been down, or have come back
         since, which nothing has shown yet."""
         outlived = self.outlived.get(broker, ())
-        if any(begin < at < end and [begin, end] not in outlived for begin, end in self.silences.get(broker, ())):
+        if any(begin < at < end and (begin, end) not in outlived for begin, end in self.silences.get(broker, ())):
             return True
         return any(begin < at < end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
 
@@ -132,7 +135,7 @@ class Facts:
         """Whether the broker may have been started again between two instants, which nothing has shown yet: sessions
         that ran before would run anew."""
         pause = self.doubted.get(broker)
-        if pause is not None and since < pause[1] <= now <= pause[1] + PRESUMED_AFTER_MS:
+        if pause is not None and since < pause.end_at_ms <= now <= pause.end_at_ms + PRESUMED_AFTER_MS:
             return True
         pending = self.unjudged.get(broker, ())
         return any(since < end and begin < now <= end + JUDGED_WITHIN_MS for begin, end, _ in pending)
@@ -168,7 +171,8 @@ class Facts:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""
         if group.members.get(member.member_id) is not member:
             return  # it has ended
-        forgetting.note_member(self, group)
+        self.empty_since.pop(group.group_id, None)
+        self.deleted_since.pop(group.group_id, None)
         if member.client_id or member.client_host:
             key = (group.shard, member.client_id, member.client_host)
             self.clients.setdefault(key, {})[member.member_id] = (group, member)
@@ -186,7 +190,7 @@ class Facts:
         found = self.clients.get((shard, client_id, client_host))
         if found is None:
             return []
-        return sorted(found.values(), key=lambda one: (one[0].group_id, one[1].member_id))
+        return sorted(found.values(), key=_by_name)
 
     def forget(self, group: Group, member: Member) -> None:
         """The opposite of `index`."""

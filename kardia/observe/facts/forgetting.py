@@ -8,13 +8,9 @@ without members have a bound as well, because every name costs a client one requ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.kafka.states import GroupState
-
-if TYPE_CHECKING:
-    from kardia.observe.facts.facts import Facts
-    from kardia.observe.state.group import Group
+from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import Group
 
 DELETED_MS = 2 * 1_800_000.0
 """A deleted group is held so long: twice the longest session that brokers allow by default."""
@@ -29,19 +25,14 @@ longest."""
 
 
 def note_without_members(facts: Facts, group: Group, at: float) -> None:
-    """From now on the group may be forgotten. `at`: epoch ms, when its last member went, or it was first heard of."""
+    """From now on the group may be forgotten, until it has a member (`Facts.index`). `at`: epoch ms, when its last
+    member went, or it was first heard of."""
     facts.empty_since.pop(group.group_id, None)
     facts.deleted_since.pop(group.group_id, None)
     kept = facts.deleted_since if group.state == GroupState.DEAD else facts.empty_since
     kept[group.group_id] = at
     while len(facts.empty_since) + len(facts.deleted_since) > MAX_WITHOUT_MEMBERS:
         forget(facts, next(iter(facts.deleted_since or facts.empty_since)))
-
-
-def note_member(facts: Facts, group: Group) -> None:
-    """The group has a member: it is held for as long as it has one."""
-    facts.empty_since.pop(group.group_id, None)
-    facts.deleted_since.pop(group.group_id, None)
 
 
 def is_over(facts: Facts, group_id: str, now: float) -> bool:

@@ -18,6 +18,7 @@ from kardia.kafka.sessions import coordinator_of_connection
 from kardia.observe.facts.facts import STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.output import rows
+from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER
 from kardia.observe.state.settings import ObserverSettings
 from kardia.stretches import END, WIDTH, Stretch
@@ -114,9 +115,9 @@ class Told:
     """How far the log was complete before this tick."""
     broker: str
     stream: Stream
-    pause: list[float] | None
+    pause: Silence | None
     """The time without a line before what the tick covers, if a broker may have been started again in it."""
-    silences: list[list[float]]
+    silences: list[Silence]
     slow: Sequence[Sequence[float]]
     alive_to: float = NEVER
     """The last line of this tick, and of those behind it that told nothing else."""
@@ -290,8 +291,9 @@ class Intake(Facts):
     def _take_told(self, event: Event, stream: Stream, detail: dict[str, Any]) -> None:
         """Keep what a tick tells of the whole log, within what it covers and since the one before."""
         first_at = float(detail.get("first_line_at_ms", NEVER))
-        pause = [stream.last_line_at, first_at] if 0 <= stream.last_line_at <= first_at - STARTS_WITHIN_MS else None
-        silences = [[float(begin), float(end)] for begin, end in detail.get("silences") or ()]
+        starts = 0 <= stream.last_line_at <= first_at - STARTS_WITHIN_MS
+        pause = Silence(stream.last_line_at, first_at) if starts else None
+        silences = [Silence(float(begin), float(end)) for begin, end in detail.get("silences") or ()]
         slow = detail.get("slow") or ()
         told = Told(stream.complete_to, broker_of(event.source), stream, pause, silences, slow)
         if told.is_news():
@@ -314,7 +316,7 @@ class Intake(Facts):
     def _note(self, told: Told) -> None:
         """Remember when the whole log was silent, when the broker was slow, and that it was alive."""
         broker, found = told.broker, told.silences
-        if told.pause is not None and told.pause[1] - told.pause[0] >= SILENCE_MS:
+        if told.pause is not None and told.pause.end_at_ms - told.pause.begin_at_ms >= SILENCE_MS:
             found.insert(0, told.pause)
         elif told.pause is not None:
             self.pauses.setdefault(broker, []).append(told.pause)
@@ -322,11 +324,11 @@ class Intake(Facts):
         found = [pair for pair in found if pair not in self.silences.get(broker, ())]
         if found:
             self.silences.setdefault(broker, []).extend(found)
-            self.unjudged.setdefault(broker, []).extend([begin, end, NEVER] for begin, end in found)
-        self._note_slow(broker, told.slow)
+            self.unjudged.setdefault(broker, []).extend(Unjudged(*silence, NEVER) for silence in found)
+        self.note_slow(broker, told.slow)
         told.stream.alive_to = max(told.stream.alive_to, told.alive_to)
 
-    def _note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
+    def note_slow(self, broker: str, windows: Iterable[Sequence[float]]) -> None:
         """Remember when the broker was slow."""
         known = self.slow.setdefault(broker, {})
         for window in windows:
@@ -335,9 +337,11 @@ class Intake(Facts):
     def forget_before(self, broker: str, at: float) -> None:
         """Forget silences and slow windows of a broker that no session can reach back to any more."""
         slow = self.slow.get(broker)
-        for silences in (self.silences, self.unjudged, self.outlived, self.pauses):
+        for silences in (self.silences, self.outlived, self.pauses):
             if silences.get(broker):
-                silences[broker] = [silence for silence in silences[broker] if silence[1] >= at]
+                silences[broker] = [silence for silence in silences[broker] if silence.end_at_ms >= at]
+        if self.unjudged.get(broker):
+            self.unjudged[broker] = [silence for silence in self.unjudged[broker] if silence.end_at_ms >= at]
         if slow:
             self.slow[broker] = {begin: window for begin, window in slow.items() if begin >= at}
 

@@ -8,15 +8,17 @@ before it joined did not begin it.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from math import inf
 
 from kardia.certainty import Certainty, stands, weaker
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines.late import begun_by, earlier, fired_from, near
-from kardia.observe.deadlines.missing import Missing, could_begin
+from kardia.observe.deadlines.late import begun_by, earlier
+from kardia.observe.deadlines.missing import could_begin
 from kardia.observe.deadlines.phases import STAMP_MS, due_of
 from kardia.observe.facts.facts import Facts
-from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
+from kardia.observe.ledger.dropped import Dropped
+from kardia.observe.state.entries import BeginLine
+from kardia.observe.state.group import Cause, Ended, Group, Join, Rebalance
 from kardia.tables import LEAVE_CAUSES
 
 CAUSE_TO_TRIGGER = {
@@ -45,107 +47,6 @@ was seen of it."""
 
 _CLIENT_WORDS = "; client reason: "
 """What follows is the client's own text, and may hold any words."""
-
-
-class Dropped(NamedTuple):
-    """A member that is missing when the join phase ends: gone at `at` or up to `by` (see `Ended.by`), and why."""
-
-    member: Member
-    at: float
-    by: float | None
-    cause: str
-    certainty: Certainty
-
-
-def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
-    """Which timer ended a member that is missing when the join phase ends.
-
-    Three may have: of the time for SyncGroup before, of its session, of the phase. None fires before its deadline, and
-    of two whose deadlines are near each other either may have been the first (`late`).
-    """
-    joined_at_ms = current.joined_at_ms
-    armed = member.renewed_before_join_at_ms
-    if member.unknown_since_at_ms >= 0 or armed < 0 or member.session_ms < 0:
-        return Dropped(member, joined_at_ms, None, "unknown", "unknown")
-    deadline = armed + member.session_ms
-    began, first = missing.began(member)
-    longest = missing.longest_ms(began, first)
-    over_at = current.sync_over_at_ms
-    unsynced = (
-        member.seen_joining
-        and member.synced_generation != current.generation_before
-        and member.rebalance_notified_at_ms < 0
-    )
-    unsynced = unsynced and member.joined_at_ms <= over_at  # else it took its place again in the Stable group
-    if unsynced and 0 <= over_at <= min(joined_at_ms, deadline) and (began < 0 or began >= over_at - STAMP_MS):
-        by = began if began >= over_at else joined_at_ms
-        rivalled = near(over_at, deadline) or missing.joined_before_sync_was_over
-        how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
-        return Dropped(member, over_at, by, "sync_timeout", how_sure)
-    # What may be doubted of the timers themselves: from when the session ran, and since when the phase.
-    unsure = armed <= max(group.unsure_to, group.gap_at_ms) or member.is_unsure(armed)
-    phase_over_at = began + longest if began >= 0 and longest > 0 and not member.instance_id else NEVER
-    by_session = deadline <= joined_at_ms + STAMP_MS
-    by_phase = 0 <= phase_over_at <= joined_at_ms + STAMP_MS
-    unsure = unsure or missing.taken_over(member, deadline)
-    unsure = unsure or missing.may_have_begun_before(member, deadline - longest)
-    sure: Certainty = "provisional" if unsure else "exact"
-    if by_session and by_phase and near(deadline, phase_over_at):
-        if deadline + STAMP_MS < phase_over_at:
-            return Dropped(member, min(deadline, joined_at_ms), joined_at_ms, "session_expired", "provisional")
-        return Dropped(member, joined_at_ms, None, "rebalance_timeout", "provisional")
-    unasked = joined_at_ms - missing.last_asked_at > observer.settings.tolerance_ms
-    if armed <= group.unsure_to and 0 <= group.broke_at_ms <= joined_at_ms - member.session_ms and not unasked:
-        # The session ran from a load that came soon after the last line, maybe: it was over before the others joined.
-        over_by = min(at for at in (began, joined_at_ms) if at >= 0)
-        return Dropped(member, over_by, joined_at_ms, "session_expired", "provisional")
-    if by_session and unasked and observer.is_broken(group.broker, armed, deadline):
-        # The session ran anew since, or its timer was late. Nobody joined at this instant: the phase ended by it.
-        return Dropped(member, joined_at_ms, None, "session_expired", "provisional")
-    if by_session and (not by_phase or deadline < phase_over_at):
-        at, certainty = observer.ran_out(group, member, armed, joined_at_ms)
-        at = min(max(at, fired_from(group, deadline)), joined_at_ms)
-        return Dropped(member, at, joined_at_ms, "session_expired", weaker(sure, certainty))
-    if by_phase:
-        in_time = joined_at_ms - phase_over_at <= LATE_MS + _width(current)
-        return Dropped(
-            member, joined_at_ms, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred")
-        )
-    return _by_what_is_near(observer, group, joined_at_ms, member, Timers(deadline, phase_over_at, longest, unasked))
-
-
-class Timers(NamedTuple):
-    """When the timers of a member were due, and how long the phase may last."""
-
-    session_at: float
-    phase_at: float
-    phase_ms: int
-    unasked: bool
-    """Whether no JoinGroup was handled about when the phase ended."""
-
-
-def _by_what_is_near(observer: Facts, group: Group, joined_at_ms: float, member: Member, timers: Timers) -> Dropped:
-    """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
-    tolerance, armed = observer.settings.tolerance_ms, member.renewed_before_join_at_ms
-    known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
-    if timers.phase_at >= 0 and joined_at_ms >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
-        return Dropped(member, joined_at_ms, None, "rebalance_timeout", "inferred")
-    if timers.session_at <= joined_at_ms + tolerance:
-        # Stamps of a busy broker come late: its last renewal was earlier than they say.
-        return Dropped(member, joined_at_ms, None, "session_expired", "inferred" if known else "provisional")
-    if armed <= group.unsure_to and timers.unasked:
-        # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
-        # joined at this instant, so the phase ended because this member's session did.
-        return Dropped(member, joined_at_ms, None, "session_expired", "provisional")
-    return Dropped(member, joined_at_ms, None, "unknown", "unknown")
-
-
-def _width(current: Rebalance) -> float:
-    """How much later than `started_at_ms` the rebalance may have begun."""
-    cause = current.cause
-    if cause is None or cause.by is None:
-        return 0.0
-    return max(0.0, (cause.by if cause.by >= 0 else cause.at + LATE_MS) - cause.at)
 
 
 def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Dropped]) -> None:
@@ -177,7 +78,7 @@ def choose(observer: Facts, group: Group, current: Rebalance, dropped: list[Drop
 def _ended_before(group: Group, current: Rebalance) -> list[Cause]:
     """Members of the generation before that a timer had ended, which was seen in another order than it happened."""
     stable_at_ms = max(group.stable_at_ms, group.steady_at_ms)
-    if stable_at_ms < 0 or (group.previous and stable_at_ms <= group.previous[0] + STAMP_MS):
+    if stable_at_ms < 0 or (group.previous is not None and stable_at_ms <= group.previous.started_at_ms + STAMP_MS):
         return []  # it never was Stable: whose end the join phase before had to wait for began nothing
     named = "" if current.cause is None else current.cause.member_id
     return [
@@ -206,13 +107,12 @@ def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list
     return any(member_id != chosen.member_id for member_id in unsure)
 
 
-def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> list[Any] | None:
+def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> BeginLine | None:
     """The coordinator's own line about the begin of a rebalance: of its generation, the latest before it was over."""
     before = current.generation_after - 1 if current.generation_after > 0 else current.generation_before
-    lines = (one for one in reversed(group.prepared) if one[0] == before)
-    return next(
-        (one for one in lines if current.joined_at_ms < 0 or one[1] <= current.joined_at_ms + tolerance_ms), None
-    )
+    over_by = current.joined_at_ms + tolerance_ms if current.joined_at_ms >= 0 else inf
+    lines = (one for one in reversed(group.begin_lines) if one.generation_before == before)
+    return next((one for one in lines if one.began_at_ms <= over_by), None)
 
 
 def says_unsynced(reason: str) -> bool:
@@ -225,30 +125,30 @@ def take_line(observer: Facts, group: Group, current: Rebalance) -> bool:
     which it began it names the first. When that was is known. Returns whether it says so, and did not before."""
     tolerance, cause = observer.settings.tolerance_ms, current.cause
     line = None if cause is None or cause.named else _line_of(group, current, tolerance)
-    if cause is None or line is None or abs(line[1] - current.started_at_ms) > tolerance:
+    if cause is None or line is None or abs(line.began_at_ms - current.started_at_ms) > tolerance:
         return False
-    chosen = _named(group, [cause], line[1], line[2], line[3])
+    chosen = _named(group, [cause], line)
     if chosen is None:
         return False
     chosen.at, chosen.named, chosen.certainty = current.started_at_ms, True, _sure_by_line(chosen)
-    chosen.by = line[1] if cause.by is not None and line[1] > chosen.at + STAMP_MS else None
-    chosen.reason = chosen.reason or line[2]
+    chosen.by = line.began_at_ms if cause.by is not None and line.began_at_ms > chosen.at + STAMP_MS else None
+    chosen.reason = chosen.reason or line.reason
     current.cause = chosen
     return True
 
 
-def _by_line(group: Group, candidates: list[Cause], line: list[Any], near_ms: float) -> Cause:
+def _by_line(group: Group, candidates: list[Cause], line: BeginLine, near_ms: float) -> Cause:
     """The coordinator's own line says when it began, and mostly why and by whom: of what was seen, that is the cause.
     Whoever it names may not have been seen: a client that died while it waited in its JoinGroup is never answered."""
-    _, line_at, reason, named = line
-    chosen = _named(group, candidates, line_at, reason, named)
+    line_at = line.began_at_ms
+    chosen = _named(group, candidates, line)
     if chosen is not None:
         chosen.named = True
     else:
         then = [one for one in candidates if -near_ms <= line_at - one.at <= (near_ms if one.by is None else LATE_MS)]
         chosen = min(then, key=lambda item: abs(item.at - line_at)) if then else Cause(line_at, "unknown")
     chosen.at, chosen.by = line_at, None
-    chosen.reason = chosen.reason or reason
+    chosen.reason = chosen.reason or line.reason
     chosen.certainty = _sure_by_line(chosen)
     return chosen
 
@@ -259,9 +159,9 @@ def _sure_by_line(chosen: Cause) -> Certainty:
     return "exact" if chosen.trigger not in BY_LEAVE or chosen.certainty == "exact" else "inferred"
 
 
-def _named(group: Group, candidates: list[Cause], line_at: float, reason: str, named: list[str]) -> Cause | None:
+def _named(group: Group, candidates: list[Cause], line: BeginLine) -> Cause | None:
     """What the words of the coordinator's reason say; None where they name nobody, or are of another kind."""
-    own = reason.partition(_CLIENT_WORDS)[0]
+    line_at, own, named = line.began_at_ms, line.reason.partition(_CLIENT_WORDS)[0], line.named
     for words, triggers, trigger in _WORDS:
         if words in own and named:
             same = [one for one in candidates if one.trigger in triggers and one.member_id in named]
@@ -296,7 +196,7 @@ def _known_of(group: Group, member_id: str) -> tuple[str, str]:
     if member is not None:
         return member.client_id, member.instance_id
     handed_out = group.pending.get(member_id)
-    return (str(handed_out[1]), "") if handed_out is not None else ("", "")
+    return (handed_out.client_id, "") if handed_out is not None else ("", "")
 
 
 def _by_order(group: Group, candidates: list[Cause], current: Rebalance, tolerance_ms: float) -> tuple[Cause, bool]:

@@ -11,6 +11,7 @@ from kardia.certainty import Certainty, stands
 from kardia.kafka.sessions import POLL_INTERVAL_MS
 from kardia.observe.deadlines.phases import STAMP_MS, due_of
 from kardia.observe.facts.facts import Facts
+from kardia.observe.state.entries import Previous
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Rebalance
 from kardia.tables import LEAVE_CAUSES
 
@@ -30,30 +31,29 @@ def remember(group: Group) -> None:
     """Keep of the rebalance that another one follows what `follows_from` asks for."""
     current = group.rebalance
     if current is not None and current.started_at_ms >= 0:
-        dropped = sorted({str(entry[1]) for entry in current.removed if entry[1]})
+        dropped = sorted({one.client_id for one in current.removed if one.client_id})
         cause = current.cause
         if cause is not None and cause.trigger in _TAKEN_AWAY and cause.client_id and cause.client_id not in dropped:
             dropped.append(cause.client_id)
-        group.previous = [current.started_at_ms, current.assigned_at_ms, current.generation_after, dropped]
+        group.previous = Previous(current.started_at_ms, current.assigned_at_ms, current.generation_after, dropped)
 
 
 def follows_from(group: Group, current: Rebalance) -> float:
     """Start of the rebalance before, if this one began because of it: it was cut short before its assignment by one of
     its own members, a client that it dropped, or whose end began it, came back, or members gave partitions up and
     joined once more."""
-    cause = current.cause
-    if cause is None or not group.previous or group.previous[2] != current.generation_before:
+    cause, previous = current.cause, group.previous
+    if cause is None or previous is None or previous.generation_after != current.generation_before:
         return NEVER
-    started_at_ms, assigned_at_ms, _, dropped = group.previous
-    cut_short = assigned_at_ms < 0 and cause.trigger in ("session_expired", "sync_timeout")
+    cut_short = previous.assigned_at_ms < 0 and cause.trigger in ("session_expired", "sync_timeout")
     second_round = cause.reason.startswith("need to revoke partitions")
-    comes_back = cause.client_id in dropped and _came_back(group, cause)
-    return float(started_at_ms) if cut_short or second_round or comes_back else NEVER
+    comes_back = cause.client_id in previous.dropped_clients and _came_back(group, previous, cause)
+    return previous.started_at_ms if cut_short or second_round or comes_back else NEVER
 
 
-def _came_back(group: Group, cause: Cause) -> bool:
+def _came_back(group: Group, previous: Previous, cause: Cause) -> bool:
     """Whether a client that was gone is back, and is not another one of several with its client.id."""
-    if cause.at - max(group.previous[0], group.previous[1]) > RETURN_MAX_MS:
+    if cause.at - max(previous.started_at_ms, previous.assigned_at_ms) > RETURN_MAX_MS:
         return False
     return not any(
         member.client_id == cause.client_id and member.member_id != cause.member_id for member in group.members.values()
@@ -62,13 +62,11 @@ def _came_back(group: Group, cause: Cause) -> bool:
 
 def stragglers(observer: Facts, group: Group, current: Rebalance) -> list[dict[str, Any]]:
     """Who was waited for, the longest first: the last to join, everybody later than a moment, those who never came."""
-    entries = [
-        _entry(member_id, client_id, waited_ms, joined=False) for member_id, client_id, waited_ms in current.removed
-    ]
+    entries = [_entry(*one, joined=False) for one in current.removed]
     entries += [
-        _entry(member_id, client_id, waited_ms, joined=False, pending=True)
-        for member_id, client_id, waited_ms in current.blocked
-        if waited_ms >= observer.settings.straggler_ms
+        _entry(*one, joined=False, pending=True)
+        for one in current.blocked
+        if one.waited_ms >= observer.settings.straggler_ms
     ]
     joined = sorted(current.joins, key=lambda join: -join.handled_at_ms)
     for place, join in enumerate(joined):

@@ -6,11 +6,8 @@ them would seem to send seldom, and the next stop would look like a time in whic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kardia.observe.facts.facts import Facts
-    from kardia.observe.state.group import Member
+from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import Member
 
 ON_TIME = 1.5
 """A member heard so many times its habit later was on time."""

@@ -12,6 +12,7 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import faults
 from kardia.observe.output import rows
+from kardia.observe.state.entries import Foretold
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 from kardia.tables import STRUCK
 
@@ -64,7 +65,7 @@ def _score(facts: Facts, group: Group, over: Ended) -> None:
         if getattr(over.member, f"{kind}_prediction_at_ms") < 0:
             continue
         deadline = getattr(over.member, f"{kind}_prediction_deadline_at_ms")
-        over.foretold.append([kind, getattr(over.member, f"{kind}_prediction_at_ms"), deadline])
+        over.foretold.append(Foretold(kind, getattr(over.member, f"{kind}_prediction_at_ms"), deadline))
         outcome = _outcome(group, over, kind, deadline)
         facts.close_prediction(group, over.member, kind, outcome, over.ended_at_ms, _at_most(over))
 

@@ -8,18 +8,15 @@ whoever left meanwhile is a member again, and whoever joined is none. Sources: `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kardia.certainty import Certainty, stands
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
+from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.ledger import withdraw
 from kardia.observe.members import lives
+from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group
-
-if TYPE_CHECKING:
-    from kardia.observe.facts.facts import Facts
 
 ABSENT_MS = 5_000.0
 """A group of which nobody asked for that long may have been led by another broker meanwhile, and be back."""
@@ -32,27 +29,28 @@ NOT_STORED = "it joined in a rebalance that was not stored when the coordinator 
 
 def note(group: Group) -> None:
     """The group as it is now is stored."""
-    group.stored = [group.generation, group.leader, list(group.members)] if group.membership_complete else []
+    known = group.membership_complete
+    group.stored = Stored(group.generation, group.leader, list(group.members)) if known else None
 
 
 def note_empty(group: Group) -> None:
     """The group is stored as one without members."""
-    group.stored = [group.generation, "", []]
+    group.stored = Stored(group.generation, "", [])
 
 
 def note_replaced(group: Group, old_id: str, new_id: str) -> None:
     """A static member took its place again in a Stable group; that is stored."""
-    if group.stored:
+    if group.stored is not None:
         generation, leader, ids = group.stored
         ids = [new_id if one == old_id else one for one in ids]
-        group.stored = [generation, new_id if leader == old_id else leader, ids]
+        group.stored = Stored(generation, new_id if leader == old_id else leader, ids)
 
 
 def restore(facts: Facts, group: Group, at: float) -> None:
     """A rebalance was under way when the coordinator changed: the group is again as it was stored."""
     if group.state not in (GroupState.PREPARING, GroupState.COMPLETING):
         return
-    if not group.stored:
+    if group.stored is None:
         group.membership_complete = False  # who is a member of which generation is not known
         return
     group.generation, group.leader, ids = group.stored
@@ -83,7 +81,7 @@ def take_back(facts: Facts, group: Group, event: Event, at: float) -> bool:
     """Undo that a group became Empty, which silence alone had shown: an answer of the generation before, or of a join
     phase that ended with the generation that it would have taken, says that its coordinator had moved unseen, and that
     its sessions ran on. Returns whether it was so."""
-    if group.state not in (GroupState.EMPTY, GroupState.DEAD) or not group.stored:
+    if group.state not in (GroupState.EMPTY, GroupState.DEAD) or group.stored is None:
         return False
     generation, leader, ids = group.stored
     named = str((event.detail or {}).get("leader", "")) or event.member_id
@@ -119,9 +117,11 @@ def _took_its_generation(group: Group, event: Event) -> bool:
     the next one would be higher. Not if an answer or a record shows that a member was gone."""
     if event.kind != Kind.JOIN or group.state != GroupState.EMPTY or event.generation_id != group.generation:
         return False
-    ended = (group.ended.get(member_id) for member_id in group.stored[2])
+    if group.stored is None:
+        return False
+    ended = (group.ended.get(member_id) for member_id in group.stored.member_ids)
     by_silence = [over for over in ended if over is not None and over.certainty != "exact" and not over.told]
-    return group.generation == group.stored[0] + 1 and len(by_silence) == len(group.stored[2])
+    return group.generation == group.stored.generation + 1 and len(by_silence) == len(group.stored.member_ids)
 
 
 def _withdraw(facts: Facts, group: Group) -> None:
@@ -136,15 +136,8 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     """The coordinator was restarted after the last line at `since`: what only silence had shown after it is taken back,
     because sessions ran anew from a load at `at` or before. Who is gone, by an answer, went at an instant that is not
     known."""
-    back = [
-        over
-        for over in group.ended.values()
-        if over.ended_at_ms > since
-        and over.cause in _BY_SILENCE
-        and not over.told
-        and not _is_stored_without(group, over)
-    ]
-    heard = heard_at_ms(group) >= at or group.stored[2:] == [[]]  # or it is stored as one without members
+    back = [over for over in group.ended.values() if over.ended_at_ms > since and _may_be_none(group, over)]
+    heard = heard_at_ms(group) >= at or _is_stored_empty(group)
     for over in back:
         if over.certainty == "exact" or (heard and stands(over.certainty)):
             lives.correct(facts, group, over, over.ended_at_ms, over.cause, "provisional")
@@ -152,7 +145,7 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
         return
     facts.divergences += 1
     current = group.rebalance
-    if group.state == GroupState.EMPTY and group.stored:
+    if group.state == GroupState.EMPTY and group.stored is not None:
         _withdraw(facts, group)
         group.generation, group.leader, _ = group.stored
     begun = current is not None and current.cause is not None and current.joined_at_ms < 0
@@ -165,11 +158,20 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
             lives.reinstate(facts, group, over, at, "coordinator_loaded", "provisional")
 
 
+def _is_stored_empty(group: Group) -> bool:
+    return group.stored is not None and not group.stored.member_ids
+
+
+def _may_be_none(group: Group, over: Ended) -> bool:
+    """Whether an end rests on silence, and a load may bring the member back."""
+    return over.cause in _BY_SILENCE and not over.told and not _is_stored_without(group, over)
+
+
 def _is_stored_without(group: Group, over: Ended) -> bool:
     """Whether a generation without that member has been stored since it ended: no load brings it back."""
-    return (
-        bool(group.stored) and over.ended_at_ms <= group.stable_at_ms and over.member.member_id not in group.stored[2]
-    )
+    if group.stored is None or over.ended_at_ms > group.stable_at_ms:
+        return False
+    return over.member.member_id not in group.stored.member_ids
 
 
 def by_silence(facts: Facts, group: Group, at: float) -> Certainty:

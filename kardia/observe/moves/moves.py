@@ -85,8 +85,8 @@ def on_load_line(facts: Facts, group: Group, at: float) -> None:
         _led_by_another(facts, group)
     pending = facts.unjudged.get(group.broker)
     if pending:
-        pending[:] = [silence for silence in pending if silence[0] >= at]
-    begin = max((silence[0] for silence in facts.silences.get(group.broker, ()) if silence[0] < at), default=at)
+        pending[:] = [silence for silence in pending if silence.begin_at_ms >= at]
+    begin = max((begin for begin, _ in facts.silences.get(group.broker, ()) if begin < at), default=at)
     group.broke_at_ms = max(group.broke_at_ms, begin)
     loads.take_back_since(facts, group, begin, at)
     if loads.heard_at_ms(group) > at:

@@ -16,7 +16,7 @@ from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.deadlines import GRACE_MS, polls_unseen
 from kardia.observe.deadlines.waiting import awaited
-from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Ended, Group, Member, Rebalance
+from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row
 
 
@@ -109,8 +109,7 @@ def rebalance_row(
     withdrawn: bool = False,
 ) -> Row:
     """Row of `rebalances`; the rebalance has a cause and a start."""
-    cause = rebalance.cause
-    trigger = cause.trigger if cause else "unknown"
+    cause = rebalance.cause or Cause(NEVER, "unknown")
     empty = (
         rebalance.assigned_at_ms >= 0 and rebalance.assigned_at_ms == rebalance.joined_at_ms and not rebalance.leader
     )
@@ -125,11 +124,11 @@ def rebalance_row(
         instant(rebalance.started_at_ms),
         known(rebalance.joined_at_ms),
         known(rebalance.assigned_at_ms),
-        trigger,
-        (cause.member_id or None) if cause else None,
-        (cause.client_id or None) if cause else None,
-        (cause.instance_id or None) if cause else None,
-        (cause.reason or None) if cause else None,
+        cause.trigger,
+        cause.member_id or None,
+        cause.client_id or None,
+        cause.instance_id or None,
+        cause.reason or None,
         rebalance.generation_before,
         rebalance.generation_after if rebalance.generation_after >= 0 else None,
         rebalance.members_before if rebalance.members_before >= 0 else None,
@@ -141,7 +140,7 @@ def rebalance_row(
         lost_s(rebalance),
         int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
         slow_ms,
-        bound(rebalance.started_at_ms, cause.by) if cause else 0,
+        bound(rebalance.started_at_ms, cause.by),
         bound(rebalance.joined_at_ms, rebalance.over_by) if rebalance.joined_at_ms >= 0 else None,
         withdrawn or None,
     )

@@ -134,7 +134,7 @@ def ran_out(observer: Facts, group: Group, generation: int, member_id: str, sinc
     if group.state not in (GroupState.PREPARING, GroupState.COMPLETING, GroupState.STABLE):
         return False
     known = all(member.deadline >= 0 for member in group.members.values())
-    last = max((at for at, *_ in all_ends(group)), default=NEVER)
+    last = max((end.at_ms for end in all_ends(group)), default=NEVER)
     return known and member_id not in group.members and 0 <= last <= since + observer.settings.tolerance_ms
 
 
@@ -143,17 +143,18 @@ def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
     time at which somebody joined."""
     group.pending.clear()
     last_at = group.deserted_at_ms
-    for over_at, member_id, why, tied in all_ends(group):
-        member, at = group.members[member_id], min(over_at, since)
+    for end in all_ends(group):
+        member, at, why = group.members[end.member_id], min(end.at_ms, since), end.cause
         if why == "session_expired":
-            at = max(at, observer.ran_out(group, member, member.session_renewed_at_ms, max(over_at, since))[0])
+            ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(end.at_ms, since))
+            at = max(at, ran_out_at)
         last_at = max(last_at, at)
-        unsure = member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen or tied
+        unsure = member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen or end.tied
         unsure = unsure or observer.is_broken(group.broker, member.session_renewed_at_ms, at)
         how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"
         end_member(observer, group, member, at, why, "", how_sure, since)
-        if tied:
-            lives.rival(group, member_id)
+        if end.tied:
+            lives.rival(group, end.member_id)
     becomes_empty(observer, group, last_at, since)
     for over in group.ended.values():
         lives.confirm(observer, group, over, since)

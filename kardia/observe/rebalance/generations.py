@@ -42,17 +42,7 @@ def on_join_phase_completed(
     if missed:
         observer.divergences += 1
     if group.state != GroupState.PREPARING or current is None or missed:
-        known_before = (
-            group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
-        )
-        remember(group)
-        over_at = sync_deadline(group)
-        group.rebalance = current = Rebalance(
-            generation_before=generation - 1,
-            started_at_ms=NEVER,
-            members_before=len(group.members) if known_before and not missed else -1,
-            sync_over_at_ms=NEVER if missed else over_at,
-        )
+        current = _not_seen_to_begin(group, generation, missed=missed)
     if group.generation < 0:
         current.generation_before = generation - 1  # it began before any generation had been seen
     current.joined_at_ms = at
@@ -68,6 +58,20 @@ def on_join_phase_completed(
     group.state = GroupState.COMPLETING
 
 
+def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebalance:
+    """The rebalance of which the first that is seen is its end. `missed`: nor was a generation before it."""
+    known_before = group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD) or generation == 1
+    remember(group)
+    over_at = sync_deadline(group)
+    group.rebalance = Rebalance(
+        generation_before=generation - 1,
+        started_at_ms=NEVER,
+        members_before=len(group.members) if known_before and not missed else -1,
+        sync_over_at_ms=NEVER if missed else over_at,
+    )
+    return group.rebalance
+
+
 def _restart(observer: Facts, group: Group, at: float) -> None:
     """A generation that has been is answered again: the group was deleted meanwhile, or loaded from a record before."""
     for member in list(group.members.values()):
@@ -75,5 +79,5 @@ def _restart(observer: Facts, group: Group, at: float) -> None:
     observer.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
     group.generation = 0
     group.instances.clear()
-    group.stored = []
+    group.stored = None
     group.membership_complete = False

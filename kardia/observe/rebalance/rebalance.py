@@ -8,21 +8,21 @@ all causes is the trigger. Sources: `prepareRebalance`, `onCompleteJoin`, `tryCo
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, stands, weaker
-from kardia.events import Event
+from kardia.certainty import Certainty, stands
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines import deadlines, pending
-from kardia.observe.deadlines.late import fired_from
+from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.missing import Missing
-from kardia.observe.deadlines.phases import STAMP_MS, how_ended, is_tied, longest_ms, sync_deadline, unsynced
+from kardia.observe.deadlines.phases import STAMP_MS, longest_ms, sync_deadline
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import partitions_stopped_ms
+from kardia.observe.ledger.dropped import how_dropped
 from kardia.observe.ledger.ledger import emit, follows_from, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.watches import watch_deserted, watch_join_timer, watch_sync_timer
+from kardia.observe.state.entries import Left, Waited
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
 from kardia.tables import LEAVE_CAUSES
 
@@ -55,21 +55,26 @@ def end_member(
         why.certainty = "provisional"
     if why.certainty == "inferred" and pending.may_have_joined(group, at):
         why.certainty = "provisional"
-    current = group.rebalance
-    unexplained = current is not None and current.cause is None and current.joined_at_ms < 0
-    if group.state == GroupState.PREPARING and current is not None and unexplained and cause in LEAVE_CAUSES:
-        near = (
-            abs(at - current.rebalance_notified_at_ms) <= STAMP_MS
-        )  # others were told of the rebalance in the same instant
-        near = (
-            near and abs(group.unsynced_at_ms - current.rebalance_notified_at_ms) > STAMP_MS
-        )  # else who did not sync in time began it
-        if near and any(0 <= other.deadline <= at + STAMP_MS for other in group.members.values()):
-            why.certainty = "provisional"  # whose session ended in that instant may have begun it
-        current.cause, current.started_at_ms = (why, at) if near else (None, NEVER)
+    if group.state == GroupState.PREPARING and cause in LEAVE_CAUSES:
+        _may_explain(group, why)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
         begin(observer, group, why, NEVER, len(group.members) + 1)
     watch_deserted(observer, group, at)
+
+
+def _may_explain(group: Group, why: Cause) -> None:
+    """A LeaveGroup while a rebalance is under way of which it is not known what began it: that may have been this one,
+    if others were told of the rebalance in the same instant."""
+    current, at = group.rebalance, why.at
+    if current is None or current.cause is not None or current.joined_at_ms >= 0:
+        return
+    told_then = abs(at - current.rebalance_notified_at_ms) <= STAMP_MS
+    if not told_then or abs(group.unsynced_at_ms - current.rebalance_notified_at_ms) <= STAMP_MS:
+        current.started_at_ms = NEVER  # in the second case who did not sync in time began it
+        return
+    if any(0 <= other.deadline <= at + STAMP_MS for other in group.members.values()):
+        why.certainty = "provisional"  # whose session ended in that instant may have begun it
+    current.cause, current.started_at_ms = why, at
 
 
 def _somebody_else_may_have_gone(group: Group, at: float) -> bool:
@@ -109,142 +114,6 @@ def begin(
         member.rebalance_notified_at_ms = NEVER
 
 
-def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
-    """An answer 27, or another sign: a rebalance is under way, and began before it."""
-    tolerance = observer.settings.tolerance_ms
-    current = group.rebalance
-    if group.state == GroupState.PREPARING and current is not None:
-        if current.rebalance_notified_at_ms < 0:
-            current.rebalance_notified_at_ms = at
-            if current.cause is not None and _is_of_an_old_id(group, current.cause):
-                # One that had begun untold is shown.
-                current.cause.certainty, current.cause.by = _sure_of_an_old_id(group), at
-        return
-    if current is not None and current.joined_at_ms >= 0 and at <= current.joined_at_ms + tolerance:
-        return  # logged a little out of order: it belongs to the join phase that just ended
-    if group.state == GroupState.COMPLETING and current is not None and not current.settled:
-        settle(observer, group, current)
-        if group.rebalance is not current and group.rebalance is not None:
-            group.rebalance.rebalance_notified_at_ms = at
-            return  # somebody left right after the join phase, and began this one
-    silent = [
-        other
-        for other in group.members.values()
-        if other is not member
-        and 0 <= other.deadline <= at + STAMP_MS
-        and other.deadline >= group.steady_at_ms - LATE_MS
-    ]
-    unsynced_at_ms = sync_deadline(group)
-    unsynced_due = unsynced_at_ms >= 0 and group.steady_at_ms - LATE_MS <= unsynced_at_ms <= at + STAMP_MS
-    unsynced_due = unsynced_due and bool(unsynced(group))
-    if group.state == GroupState.COMPLETING and (silent or unsynced_due):
-        # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
-        group.unsynced_at_ms = unsynced_at_ms if unsynced_due else NEVER
-        begin(observer, group, None, at, len(group.members))
-        observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
-    elif silent and _went_by_session(group, first := _first(silent)):
-        how_sure = deadlines.sureness(group, first)
-        ended_at_ms = min(fired_from(group, first.deadline), at)
-        tied = is_tied(group, first)
-        if tied:
-            how_sure = weaker(how_sure, "provisional")
-        if group.pending and at < first.deadline + LATE_MS:
-            how_sure = weaker(
-                how_sure, "provisional"
-            )  # who was handed an id may have joined before a timer that is late
-        end_member(observer, group, first, ended_at_ms, "session_expired", "", how_sure, at)
-        if tied:
-            lives.rival(group, first.member_id)
-    elif unsynced_due and not group.pending:  # an id that was handed out may have been used, unseen, before that
-        for one in unsynced(group):
-            if one is not member:
-                # Provisional, because somebody may have joined before that, unseen, and ended the wait.
-                ended_at_ms = min(fired_from(group, unsynced_at_ms), at)
-                end_member(observer, group, one, ended_at_ms, "sync_timeout", "", "provisional", at)
-    elif current is not None and current.never_synced and max(0, group.steady_at_ms - LATE_MS) <= unsynced_at_ms <= at:
-        began_at = min(fired_from(group, unsynced_at_ms), at)
-        why = Cause(began_at, "sync_timeout", current.never_synced, certainty=_sure_of_an_old_id(group), by=at)
-        begin(observer, group, why, at, -1)
-    else:
-        begin(observer, group, None, at, len(group.members))
-    if group.rebalance is not None and group.rebalance.rebalance_notified_at_ms < 0:
-        group.rebalance.rebalance_notified_at_ms = at
-
-
-def _went_by_session(group: Group, member: Member) -> bool:
-    """Whether a member whose session is over is gone for that, not for its SyncGroup, whose time was over before."""
-    return deadlines.surely_silent(group, member) and how_ended(group, member)[2] == "session_expired"
-
-
-def _first(silent: list[Member]) -> Member:
-    return min(silent, key=lambda other: (other.deadline, other.member_id))
-
-
-def note_never_synced(observer: Facts, group: Group, old: Member) -> None:
-    """A static member took its place again before its old id had synced: when the time for SyncGroup is over, the
-    coordinator begins a rebalance because of that id."""
-    current = group.rebalance
-    if current is not None and current.settled and old.synced_generation != group.generation:
-        current.never_synced = old.member_id
-        watch_sync_timer(observer, group)
-
-
-def begin_untold(observer: Facts, group: Group, at: float, now: float) -> None:
-    """The time for SyncGroup was over at `at`, and an old id had sent none: the coordinator began a rebalance that
-    nobody was told of so far. Provisional, because somebody may have begun one unseen before. Where members are
-    answered as in a Stable group still, the timer is late, and is looked at again a moment later."""
-    current = group.rebalance
-    if current is None or not current.never_synced or group.steady_at_ms > at + LATE_MS:
-        return
-    if group.steady_at_ms > at and now < group.steady_at_ms + deadlines.GRACE_MS:
-        again_at = group.steady_at_ms + deadlines.GRACE_MS
-        observer.schedule(group, again_at, "unsynced", str(group.generation))
-        return
-    why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, certainty="provisional")
-    begin(observer, group, why, NEVER, -1)
-
-
-def _is_of_an_old_id(group: Group, cause: Cause) -> bool:
-    """Whether a rebalance was begun by the SyncGroup that an id of a static member never sent, which is replaced."""
-    over = group.ended.get(cause.member_id)
-    replaced = over is None or over.cause == "static_replaced"
-    return cause.trigger == "sync_timeout" and cause.certainty == "provisional" and replaced
-
-
-def _sure_of_an_old_id(group: Group) -> Certainty:
-    """Who has not sent SyncGroup either is removed in the same instant, and may as well be named for it."""
-    return "provisional" if unsynced(group) else "inferred"
-
-
-def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:
-    """An id that was never used left. The Java coordinator rebalances for it as for a member."""
-    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
-        cause = Cause(at, "member_left", member_id, event.client_id, "", "its id was never used", "inferred")
-        begin(observer, group, cause, NEVER, len(group.members))
-
-
-def on_contradicted(observer: Facts, group: Group, at: float) -> None:
-    """A heartbeat of the old generation is answered 0 although a rebalance was thought to be under way."""
-    current = group.rebalance
-    tolerance = observer.settings.tolerance_ms
-    if current is None or at <= max(current.started_at_ms, current.rebalance_notified_at_ms) + tolerance:
-        return
-    cause = current.cause
-    if cause is not None and cause.trigger in causes.BY_LEAVE and cause.by is not None and at <= cause.by + tolerance:
-        return  # it was begun while the request was handled, and maybe after this
-    observer.divergences += 1
-    over = group.ended.get(cause.member_id) if cause is not None else None
-    by_silence = over is not None and over.certainty != "exact" and over.cause != "unknown"  # that was an answer
-    group.rebalance = None
-    # One that was started again answers so while it still loads, whoever asks.
-    doubted = observer.is_doubted(group.broker, max(current.started_at_ms, current.rebalance_notified_at_ms), at)
-    sure: Certainty = "provisional" if doubted else "inferred"
-    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", sure)
-    group.steady_at_ms = at
-    if over is not None and by_silence:
-        lives.reinstate(observer, group, over, at, certainty=sure)
-
-
 def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     """All answers of the join burst are in (or a late one came): who is in, who was dropped, what came first."""
     first_time = not current.settled
@@ -256,18 +125,9 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     if first_time:
         _correct_replaced(observer, group, current)
     joins = {join.member_id: join for join in current.joins}
-    if current.listed is not None:
-        listed = {entry[0]: entry[1] for entry in current.listed}
-        for member_id, instance_id in listed.items():
-            if member_id not in group.members:
-                _add_listed(observer, group, member_id, instance_id, joined_at_ms)
-        gone = [member for member in group.members.values() if member.member_id not in listed]
-        group.membership_complete = True
-    else:
-        gone = []
-        group.membership_complete = False
+    gone = _missing_from_the_list(observer, group, current)
     missing = Missing(group, current)
-    dropped = [causes.how_dropped(observer, group, current, missing, member) for member in gone]
+    dropped = [how_dropped(observer, group, current, missing, member) for member in gone]
     causes.choose(observer, group, current, dropped)
     current.caused_by = follows_from(group, current)
     if first_time:
@@ -278,7 +138,8 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         if not stands(certainty):
             lives.rival(group, member.member_id)
         if cause == "rebalance_timeout":
-            current.removed.append([member.member_id, member.client_id, int(joined_at_ms - current.started_at_ms)])
+            waited_ms = int(joined_at_ms - current.started_at_ms)
+            current.removed.append(Waited(member.member_id, member.client_id, waited_ms))
     if first_time:
         _score(observer, group, current)
         _confirm(observer, group, current)
@@ -289,11 +150,24 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     if first_time:
         current.blocked = pending.blocked(group, current)
     emit(observer, group, current)
-    for member_id, at, cause, reason, certainty, by in current.left_after:
-        again = group.members.get(member_id)
+    for left in current.left_after:
+        again = group.members.get(left.member_id)
         if again is not None:
-            end_member(observer, group, again, at, cause, reason, certainty, by)
+            end_member(observer, group, again, left.left_at_ms, left.cause, left.reason, left.certainty, left.by)
     current.left_after.clear()
+
+
+def _missing_from_the_list(observer: Facts, group: Group, current: Rebalance) -> list[Member]:
+    """Members that the leader was not told of, who are none any more; whoever it was told of is one. Without the list
+    it is not known who is."""
+    if current.listed is None:
+        group.membership_complete = False
+        return []
+    for member_id, instance_id in current.listed.items():
+        if member_id not in group.members:
+            _add_listed(observer, group, member_id, instance_id, current.joined_at_ms)
+    group.membership_complete = True
+    return [member for member in group.members.values() if member.member_id not in current.listed]
 
 
 def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None:
@@ -388,7 +262,7 @@ def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
     """There was no rebalance: the group is Stable in the generation that was answered."""
     group.rebalance = None
     group.membership_complete = False
-    group.stored = []
+    group.stored = None
     for member in group.members.values():
         if member.session_renewed_at_ms == current.joined_at_ms and member.renewed_before_join_at_ms >= 0:
             member.session_renewed_at_ms = member.renewed_before_join_at_ms
@@ -411,7 +285,8 @@ def note_left_after(observer: Facts, current: Rebalance, over: Ended) -> None:
     it left right after, and the order of the two was lost in the stamps."""
     if over.cause in LEAVE_CAUSES and over.ended_at_ms >= current.joined_at_ms - observer.settings.burst_ms:
         at = max(over.ended_at_ms, current.joined_at_ms)
-        current.left_after.append([over.member.member_id, at, over.cause, over.reason, over.certainty, over.by])
+        left = Left(over.member.member_id, at, over.cause, over.reason, over.certainty, over.by)
+        current.left_after.append(left)
 
 
 def _add_listed(observer: Facts, group: Group, member_id: str, instance_id: str, joined_at_ms: float) -> None:

@@ -17,58 +17,61 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, polls
 from kardia.observe.members.identity import identify
 from kardia.observe.moves import loads, moves
-from kardia.observe.rebalance import generations, rebalance
+from kardia.observe.rebalance import generations, rebalance, signs
 from kardia.observe.requests import refusals
 from kardia.observe.requests.handling import AT_ONCE_MS, told_between, took_effect
 from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
-from kardia.observe.state.group import NEVER, Group, Join, Member, Rebalance
+from kardia.observe.state.entries import HandedOut
+from kardia.observe.state.group import NEVER, Ended, Group, Join, Member, Rebalance
 from kardia.observe.timers import timeouts
 
 
 def on_join(observer: Facts, event: Event, at: float) -> None:
     """JoinGroup, seen when it is answered; it took effect when it was handled, maybe long before."""
     group = moves.group_of(observer, event)
-    error, detail = event.error_code, event.detail or {}
-    if error == ErrorCode.MEMBER_ID_REQUIRED:
-        handed_out = str(detail.get("assigned_member_id", ""))
-        deadline = at + int(detail.get("session_timeout_ms", 0))
-        group.pending[handed_out] = [deadline, event.client_id, event.client_host, at, event.connection]
-        group.handed_out_at_ms = max(group.handed_out_at_ms, at)
-        group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
-        observer.schedule(group, deadline + GRACE_MS, "pending", handed_out)
-        return
-    if error in COORDINATOR_MOVED:
+    if event.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+        _note_handed_out(observer, group, event, at)
+    elif event.error_code in COORDINATOR_MOVED:
         moves.moved(observer, group, event, at)
-        return
-    if error != NONE:
+    elif event.error_code == NONE:
+        _let_in(observer, group, event, at)
+    else:
         refusals.on_join(observer, group, event, at)
         if event.member_id:
             on_refused(observer, group, event, at)
-        elif error == ErrorCode.FENCED_INSTANCE_ID:
+        elif event.error_code == ErrorCode.FENCED_INSTANCE_ID:
             take_fenced(observer, group, event)
-        return
-    generation = event.generation_id
+
+
+def _note_handed_out(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A first JoinGroup was answered with an id, to join with."""
+    detail = event.detail or {}
+    member_id = str(detail.get("assigned_member_id", ""))
+    until_at_ms = at + int(detail.get("session_timeout_ms", 0))
+    group.pending[member_id] = HandedOut(until_at_ms, event.client_id, event.client_host, at, event.connection)
+    group.handed_out_at_ms = max(group.handed_out_at_ms, at)
+    group.asked_ms = max(group.asked_ms, int(detail.get("rebalance_timeout_ms", -1)))
+    observer.schedule(group, until_at_ms + GRACE_MS, "pending", member_id)
+
+
+def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """A JoinGroup was answered with a generation: in the burst that ends a join phase, in the place of a static member,
+    or by itself, as to somebody who asked again."""
+    generation, detail = event.generation_id, event.detail or {}
     loads.take_back(observer, group, event, at)
     if _replaced_while_stable(group, event):
         heard_steady(observer, group, event, event.handled_at_ms)
-    begins = generation > group.generation or group.state in (GroupState.EMPTY, GroupState.DEAD)
-    if generation < group.generation and group.state not in (GroupState.EMPTY, GroupState.DEAD):
+    is_over = group.state in (GroupState.EMPTY, GroupState.DEAD)
+    if generation < group.generation and not is_over:
         observer.late += 1
         return
     group.protocol = CLASSIC
-    if begins:
-        answered = str(detail.get("assigned_member_id", "")) or event.member_id
-        generations.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
-    open_rebalance = group.rebalance
     member_id = str(detail.get("assigned_member_id", "")) or event.member_id
-    in_burst = (
-        open_rebalance is not None
-        and open_rebalance.generation_after == generation
-        and event.handled_at_ms <= open_rebalance.joined_at_ms + observer.settings.tolerance_ms
-        and not _came_when_stable(group, open_rebalance, event)
-    )
-    if in_burst and open_rebalance is not None:
-        take_join(observer, group, open_rebalance, event, member_id)
+    if generation > group.generation or is_over:
+        generations.on_join_phase_completed(observer, group, generation, at, member_id, event.handled_at_ms)
+    current = group.rebalance
+    if current is not None and _is_in_burst(observer, group, current, event):
+        take_join(observer, group, current, event, member_id)
     elif not event.member_id and event.group_instance_id:
         take_replacement(observer, group, event, member_id)
     else:
@@ -78,6 +81,14 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         identify(observer, group, member, event, str(detail.get("protocol_type", "")))
         polls.on_request(observer, group, member, "join", event.arrived_at_ms)
         timeouts.rejoined(observer, group, member, event.handled_at_ms)
+
+
+def _is_in_burst(observer: Facts, group: Group, current: Rebalance, event: Event) -> bool:
+    """Whether a JoinGroup is one of those that the end of the join phase answered."""
+    if current.generation_after != event.generation_id:
+        return False
+    by = current.joined_at_ms + observer.settings.tolerance_ms
+    return event.handled_at_ms <= by and not _came_when_stable(group, current, event)
 
 
 def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
@@ -98,44 +109,26 @@ def _replaced_while_stable(group: Group, event: Event) -> bool:
 def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: Event, member_id: str) -> None:
     """One answer of the burst that ends a join phase."""
     detail = event.detail or {}
-    member = group.members.get(member_id)
     replaces, surely = "", True
+    member = _known_in_burst(observer, group, open_rebalance, event, member_id)
     is_new = member is None
     if member is None:
-        over = group.ended.get(member_id)
-        if over is not None and event.member_id:  # an id is never handed out twice, and an evicted one is answered 25
-            observer.divergences += 1
-            rebalance.note_left_after(observer, open_rebalance, over)
-            member = lives.reinstate(observer, group, over, open_rebalance.joined_at_ms)
-            is_new = False
-        else:
-            replaces, surely = replaced_by(observer, group, event)
-            joined_at_ms = event.handled_at_ms
-            member = Member(
-                member_id,
-                joined_at_ms,
-                session_renewed_at_ms=open_rebalance.joined_at_ms,
-                joined_by=_done_by(observer, event),
-            )
-            group.members[member_id] = member
+        replaces, surely = replaced_by(observer, group, event)
+        joined_by = _done_by(observer, event)
+        member = Member(member_id, event.handled_at_ms, joined_by=joined_by)
+        member.session_renewed_at_ms = open_rebalance.joined_at_ms
+        group.members[member_id] = member
     asked_since = pending.used(group, member_id, event)
     left = group.left_pending.pop(member_id, None)
     if left is not None:
-        open_rebalance.left_after.append([member_id, max(left[0], open_rebalance.joined_at_ms), *left[1:]])
+        left_at_ms = max(left.left_at_ms, open_rebalance.joined_at_ms)
+        open_rebalance.left_after.append(left._replace(left_at_ms=left_at_ms))
     before = (member.session_ms, member.rebalance_ms)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     member.session_ms = int(detail.get("session_timeout_ms", -1))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     member.seen_joining = True
-    member.overdue = False
-    member.heard_at_ms = NEVER
-    if member.session_prediction_at_ms >= 0:
-        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at_ms)
-    timeouts.rejoined(observer, group, member, event.handled_at_ms)
-    if member.generation_first < 0:
-        member.generation_first = open_rebalance.generation_after
-    if member.session_renewed_at_ms < open_rebalance.joined_at_ms:
-        member.session_renewed_at_ms = open_rebalance.joined_at_ms
+    _renew_in_burst(observer, group, open_rebalance, member, event)
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None:
@@ -166,13 +159,39 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     open_rebalance.protocol_name = str(detail.get("protocol_name", "")) or open_rebalance.protocol_name
     group.protocol_type = str(detail.get("protocol_type", "")) or group.protocol_type
     if detail.get("members"):
-        open_rebalance.listed = [[str(entry[0]), str(entry[1] or "")] for entry in detail["members"]]
+        open_rebalance.listed = {str(entry[0]): str(entry[1] or "") for entry in detail["members"]}
     polls.on_request(observer, group, member, "join", event.arrived_at_ms)
     observer.watch(group, member)
     if open_rebalance.settled:
         rebalance.settle(observer, group, open_rebalance)
     elif not is_new and before != (member.session_ms, member.rebalance_ms):
         observer.emit_member(group, member, open_rebalance.joined_at_ms, "exact")
+
+
+def _known_in_burst(
+    observer: Facts, group: Group, open_rebalance: Rebalance, event: Event, member_id: str
+) -> Member | None:
+    """The member that is answered in the burst, if it is none that is new; one that was taken for ended lives on."""
+    over = group.ended.get(member_id)
+    if member_id in group.members or over is None or not event.member_id:
+        return group.members.get(member_id)
+    # An id is never handed out twice, and an evicted one is answered 25.
+    observer.divergences += 1
+    rebalance.note_left_after(observer, open_rebalance, over)
+    return lives.reinstate(observer, group, over, open_rebalance.joined_at_ms)
+
+
+def _renew_in_burst(observer: Facts, group: Group, open_rebalance: Rebalance, member: Member, event: Event) -> None:
+    """The end of the join phase begins the sessions of all who are in it anew."""
+    member.overdue = False
+    member.heard_at_ms = NEVER
+    if member.session_prediction_at_ms >= 0:
+        observer.close_prediction(group, member, "session", "averted", open_rebalance.joined_at_ms)
+    timeouts.rejoined(observer, group, member, event.handled_at_ms)
+    if member.generation_first < 0:
+        member.generation_first = open_rebalance.generation_after
+    if member.session_renewed_at_ms < open_rebalance.joined_at_ms:
+        member.session_renewed_at_ms = open_rebalance.joined_at_ms
 
 
 def _done_by(observer: Facts, event: Event) -> float | None:
@@ -215,35 +234,43 @@ def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]
         return "", True
     old = group.members.get(group.instances.get(instance_id, ""))
     if old is not None:
-        if _let_sync_pass(group, old, taken_at):
-            return old.member_id, False
-        ran_out_at = old.renewed_before_join_at_ms + old.session_ms
-        if old.renewed_before_join_at_ms < 0 or old.session_ms < 0 or old.unknown_since_at_ms >= 0:
-            return old.member_id, False
-        if ran_out_at > taken_at:
-            known = old.renewed_before_join_at_ms > group.unsure_to and not old.is_unsure(old.renewed_before_join_at_ms)
-            return old.member_id, known and ran_out_at > taken_at + STAMP_MS
-        return (
-            "",
-            True,
-        )  # its session had run out; it is missing from the list, and ended when the join phase is settled
-    for over in reversed(list(group.ended.values())):
-        if over.member.instance_id != instance_id:
-            continue
-        told_by = over.ended_at_ms if over.by is None else max(over.by, over.ended_at_ms)
-        in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at_ms - taken_at <= AT_ONCE_MS
-        if over.cause == "static_replaced" and in_time:
-            return over.member.member_id, True  # it waited, and was told in the instant in which its place was taken
-        if over.certainty != "exact" and taken_at - LATE_MS <= over.ended_at_ms <= taken_at - STAMP_MS:
-            if over.by is not None and not 0 <= over.by < taken_at:
-                over.rivalled = True  # the timer of its session may have been late: then it was replaced
-                lives.correct(observer, group, over, over.ended_at_ms, over.cause, "provisional", taken_at)
-            return "", True
-        if over.certainty != "exact" and over.ended_at_ms > taken_at - STAMP_MS:
-            surely = over.certainty == "inferred" and over.ended_at_ms > taken_at + STAMP_MS
-            lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
-            return over.member.member_id, surely
+        return _replaced_a_member(group, old, taken_at)
+    held = (over for over in reversed(list(group.ended.values())) if over.member.instance_id == instance_id)
+    last = next(held, None)
+    return _replaced_one_that_ended(observer, group, last, taken_at) if last is not None else ("", True)
+
+
+def _replaced_a_member(group: Group, old: Member, taken_at: float) -> tuple[str, bool]:
+    """The same of one that is held as a member still."""
+    if _let_sync_pass(group, old, taken_at):
+        return old.member_id, False
+    armed = old.renewed_before_join_at_ms
+    ran_out_at = armed + old.session_ms
+    if armed < 0 or old.session_ms < 0 or old.unknown_since_at_ms >= 0:
+        return old.member_id, False
+    if ran_out_at > taken_at:
+        known = armed > group.unsure_to and not old.is_unsure(armed)
+        return old.member_id, known and ran_out_at > taken_at + STAMP_MS
+    return "", True  # its session had run out; it is missing from the list, and ended when the join phase is settled
+
+
+def _replaced_one_that_ended(observer: Facts, group: Group, over: Ended, taken_at: float) -> tuple[str, bool]:
+    """The same of the last one that is held as ended, whose end may have to be corrected."""
+    told_by = over.ended_at_ms if over.by is None else max(over.by, over.ended_at_ms)
+    in_time = -observer.settings.burst_ms <= told_by - taken_at and over.ended_at_ms - taken_at <= AT_ONCE_MS
+    if over.cause == "static_replaced" and in_time:
+        return over.member.member_id, True  # it waited, and was told in the instant in which its place was taken
+    if over.certainty == "exact":
         return "", True
+    if taken_at - LATE_MS <= over.ended_at_ms <= taken_at - STAMP_MS:
+        if over.by is not None and not 0 <= over.by < taken_at:
+            over.rivalled = True  # the timer of its session may have been late: then it was replaced
+            lives.correct(observer, group, over, over.ended_at_ms, over.cause, "provisional", taken_at)
+        return "", True
+    if over.ended_at_ms > taken_at - STAMP_MS:
+        surely = over.certainty == "inferred" and over.ended_at_ms > taken_at + STAMP_MS
+        lives.correct(observer, group, over, taken_at, "static_replaced", "exact" if surely else "provisional")
+        return over.member.member_id, surely
     return "", True
 
 
@@ -290,7 +317,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
         member.doubtful_at_ms = session_renewed_at_ms  # it runs on the timeout of whom it replaced, who was not seen
     elif old.member_id != member_id:
         member.session_ms = old.session_ms
-        rebalance.note_never_synced(observer, group, old)
+        signs.note_never_synced(observer, group, old)
         loads.note_replaced(group, old.member_id, member_id)
         if old.member_id in group.held:
             group.held[member_id] = group.held.pop(old.member_id)

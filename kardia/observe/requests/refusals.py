@@ -18,7 +18,7 @@ from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
-from kardia.observe.rebalance import rebalance
+from kardia.observe.rebalance import signs
 from kardia.observe.state.group import Group, Join, Member
 
 WAITED_MS = 500.0
@@ -39,10 +39,10 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
         return
     left = group.left_pending.get(event.member_id)
     waited_ms = at - event.handled_at_ms
-    if left is not None and abs(left[0] - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
+    if left is not None and abs(left.left_at_ms - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
         del group.left_pending[event.member_id]
         _note_waiting(observer, group, event, at)
-        _note_life(observer, group, event, at, *left[1:4])
+        _note_life(observer, group, event, at, left.cause, left.reason, left.certainty)
         return
     # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
     let_in = error == ErrorCode.FENCED_INSTANCE_ID and not event.member_id
@@ -58,7 +58,7 @@ def _note_waiting(observer: Facts, group: Group, event: Event, at: float) -> Non
     """A rebalance was under way since this JoinGroup was handled, at the latest; it is one that may have begun it."""
     member = group.members.get(event.member_id)
     if group.state != GroupState.PREPARING:
-        rebalance.on_told(observer, group, member, at)
+        signs.on_told(observer, group, member, at)
     current = group.rebalance
     if current is None or current.settled:
         return

@@ -19,8 +19,9 @@ from kardia.observe.ledger import costs
 from kardia.observe.members import faults, habits, lives, polls
 from kardia.observe.members.identity import identify, learn_library, says_library
 from kardia.observe.moves import loads, moves
-from kardia.observe.rebalance import rebalance
+from kardia.observe.rebalance import rebalance, signs
 from kardia.observe.requests.handling import took_effect
+from kardia.observe.state.entries import Left
 from kardia.observe.state.group import NEVER, Group, Member, Rebalance
 from kardia.observe.timers import timeouts
 from kardia.tables import LEAVE_CAUSES
@@ -56,7 +57,7 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         member = group.members.get(event.member_id)
         if member is None:
             member = notice(observer, group, event, at)
-        rebalance.on_told(observer, group, member, at)
+        signs.on_told(observer, group, member, at)
         faults.heard(member, event)
         renew(observer, group, member, at)
         if member.rebalance_notified_at_ms < 0:
@@ -87,7 +88,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None
     if state == GroupState.COMPLETING and event.generation_id == group.generation:
         return
     if state == GroupState.PREPARING and event.generation_id == group.generation:
-        rebalance.on_contradicted(observer, group, at)
+        signs.on_contradicted(observer, group, at)
         return
     if state == GroupState.UNKNOWN and event.generation_id >= 0:
         group.generation = event.generation_id
@@ -98,7 +99,7 @@ def heard_steady(observer: Facts, group: Group, event: Event, at: float) -> None
     if event.generation_id > group.generation:
         group.generation = event.generation_id
         group.membership_complete = False
-        group.stored = []
+        group.stored = None
     group.rebalance = None
     observer.move(group, at, GroupState.STABLE, "generation seen", "inferred")
     group.steady_at_ms = at
@@ -193,45 +194,56 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
 def on_sync(observer: Facts, event: Event, at: float) -> None:
     """SyncGroup: the leader's ends the rebalance; a waiting one renews when it is answered."""
     group = moves.group_of(observer, event)
-    error = event.error_code
     member = group.members.get(event.member_id)
-    if error == NONE:
+    if event.error_code == NONE:
         if member is None:
             if left_just_now(observer, group, event.member_id, at):
                 return
             member = notice(observer, group, event, at)
-        leads = bool(event.detail and event.detail.get("assignments")) or event.member_id == group.leader
-        if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
-            rebalance.on_assigned(observer, group, at)
-            costs.take_assignment(group, (event.detail or {}).get("assignments") or ())
-        member.synced_generation = event.generation_id
-        served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at_ms
-        row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
-        if observer.coordinator in row.coordinators:
-            renew(observer, group, member, at)
-        hardly_waited = at - event.handled_at_ms <= STAMP_MS
-        if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS):
-            member.doubtful_at_ms = member.session_renewed_at_ms
-        polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
-    elif error == REBALANCE_IN_PROGRESS:
+        _synced(observer, group, member, event, at)
+    elif event.error_code == REBALANCE_IN_PROGRESS:
         if member is not None:
-            rebalance.on_told(observer, group, member, at)
-            if member.rebalance_notified_at_ms < 0:
-                member.rebalance_notified_at_ms = at
-            current = group.rebalance
-            if current is not None and current.sent_back_at_ms < 0 and at - event.handled_at_ms > STAMP_MS:
-                current.sent_back_at_ms = at
-            began = NEVER if current is None else current.started_at_ms
-            if current is not None and began < 0:
-                began = current.rebalance_notified_at_ms - observer.settings.burst_ms
-            if began >= 0 and event.handled_at_ms < began:
-                renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
-            elif at - event.handled_at_ms > STAMP_MS:
-                member.doubtful_at_ms = (
-                    member.session_renewed_at_ms
-                )  # it may have waited: when the rebalance began is not known yet
+            _sent_back(observer, group, member, event, at)
     elif event.member_id:
         on_refused(observer, group, event, at)
+
+
+def _synced(observer: Facts, group: Group, member: Member, event: Event, at: float) -> None:
+    """A SyncGroup was answered with an assignment."""
+    assignments = (event.detail or {}).get("assignments") or ()
+    leads = bool(assignments) or event.member_id == group.leader
+    if group.state == GroupState.COMPLETING and event.generation_id == group.generation and leads:
+        rebalance.on_assigned(observer, group, at)
+        costs.take_assignment(group, assignments)
+    member.synced_generation = event.generation_id
+    served_stable = group.state == GroupState.STABLE and event.handled_at_ms > group.stable_at_ms
+    row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
+    if observer.coordinator in row.coordinators:
+        renew(observer, group, member, at)
+    hardly_waited = at - event.handled_at_ms <= STAMP_MS
+    if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS):
+        member.doubtful_at_ms = member.session_renewed_at_ms
+    polls.on_request(observer, group, member, "sync", event.arrived_at_ms)
+
+
+def _sent_back(observer: Facts, group: Group, member: Member, event: Event, at: float) -> None:
+    """A SyncGroup was answered 27: it came in a rebalance, or waited until one began."""
+    signs.on_told(observer, group, member, at)
+    if member.rebalance_notified_at_ms < 0:
+        member.rebalance_notified_at_ms = at
+    waited = at - event.handled_at_ms > STAMP_MS
+    began, current = NEVER, group.rebalance
+    if current is not None:
+        if waited and current.sent_back_at_ms < 0:
+            current.sent_back_at_ms = at
+        began = current.started_at_ms
+        if began < 0:
+            began = current.rebalance_notified_at_ms - observer.settings.burst_ms
+    if began >= 0 and event.handled_at_ms < began:
+        renew(observer, group, member, at)  # it was waiting, and was sent back when the rebalance began
+    elif waited:
+        # It may have waited: when the rebalance began is not known yet.
+        member.doubtful_at_ms = member.session_renewed_at_ms
 
 
 def on_leave(observer: Facts, event: Event, at: float) -> None:
@@ -243,30 +255,52 @@ def on_leave(observer: Facts, event: Event, at: float) -> None:
     begun_at_ms, by = took_effect(event, observer.coordinator)
     at = at if by is None else max(begun_at_ms, min(at, by))
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
-        if error != NONE:
-            if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
-                gone.on_gone(observer, group, asked_id, at)
-            continue
-        member_id = asked_id or group.instances.get(instance_id or "", "")
-        was_pending = pending.is_over(group, member_id, at)
-        if (was_pending or pending.was_over_before(group, member_id, at)) and member_id not in group.members:
-            _left_unseen(group, member_id, event, reason or "", by)
-            if was_pending and observer.coordinator is sessions.Coordinator.JAVA:
-                rebalance.on_pending_left(observer, group, member_id, event, at)
-            continue
-        if left_just_now(observer, group, member_id, at):
-            continue  # it ended a join phase by leaving, and was taken out with it
-        member = group.members.get(member_id)
-        if member is None and asked_id:
-            member = notice(observer, group, event._replace(member_id=asked_id), at)
-        if member is None:
-            continue
-        verdict = leaves.why(member, event, asked_id or "", reason or "")
-        certainty = verdict.certainty
-        by_silence = verdict.cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at_ms)
-        if certainty == "inferred" and (group.state != GroupState.STABLE or by_silence):
-            certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
-        rebalance.end_member(observer, group, member, at, verdict.cause, reason or "", certainty, by)
+        if error == NONE:
+            member_id = asked_id or group.instances.get(instance_id or "", "")
+            if not _left_before_it_joined(observer, group, member_id, event, reason or "", at, by):
+                _left(observer, group, member_id, asked_id or "", event, reason or "", at, by)
+        elif error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
+            gone.on_gone(observer, group, asked_id, at)
+
+
+def _left_before_it_joined(
+    observer: Facts, group: Group, member_id: str, event: Event, reason: str, at: float, by: float | None
+) -> bool:
+    """Whether it was an id that left, of which no JoinGroup was answered; it is remembered then."""
+    was_pending = pending.is_over(group, member_id, at)
+    if not was_pending and not pending.was_over_before(group, member_id, at):
+        return False
+    if member_id in group.members:
+        return False
+    _left_unseen(group, member_id, event, reason, by)
+    if was_pending and observer.coordinator is sessions.Coordinator.JAVA:
+        signs.on_pending_left(observer, group, member_id, event, at)
+    return True
+
+
+def _left(
+    observer: Facts,
+    group: Group,
+    member_id: str,
+    asked_id: str,
+    event: Event,
+    reason: str,
+    at: float,
+    by: float | None,
+) -> None:
+    """A member left, at `at` or up to `by`. `asked_id`: empty where it was named by its instance id alone."""
+    if left_just_now(observer, group, member_id, at):
+        return  # it ended a join phase by leaving, and was taken out with it
+    member = group.members.get(member_id)
+    if member is None and asked_id:
+        member = notice(observer, group, event._replace(member_id=asked_id), at)
+    if member is None:
+        return
+    cause, certainty = leaves.why(member, event, asked_id, reason)
+    by_silence = cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at_ms)
+    if certainty == "inferred" and (group.state != GroupState.STABLE or by_silence):
+        certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
+    rebalance.end_member(observer, group, member, at, cause, reason, certainty, by)
 
 
 def _left_unseen(group: Group, member_id: str, event: Event, reason: str, by: float | None) -> None:
@@ -274,7 +308,7 @@ def _left_unseen(group: Group, member_id: str, event: Event, reason: str, by: fl
     verdict = leaves.why(Member(member_id, event.handled_at_ms), event, member_id, reason)
     while len(group.left_pending) >= MAX_LEFT_PENDING:
         del group.left_pending[next(iter(group.left_pending))]
-    group.left_pending[member_id] = [event.handled_at_ms, verdict.cause, reason, verdict.certainty, by]
+    group.left_pending[member_id] = Left(member_id, event.handled_at_ms, verdict.cause, reason, verdict.certainty, by)
 
 
 def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Event) -> None:
@@ -282,10 +316,9 @@ def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Ev
     and by leaving may have ended it."""
     if current.listed is None or event.error_code != NONE:
         return
-    listed = {entry[0] for entry in current.listed}
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
-        if error == NONE and member is not None and member.member_id not in listed:
+        if error == NONE and member is not None and member.member_id not in current.listed:
             verdict = leaves.why(member, event, asked_id or "", reason or "")
             at = min(event.handled_at_ms, current.joined_at_ms)
             lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)

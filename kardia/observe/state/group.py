@@ -1,4 +1,4 @@
-"""What the observer holds: groups, members, an open rebalance. Plain data with a compact form for the state store.
+"""What the observer holds: groups, members, an open rebalance. Plain data; `compact` has its form for the state store.
 
 Nothing here decides anything. Instants are floats, epoch milliseconds on the broker's clock; NEVER stands for "not
 known" and "does not happen".
@@ -6,13 +6,13 @@ known" and "does not happen".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
 
 from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.kafka.states import GroupState
+from kardia.observe.state.compact import KEY
+from kardia.observe.state.entries import BeginLine, Foretold, HandedOut, Left, NeverUsed, Previous, Stored, Waited
 
 NEVER = -1.0
 """An instant that is not known."""
@@ -170,8 +170,8 @@ class Ended:
     fault_signs: dict[str, int] = field(default_factory=dict)
     told: bool = False
     """Whether the coordinator said so itself, in server.log."""
-    foretold: list[list[Any]] = field(default_factory=list)
-    """Predictions that its end decided: [kind, predicted at, deadline], for an end that is taken back."""
+    foretold: list[Foretold] = field(default_factory=list)
+    """Predictions that its end decided, for an end that is taken back."""
 
     @property
     def began_at(self) -> float:
@@ -257,17 +257,17 @@ class Rebalance:
     """Old id of a static member that was replaced before it had synced: the coordinator still waits for it."""
     leader: str = ""
     protocol_name: str = ""
-    listed: list[list[str]] | None = None
-    """Members in the leader's answer: [member id, instance id]."""
+    listed: dict[str, str] | None = None
+    """Members in the leader's answer: member id -> instance id."""
     members_before: int = -1
-    left_after: list[list[Any]] = field(default_factory=list)
-    """Who left right after the join phase ended: [member id, at, cause, reason, certainty, by]; `by` as `Ended.by`."""
+    left_after: list[Left] = field(default_factory=list)
+    """Who left right after the join phase ended."""
     caused_by: float = NEVER
     """Start of the rebalance before, where this one began because of it."""
-    removed: list[list[Any]] = field(default_factory=list)
-    """[member id, client id, waited_ms] of those who were waited for in vain."""
-    blocked: list[list[Any]] = field(default_factory=list)
-    """[member id, client id, waited_ms] of ids that it waited for and that nobody joined with."""
+    removed: list[Waited] = field(default_factory=list)
+    """Members that did not rejoin in time."""
+    blocked: list[Waited] = field(default_factory=list)
+    """Ids that were handed out, and that nobody joined with."""
     over_by: float | None = None
     """The latest that the join phase can have ended, as `Ended.by`: nobody was left to be answered."""
     sent_back_at_ms: float = NEVER
@@ -295,12 +295,12 @@ class Group:
     leader: str = ""
     protocol_name: str = ""
     protocol_type: str = ""
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, Member] = field(default_factory=dict, metadata={KEY: "member_id"})
     instances: dict[str, str] = field(default_factory=dict)
-    pending: dict[str, list[Any]] = field(default_factory=dict)
-    """Ids handed out and not used yet: [deadline, client id, client host, handed out at, by which connection]."""
-    pending_over: list[list[Any]] = field(default_factory=list)
-    """Ids that were never used and are pending no more: [member id, client id, handed out at, ended at]."""
+    pending: dict[str, HandedOut] = field(default_factory=dict)
+    """Ids handed out and not used yet."""
+    pending_over: list[NeverUsed] = field(default_factory=list)
+    """Ids that are pending no more, until the rebalance that waited for them is told."""
     gap_at_ms: float = NEVER
     """End of the last gap of the log: a renewal before it need not be the last, an id handed out may have been used."""
     handed_out_at_ms: float = NEVER
@@ -310,10 +310,10 @@ class Group:
     held_in: int = -1
     partitions: int = 0
     """Partitions assigned, and those that a cooperative assignor has taken from one member and not given to another."""
-    ended: dict[str, Ended] = field(default_factory=dict)
+    ended: dict[str, Ended] = field(default_factory=dict, metadata={KEY: "member.member_id"})
     rebalance: Rebalance | None = None
-    previous: list[Any] = field(default_factory=list)
-    """Of the rebalance before it: start, assignment, generation after, client ids that it dropped; empty if none."""
+    previous: Previous | None = None
+    """Of the rebalance before it."""
     stable_at_ms: float = NEVER
     steady_at_ms: float = NEVER
     """Latest instant at which an answer showed that no rebalance was under way."""
@@ -325,9 +325,8 @@ class Group:
     """When the time for SyncGroup was over, if that may have begun the rebalance under way."""
     deferred: list[Event] = field(default_factory=list)
     """Events that wait for the rest of a join burst, in their order."""
-    prepared: list[list[Any]] = field(default_factory=list)
-    """From the coordinator's own lines, if server.log is read, the latest last: [generation before, when it began to
-    prepare, why, ids of whom it names]."""
+    begin_lines: list[BeginLine] = field(default_factory=list)
+    """The last of them, if server.log is read, the latest last."""
     loaded_at_ms: float = NEVER
     load_told_at_ms: float = NEVER
     """When the coordinator last said itself, in server.log, that it had loaded the group."""
@@ -354,10 +353,10 @@ class Group:
     """Highest rebalance timeout of ids handed out since the last join phase ended."""
     heard_at_ms: float = NEVER
     """Last answer of its coordinator that was looked at by itself; `steady_at_ms` may be later."""
-    stored: list[Any] = field(default_factory=list)
-    """Its last record: generation, leader, ids of the members. Empty where that is not known. See `loads`."""
-    left_pending: dict[str, list[Any]] = field(default_factory=dict)
-    """Ids that left before any JoinGroup of theirs was answered: [at, cause, reason, certainty, by]."""
+    stored: Stored | None = None
+    """Its last record; None where that is not known. See `loads`."""
+    left_pending: dict[str, Left] = field(default_factory=dict, metadata={KEY: "member_id"})
+    """Ids that left before any JoinGroup of theirs was answered."""
     rejected_at_ms: float = NEVER
     """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then if
     the join phase is over, so that all who are left may wait in their JoinGroups until its time is over."""
@@ -382,57 +381,3 @@ class Group:
     def unsure_to(self) -> float:
         """A session that seems to run since then or before runs from a load, whose instant is known within bounds."""
         return max(self.loaded_at_ms, self.unproven_at_ms)
-
-
-T = TypeVar("T", Member, Ended, Join, Cause, Rebalance, Group)
-
-
-def _getter(kind: type[Any]) -> attrgetter[tuple[Any, ...]]:
-    return attrgetter(*(item.name for item in fields(kind)))
-
-
-_MEMBER, _JOIN, _CAUSE = _getter(Member), _getter(Join), _getter(Cause)
-_ENDED = attrgetter(*(item.name for item in fields(Ended) if item.name != "member"))
-_GROUP_PLAIN = tuple(item.name for item in fields(Group) if item.name not in ("members", "ended", "rebalance"))
-_GROUP = attrgetter(*_GROUP_PLAIN)
-_REBALANCE_PLAIN = tuple(item.name for item in fields(Rebalance) if item.name not in ("cause", "joins", "refused"))
-_REBALANCE = attrgetter(*_REBALANCE_PLAIN)
-
-
-def dump_group(group: Group) -> list[Any]:
-    """A group as nested lists of plain values, the form that the state store keeps."""
-    rebalance = group.rebalance
-    return [
-        list(_GROUP(group)),
-        [_MEMBER(member) for member in group.members.values()],
-        [[_MEMBER(over.member), *_ENDED(over)] for over in group.ended.values()],
-        None
-        if rebalance is None
-        else [
-            list(_REBALANCE(rebalance)),
-            None if rebalance.cause is None else _CAUSE(rebalance.cause),
-            [_JOIN(join) for join in rebalance.joins],
-            [_JOIN(join) for join in rebalance.refused],
-        ],
-    ]
-
-
-def load_group(data: list[Any]) -> Group:
-    """The inverse of `dump_group`."""
-    plain, members, ended, open_rebalance = data
-    group = Group(**dict(zip(_GROUP_PLAIN, plain, strict=True)))
-    group.deferred = [Event(*values) for values in group.deferred]
-    for values in members:
-        member = Member(*values)
-        group.members[member.member_id] = member
-    for values, *over in ended:
-        member = Member(*values)
-        group.ended[member.member_id] = Ended(member, *over)
-    if open_rebalance is not None:
-        values, cause_values, joins, refused = open_rebalance
-        rebalance = Rebalance(**dict(zip(_REBALANCE_PLAIN, values, strict=True)))
-        rebalance.cause = None if cause_values is None else Cause(*cause_values)
-        rebalance.joins = [Join(*join) for join in joins]
-        rebalance.refused = [Join(*join) for join in refused]
-        group.rebalance = rebalance
-    return group

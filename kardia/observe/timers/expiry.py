@@ -109,9 +109,11 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     else:
         is_gone = alone and not 0 <= phases.join_deadline(group) <= deadline
     if is_gone and not observer.silent_at(group.broker, deadline) and not group.is_undone:
-        at, _, why = phases.how_ended(group, member)
+        end = phases.how_ended(group, member)
+        at, why = end.at_ms, end.cause
         if why == "session_expired":
-            at = max(at, observer.ran_out(group, member, member.session_renewed_at_ms, inf)[0])
+            ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, inf)
+            at = max(at, ran_out_at)
         how_sure = weaker(deadlines.sureness(group, member), loads.by_silence(observer, group, at))
         tied = phases.is_tied(group, member)
         if tied:
@@ -158,7 +160,7 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
         if group.broker != observer.broker:
             continue
         group.membership_complete = False
-        group.stored = []
+        group.stored = None
         if group.state in (GroupState.STABLE, GroupState.COMPLETING):
             observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
         group.gap_at_ms = max(to_at, group.gap_at_ms)

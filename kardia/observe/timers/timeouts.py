@@ -15,7 +15,8 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.emptied import becomes_empty
-from kardia.observe.rebalance.rebalance import begin_untold, end_member
+from kardia.observe.rebalance.rebalance import end_member
+from kardia.observe.rebalance.signs import begin_untold
 from kardia.observe.rebalance.watches import watch_join_timer
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 
@@ -93,7 +94,7 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
     if not alone:
         return
     for member in unsynced(group):
-        if phases.how_ended(group, member)[2] == "sync_timeout":
+        if phases.how_ended(group, member).cause == "sync_timeout":
             how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, at))
             if phases.is_tied(group, member):
                 how_sure = "provisional"
@@ -102,9 +103,13 @@ def on_sync_timer(observer: Facts, group: Group, key: str, due: float) -> None:
 
 def end_unsynced(observer: Facts, group: Group, first: Member, at: float, how_sure: Certainty) -> None:
     """The time for SyncGroup is over: who has not sent one is removed in one instant, `first` as what is seen of it."""
-    others = [one for one in unsynced(group) if phases.how_ended(group, one)[::2] == (at, "sync_timeout")]
-    for member in (first, *(one for one in others if one is not first)):
+    for member in (first, *(one for one in unsynced(group) if one is not first and _ends_unsynced_at(group, one, at))):
         end_member(observer, group, member, at, "sync_timeout", "", how_sure, NEVER)
+
+
+def _ends_unsynced_at(group: Group, member: Member, at: float) -> bool:
+    end = phases.how_ended(group, member)
+    return end.at_ms == at and end.cause == "sync_timeout"
 
 
 def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> None:
@@ -115,7 +120,7 @@ def on_overdue(observer: Facts, group: Group, member_id: str, due: float) -> Non
     answered_by = member.deadline + phases.longest_unseen_ms(group) + GRACE_MS
     if answered_by <= due and not observer.silent_at(group.broker, member.deadline):
         how_sure = weaker(sureness(group, member), loads.by_silence(observer, group, member.deadline))
-        ended_at_ms = phases.how_ended(group, member)[0]
+        ended_at_ms = phases.how_ended(group, member).at_ms
         end_member(observer, group, member, ended_at_ms, "session_expired", "", how_sure, NEVER)
 
 
@@ -139,20 +144,21 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
         return
     observer.evidence = group.deserted_by
     ends = phases.all_ends(group)
-    if group.state == GroupState.COMPLETING or any(why == "rebalance_timeout" for _, _, why, _ in ends):
-        at = max(end_at for end_at, *_ in ends)
+    if group.state == GroupState.COMPLETING or any(end.cause == "rebalance_timeout" for end in ends):
+        at = max(end.at_ms for end in ends)
     # Who waits is let in when the last session is over: if it is not known when that was, it is of no member.
-    unsure = any(tied for *_, tied in ends) or any(
+    unsure = any(end.tied for end in ends) or any(
         member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()
     )
     how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
-    for end_at, member_id, why, tied in ends:
-        member, over_at = group.members[member_id], end_at
-        if why == "session_expired":
-            over_at = max(end_at, observer.ran_out(group, member, member.session_renewed_at_ms, max(at, end_at))[0])
-        end_member(observer, group, member, over_at, why, "", how_sure, NEVER)
-        if tied:
-            lives.rival(group, member_id)
+    for end in ends:
+        member, over_at = group.members[end.member_id], end.at_ms
+        if end.cause == "session_expired":
+            ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(at, over_at))
+            over_at = max(over_at, ran_out_at)
+        end_member(observer, group, member, over_at, end.cause, "", how_sure, NEVER)
+        if end.tied:
+            lives.rival(group, end.member_id)
     group.deserted_at_ms = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at, NEVER)

@@ -1,0 +1,89 @@
+"""What of an observer outlives its process: everything it holds, as plain values, and an observer made of them again.
+
+What is kept under its own name is a table with the types that both directions follow (`compact`). The rest is said in
+place: groups bring an index with them, sources belong to streams, and what waits is held in two forms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.events import Event
+from kardia.kafka.sessions import Coordinator
+from kardia.observe.facts.facts import Timer
+from kardia.observe.intake.intake import COUNTS, Intake, Stream
+from kardia.observe.state.compact import Change, reader, writer
+from kardia.observe.state.entries import Silence, Unjudged
+from kardia.observe.state.group import Group
+
+KEPT: dict[str, Any] = {
+    "coordinator": Coordinator,
+    "coordinator_known": bool,
+    "timers": dict[str, list[Timer]],
+    "began_at": float,
+    "has_forgotten": bool,
+    "empty_since": dict[str, float],
+    "deleted_since": dict[str, float],
+    "silences": dict[str, list[Silence]],
+    "unjudged": dict[str, list[Unjudged]],
+    "outlived": dict[str, list[Silence]],
+    "pauses": dict[str, list[Silence]],
+    "doubted": dict[str, Silence],
+    "restarted_at": dict[str, float],
+    "blind_to": dict[str, float],
+    "last_sign_at": dict[str, float],
+    "late": int,
+    "divergences": int,
+    "not_modelled": int,
+    "forgotten": int,
+}
+"""Attribute of an observer -> its type."""
+
+_WRITERS = {name: writer(kind) for name, kind in KEPT.items()}
+_READERS = {name: reader(kind) for name, kind in KEPT.items()}
+_WRITE_GROUPS, _READ_GROUPS = writer(list[Group]), reader(list[Group])
+
+
+def _changed(change: Change | None, value: Any) -> Any:
+    return value if change is None else change(value)
+
+
+def snapshot(intake: Intake) -> dict[str, Any]:
+    """Everything held, as plain values: lists, dictionaries, strings, numbers. It shares them with the observer."""
+    queues = {broker: [[at, list(event)] for at, event in queue] for broker, queue in intake.queues.items()}
+    for broker, event in intake.held.events():
+        queues[broker].append([event.decided_at_ms, list(event)])
+    return {name: _changed(write, getattr(intake, name)) for name, write in _WRITERS.items()} | {
+        "groups": _changed(_WRITE_GROUPS, list(intake.groups.values())),
+        "disagreed": intake.disagreed,
+        "sources": {name: [source.end, source.tick_end] for name, source in intake.sources.items()},
+        "streams": {
+            name: [stream.complete_to, stream.alive_to, stream.since_tick, stream.untold()]
+            for name, stream in intake.streams.items()
+        },
+        "slow": {broker: list(windows.values()) for broker, windows in intake.slow.items()},
+        "queues": queues,
+    }
+
+
+def restore(intake: Intake, state: dict[str, Any]) -> None:
+    """Give a new observer what a snapshot holds. One of another version is refused: something in it is not there, or
+    does not have the shape of what it is to become (KeyError, ValueError, TypeError)."""
+    for group in _changed(_READ_GROUPS, state["groups"]):
+        intake.groups[group.group_id] = group
+        for member in group.members.values():
+            intake.index(group, member)
+    for name, read in _READERS.items():
+        setattr(intake, name, _changed(read, state[name]))
+    intake.disagreed |= state["disagreed"]
+    for broker, queue in state["queues"].items():
+        intake.queues[broker] = [(at, Event(*event)) for at, event in queue]
+    for name, (complete_to, alive_to, since_tick, untold) in state["streams"].items():
+        stream = intake.streams[name] = Stream(complete_to, alive_to, since_tick)
+        for count, value in zip(COUNTS, untold, strict=True):
+            setattr(stream, count, value)
+        stream.touched = bool(stream.touched)
+    for name, (end, tick_end) in state["sources"].items():
+        intake.new_source(name, end, tick_end)
+    for broker, windows in state["slow"].items():
+        intake.note_slow(broker, windows)

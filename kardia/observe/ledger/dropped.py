@@ -1,0 +1,176 @@
+"""Which timer ended a member that is missing when a join phase ends: numbered cases, the first that fits decides.
+
+Three may have: of the time for SyncGroup before, of its session, of the phase. None fires before its deadline, and of
+two whose deadlines are near each other either may have been the first (`late`). Arithmetic only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kardia.certainty import Certainty, weaker
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines.late import fired_from, near
+from kardia.observe.deadlines.missing import Missing
+from kardia.observe.deadlines.phases import STAMP_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import NEVER, Group, Member, Rebalance
+
+
+class Dropped(NamedTuple):
+    """A member that is missing when the join phase ends: gone at `at` or up to `by` (see `Ended.by`), and why."""
+
+    member: Member
+    at: float
+    by: float | None
+    cause: str
+    certainty: Certainty
+
+
+class Timers(NamedTuple):
+    """When the timers of a missing member were due."""
+
+    armed_at: float
+    """From when its session ran."""
+    session_at: float
+    phase_at: float
+    """The end of its time to rejoin; NEVER where that is not known, or does not count for it."""
+    phase_ms: int
+    """How long the phase may last."""
+    ended_at: float
+    """When the join phase ended."""
+    unasked: bool
+    """Whether no JoinGroup was handled about when the phase ended."""
+
+    @property
+    def by_session(self) -> bool:
+        """Whether its session was over when the phase ended."""
+        return self.session_at <= self.ended_at + STAMP_MS
+
+    @property
+    def by_phase(self) -> bool:
+        """Whether its time to rejoin was over then."""
+        return 0 <= self.phase_at <= self.ended_at + STAMP_MS
+
+
+def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
+    """Which timer ended a member that is missing when the join phase ends."""
+    ended_at, armed = current.joined_at_ms, member.renewed_before_join_at_ms
+    # 1. From when its session ran is not known.
+    if member.unknown_since_at_ms >= 0 or armed < 0 or member.session_ms < 0:
+        return Dropped(member, ended_at, None, "unknown", "unknown")
+    began, first = missing.began(member)
+    # 2. The time for SyncGroup of the generation before was over first.
+    if _let_sync_pass(current, member, armed + member.session_ms, began):
+        return _by_sync(current, missing, member, armed + member.session_ms, began)
+    timers = _timers(observer, current, missing, member, began, missing.longest_ms(began, first))
+    # 3. Both other timers were due, so near each other that either may have been the first.
+    if timers.by_session and timers.by_phase and near(timers.session_at, timers.phase_at):
+        return _by_either(member, timers)
+    # 4. Its session ran from a load that came soon after the last line, maybe: it was over before the others joined.
+    if _ran_since_load(group, member, timers) and not timers.unasked:
+        over_at = min(at for at in (began, ended_at) if at >= 0)
+        return Dropped(member, over_at, ended_at, "session_expired", "provisional")
+    # 5. Its session ran anew since its broker was down or stood still, or its timer was late. Nobody joined at this
+    # instant: the phase ended by it.
+    if timers.by_session and timers.unasked and observer.is_broken(group.broker, armed, timers.session_at):
+        return Dropped(member, ended_at, None, "session_expired", "provisional")
+    # 6. One timer was due, or one well before the other.
+    if timers.by_session or timers.by_phase:
+        sure: Certainty = "provisional" if _is_doubted(group, missing, member, timers) else "exact"
+        return _by_the_first(observer, group, current, member, timers, sure)
+    # 7. None was.
+    return _by_what_is_near(observer, group, member, timers)
+
+
+def _timers(
+    observer: Facts, current: Rebalance, missing: Missing, member: Member, began: float, longest_ms: int
+) -> Timers:
+    """When the two timers of a member that had sent SyncGroup were due."""
+    armed, ended_at = member.renewed_before_join_at_ms, current.joined_at_ms
+    has_its_time = began >= 0 and longest_ms > 0 and not member.instance_id
+    return Timers(
+        armed,
+        armed + member.session_ms,
+        began + longest_ms if has_its_time else NEVER,
+        longest_ms,
+        ended_at,
+        ended_at - missing.last_asked_at > observer.settings.tolerance_ms,
+    )
+
+
+def _let_sync_pass(current: Rebalance, member: Member, session_at: float, began: float) -> bool:
+    """Whether a member had not sent SyncGroup when the time for it was over, which was before anything else."""
+    over_at = current.sync_over_at_ms
+    if not member.seen_joining or member.synced_generation == current.generation_before:
+        return False
+    if member.rebalance_notified_at_ms >= 0 or member.joined_at_ms > over_at:
+        return False  # the last: it took its place again in the Stable group
+    return 0 <= over_at <= min(current.joined_at_ms, session_at) and (began < 0 or began >= over_at - STAMP_MS)
+
+
+def _by_sync(current: Rebalance, missing: Missing, member: Member, session_at: float, began: float) -> Dropped:
+    """Ended by the time for SyncGroup."""
+    over_at = current.sync_over_at_ms
+    by = began if began >= over_at else current.joined_at_ms
+    rivalled = near(over_at, session_at) or missing.joined_before_sync_was_over
+    how_sure: Certainty = "provisional" if rivalled or began <= over_at + STAMP_MS else "inferred"
+    return Dropped(member, over_at, by, "sync_timeout", how_sure)
+
+
+def _by_either(member: Member, timers: Timers) -> Dropped:
+    """Ended by its session or by the end of the phase, whichever timer was less late."""
+    if timers.session_at + STAMP_MS < timers.phase_at:
+        session_at = min(timers.session_at, timers.ended_at)
+        return Dropped(member, session_at, timers.ended_at, "session_expired", "provisional")
+    return Dropped(member, timers.ended_at, None, "rebalance_timeout", "provisional")
+
+
+def _by_the_first(
+    observer: Facts, group: Group, current: Rebalance, member: Member, timers: Timers, sure: Certainty
+) -> Dropped:
+    """Ended by the timer that was due first. `sure`: how sure it is at most."""
+    ended_at = timers.ended_at
+    if timers.by_session and (not timers.by_phase or timers.session_at < timers.phase_at):
+        at, certainty = observer.ran_out(group, member, timers.armed_at, ended_at)
+        at = min(max(at, fired_from(group, timers.session_at)), ended_at)
+        return Dropped(member, at, ended_at, "session_expired", weaker(sure, certainty))
+    in_time = ended_at - timers.phase_at <= LATE_MS + _width(current)
+    return Dropped(member, ended_at, None, "rebalance_timeout", weaker(sure, "exact" if in_time else "inferred"))
+
+
+def _ran_since_load(group: Group, member: Member, timers: Timers) -> bool:
+    """Whether a session may run from a load after a restart, and have been over when the phase ended."""
+    return timers.armed_at <= group.unsure_to and 0 <= group.broke_at_ms <= timers.ended_at - member.session_ms
+
+
+def _is_doubted(group: Group, missing: Missing, member: Member, timers: Timers) -> bool:
+    """Whether the timers themselves may be doubted: from when the session ran, and since when the phase."""
+    armed, session_at = timers.armed_at, timers.session_at
+    unsure = armed <= max(group.unsure_to, group.gap_at_ms) or member.is_unsure(armed)
+    unsure = unsure or missing.taken_over(member, session_at)
+    return unsure or missing.may_have_begun_before(member, session_at - timers.phase_ms)
+
+
+def _by_what_is_near(observer: Facts, group: Group, member: Member, timers: Timers) -> Dropped:
+    """No timer was due, by the instants that were seen: one of them is off, or the phase began before it was seen."""
+    ended_at, armed = timers.ended_at, timers.armed_at
+    if timers.phase_at >= 0 and ended_at >= timers.phase_at - 0.5 * timers.phase_ms and armed > group.unsure_to:
+        return Dropped(member, ended_at, None, "rebalance_timeout", "inferred")
+    if timers.session_at <= ended_at + observer.settings.tolerance_ms:
+        # Stamps of a busy broker come late: its last renewal was earlier than they say.
+        known = armed > max(group.unsure_to, group.gap_at_ms) and not member.is_unsure(armed)
+        return Dropped(member, ended_at, None, "session_expired", "inferred" if known else "provisional")
+    if armed <= group.unsure_to and timers.unasked:
+        # Sessions ran from the load, which is only known to lie before the first answer of the new coordinator. Nobody
+        # joined at this instant, so the phase ended because this member's session did.
+        return Dropped(member, ended_at, None, "session_expired", "provisional")
+    return Dropped(member, ended_at, None, "unknown", "unknown")
+
+
+def _width(current: Rebalance) -> float:
+    """How much later than `started_at_ms` the rebalance may have begun."""
+    cause = current.cause
+    if cause is None or cause.by is None:
+        return 0.0
+    return max(0.0, (cause.by if cause.by >= 0 else cause.at + LATE_MS) - cause.at)

@@ -1,0 +1,179 @@
+"""Signs that a rebalance is under way that was not seen to begin, and of one that is not: answers, and their absence.
+
+`rebalance` carries out what is found. Sources: `prepareRebalance`, `onExpirePendingSync`, the answers 27 and 0 of
+`doHeartbeat` and their Java successors.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.events import Event
+from kardia.kafka.states import GroupState
+from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines.late import fired_from
+from kardia.observe.deadlines.phases import STAMP_MS, how_ended, is_tied, sync_deadline, unsynced
+from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import causes
+from kardia.observe.members import lives
+from kardia.observe.rebalance.rebalance import begin, end_member, settle
+from kardia.observe.rebalance.watches import watch_sync_timer
+from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
+
+
+def on_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
+    """An answer 27, or another sign: a rebalance is under way, and began before it. `member`: who is told."""
+    current = group.rebalance
+    if group.state == GroupState.PREPARING and current is not None:
+        _told_of_the_present(group, current, at)
+        return
+    if (
+        current is not None
+        and current.joined_at_ms >= 0
+        and at <= current.joined_at_ms + observer.settings.tolerance_ms
+    ):
+        return  # logged a little out of order: it belongs to the join phase that just ended
+    if group.state == GroupState.COMPLETING and current is not None and not current.settled:
+        settle(observer, group, current)
+        if group.rebalance is not current and group.rebalance is not None:
+            group.rebalance.rebalance_notified_at_ms = at
+            return  # somebody left right after the join phase, and began this one
+    _begin_as_told(observer, group, member, at)
+    if group.rebalance is not None and group.rebalance.rebalance_notified_at_ms < 0:
+        group.rebalance.rebalance_notified_at_ms = at
+
+
+def _told_of_the_present(group: Group, current: Rebalance, at: float) -> None:
+    """The first answer that shows a rebalance which is known already; also one that had begun untold, by an old id."""
+    if current.rebalance_notified_at_ms < 0:
+        current.rebalance_notified_at_ms = at
+        if current.cause is not None and _is_of_an_old_id(group, current.cause):
+            current.cause.certainty, current.cause.by = _sure_of_an_old_id(group), at
+
+
+def _begin_as_told(observer: Facts, group: Group, member: Member | None, at: float) -> None:
+    """A rebalance that was not seen to begin did so before `at`: by whom, as far as silence shows it."""
+    since = group.steady_at_ms - LATE_MS
+    silent = [
+        one
+        for one in group.members.values()
+        if one is not member and 0 <= one.deadline <= at + STAMP_MS and one.deadline >= since
+    ]
+    sync_over_at = sync_deadline(group)
+    let_sync_pass = sync_over_at >= 0 and since <= sync_over_at <= at + STAMP_MS and bool(unsynced(group))
+    if group.state == GroupState.COMPLETING and (silent or let_sync_pass):
+        # Whoever waited in SyncGroup was protected, and is sent back in this same instant: who is not was the cause.
+        group.unsynced_at_ms = sync_over_at if let_sync_pass else NEVER
+        begin(observer, group, None, at, len(group.members))
+        observer.schedule(group, at + observer.settings.burst_ms, "silent", "")
+    elif silent and _went_by_session(group, first := _first(silent)):
+        _end_the_silent(observer, group, first, at)
+    elif let_sync_pass and not group.pending:  # an id that was handed out may have been used, unseen, before that
+        _end_the_unsynced(observer, group, member, sync_over_at, at)
+    elif (old_id := _never_synced(group)) and max(0, since) <= sync_over_at <= at:
+        began_at = min(fired_from(group, sync_over_at), at)
+        why = Cause(began_at, "sync_timeout", old_id, certainty=_sure_of_an_old_id(group), by=at)
+        begin(observer, group, why, at, -1)
+    else:
+        begin(observer, group, None, at, len(group.members))
+
+
+def _end_the_silent(observer: Facts, group: Group, first: Member, at: float) -> None:
+    """The session of a member was over by `at`, and with that the rebalance began."""
+    tied = is_tied(group, first)
+    how_sure = deadlines.sureness(group, first)
+    # Who was handed an id may have joined before a timer that is late.
+    if tied or (group.pending and at < first.deadline + LATE_MS):
+        how_sure = weaker(how_sure, "provisional")
+    ended_at_ms = min(fired_from(group, first.deadline), at)
+    end_member(observer, group, first, ended_at_ms, "session_expired", "", how_sure, at)
+    if tied:
+        lives.rival(group, first.member_id)
+
+
+def _end_the_unsynced(observer: Facts, group: Group, told: Member | None, sync_over_at: float, at: float) -> None:
+    """The time for SyncGroup was over by `at`, and with that the rebalance began. Provisional, because somebody may
+    have joined before that, unseen, and ended the wait. `told`: a member that is one still."""
+    for one in unsynced(group):
+        if one is not told:
+            ended_at_ms = min(fired_from(group, sync_over_at), at)
+            end_member(observer, group, one, ended_at_ms, "sync_timeout", "", "provisional", at)
+
+
+def _never_synced(group: Group) -> str:
+    """The old id of a static member that the coordinator still awaits a SyncGroup of; empty if there is none."""
+    return "" if group.rebalance is None else group.rebalance.never_synced
+
+
+def _went_by_session(group: Group, member: Member) -> bool:
+    """Whether a member whose session is over is gone for that, not for its SyncGroup, whose time was over before."""
+    return deadlines.surely_silent(group, member) and how_ended(group, member).cause == "session_expired"
+
+
+def _first(silent: list[Member]) -> Member:
+    return min(silent, key=lambda other: (other.deadline, other.member_id))
+
+
+def note_never_synced(observer: Facts, group: Group, old: Member) -> None:
+    """A static member took its place again before its old id had synced: when the time for SyncGroup is over, the
+    coordinator begins a rebalance because of that id."""
+    current = group.rebalance
+    if current is not None and current.settled and old.synced_generation != group.generation:
+        current.never_synced = old.member_id
+        watch_sync_timer(observer, group)
+
+
+def begin_untold(observer: Facts, group: Group, at: float, now: float) -> None:
+    """The time for SyncGroup was over at `at`, and an old id had sent none: the coordinator began a rebalance that
+    nobody was told of so far. Provisional, because somebody may have begun one unseen before. Where members are
+    answered as in a Stable group still, the timer is late, and is looked at again a moment later."""
+    current = group.rebalance
+    if current is None or not current.never_synced or group.steady_at_ms > at + LATE_MS:
+        return
+    if group.steady_at_ms > at and now < group.steady_at_ms + deadlines.GRACE_MS:
+        again_at = group.steady_at_ms + deadlines.GRACE_MS
+        observer.schedule(group, again_at, "unsynced", str(group.generation))
+        return
+    why = Cause(fired_from(group, at), "sync_timeout", current.never_synced, certainty="provisional")
+    begin(observer, group, why, NEVER, -1)
+
+
+def _is_of_an_old_id(group: Group, cause: Cause) -> bool:
+    """Whether a rebalance was begun by the SyncGroup that an id of a static member never sent, which is replaced."""
+    over = group.ended.get(cause.member_id)
+    replaced = over is None or over.cause == "static_replaced"
+    return cause.trigger == "sync_timeout" and cause.certainty == "provisional" and replaced
+
+
+def _sure_of_an_old_id(group: Group) -> Certainty:
+    """Who has not sent SyncGroup either is removed in the same instant, and may as well be named for it."""
+    return "provisional" if unsynced(group) else "inferred"
+
+
+def on_pending_left(observer: Facts, group: Group, member_id: str, event: Event, at: float) -> None:
+    """An id that was never used left. The Java coordinator rebalances for it as for a member."""
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        cause = Cause(at, "member_left", member_id, event.client_id, "", "its id was never used", "inferred")
+        begin(observer, group, cause, NEVER, len(group.members))
+
+
+def on_contradicted(observer: Facts, group: Group, at: float) -> None:
+    """A heartbeat of the old generation is answered 0 although a rebalance was thought to be under way."""
+    current = group.rebalance
+    tolerance = observer.settings.tolerance_ms
+    if current is None or at <= max(current.started_at_ms, current.rebalance_notified_at_ms) + tolerance:
+        return
+    cause = current.cause
+    if cause is not None and cause.trigger in causes.BY_LEAVE and cause.by is not None and at <= cause.by + tolerance:
+        return  # it was begun while the request was handled, and maybe after this
+    observer.divergences += 1
+    over = group.ended.get(cause.member_id) if cause is not None else None
+    by_silence = over is not None and over.certainty != "exact" and over.cause != "unknown"  # that was an answer
+    group.rebalance = None
+    # One that was started again answers so while it still loads, whoever asks.
+    doubted = observer.is_doubted(group.broker, max(current.started_at_ms, current.rebalance_notified_at_ms), at)
+    sure: Certainty = "provisional" if doubted else "inferred"
+    observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", sure)
+    group.steady_at_ms = at
+    if over is not None and by_silence:
+        lives.reinstate(observer, group, over, at, certainty=sure)
