@@ -1,4 +1,4 @@
-"""The writer of the live tables on a cluster with object storage: delta-spark inside foreachBatch.
+"""The writer of the live tables on a cluster: delta-spark inside foreachBatch.
 
 Steps and promises: `spark_jobs.writers`; the transaction is Delta's `txnAppId`/`txnVersion`. On one machine it costs
 110 times the CPU of delta-rs per batch, so use it with a trigger of 5 s or more; what it gives is Spark's catalog,
