@@ -1,4 +1,4 @@
-"""The lives of groups: deletion, death by expiry of offsets, and what a move of the coordinator does to them.
+"""Removal and loading of groups: deletion, death by expiry of offsets, what a move of the coordinator does to them.
 
 Follows `handleDeleteGroups`, `cleanupGroupMetadata`, `onGroupUnloaded` and `onGroupLoaded` (Scala), `deleteGroups`,
 `cleanupExpiredOffsets`, `onUnloaded`, `onLoaded` and `replay` (Java).
