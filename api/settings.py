@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kardia.locations import checked
+
+Place = Annotated[Path, BeforeValidator(checked)]
+"""A path of this machine or `file://`; another scheme is refused."""
 
 OPEN_FLAG = "--serve-everyone-without-a-token"
 """Ugly on purpose: whoever types it has read it."""
@@ -21,15 +26,17 @@ class ApiSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KARDIA_SERVE_", frozen=True, extra="forbid")
 
-    tables: Path = Field(description="directory with one Delta table per name")
+    tables: Place = Field(description="directory with one Delta table per name")
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8765, ge=0, le=65_535, description="port to listen on, 0 for a free one")
     cluster: str | None = Field(
         default=None, description="show this cluster only; all clusters of the tables if absent"
     )
-    token_file: Path | None = Field(default=None, description="bearer tokens, one per line, plain or sha256:HEX")
-    tls_certificate: Path | None = Field(default=None, description="PEM of the certificate and its chain; with tls_key")
-    tls_key: Path | None = Field(default=None, description="PEM of the certificate's key, not encrypted")
+    token_file: Place | None = Field(default=None, description="bearer tokens, one per line, plain or sha256:HEX")
+    tls_certificate: Place | None = Field(
+        default=None, description="PEM of the certificate and its chain; with tls_key"
+    )
+    tls_key: Place | None = Field(default=None, description="PEM of the certificate's key, not encrypted")
     serve_everyone_without_a_token: bool = Field(default=False, description="listen beyond loopback without a token")
     allowed_hosts: tuple[str, ...] = Field(default=(), description="Host names answered to; empty: any beyond loopback")
 

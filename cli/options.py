@@ -1,10 +1,38 @@
-"""Options as people type them: several values after one name (`--request-log kafka-request.log*`), and `--group G`."""
+"""Options as people type them: several values after one name (`--request-log kafka-request.log*`), `--group G`, and
+places: paths or `file://`, anything else refused with exit status 2."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import typer
 from typer.core import TyperCommand
+
+from kardia.locations import LocationError, local
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+def place(given: str) -> Path:
+    """The path that an option means (`kardia.locations`)."""
+    try:
+        return local(given)
+    except LocationError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+PLACE: dict[str, Any] = {"parser": place, "metavar": "<path>"}
+"""What every option has that takes a path. tests/kardia/test_paths.py says if one has it not."""
+
+
+def problems(error: ValidationError) -> list[str]:
+    """What is wrong with settings, each with the name of the setting; several settings that disagree have none."""
+    return [
+        ": ".join(part for part in (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) if part)
+        for one in error.errors()
+    ]
 
 
 class SeveralValues(TyperCommand):

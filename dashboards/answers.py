@@ -1,4 +1,4 @@
-"""Panels over answers of the REST API: tables, single values, bands and swim lanes, marks in all panels.
+"""Panels over answers of the REST API: tables, single values, bands and chart rows, marks in all panels.
 
 The data source orders columns by name, so each table puts them in order again; what is a time, a number or a text is
 said per column, because a column without a value in any row would otherwise be a text.
@@ -137,11 +137,11 @@ def value(says: Says, path: str, root: str, column: Column, thresholds: Any, *to
 
 
 AT = Column("time", "at_ms", CLOCK)
-LANE = Column("lane", "lane")
+CHART_ROW = Column("lane", "lane")
 POINT = (
     Column("kind", "kind"),
     AT,
-    LANE,
+    CHART_ROW,
     Column("state", "state"),
     Column("status", "shown"),
     Column("silence", "gap_ratio", "percentunit"),
@@ -178,8 +178,8 @@ def _drawn(panel: Any, kind: str, *shown: str, by: str = "", asks: Answer | None
     return panel
 
 
-def lanes(says: Says, path: str, *, height: int, given: Given = NOTHING) -> Any:
-    """A swim lane per member, coloured by its status. This is the panel that asks for all points."""
+def chart_rows(says: Says, path: str, *, height: int, given: Given = NOTHING) -> Any:
+    """A chart row per member, coloured by its status. This is the panel that asks for all points."""
     asks = question(path, "points", *POINT, given=given)
     return _drawn(_band(says, height, STATUS), "sample", "status", by="lane", asks=asks)
 

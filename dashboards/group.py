@@ -1,10 +1,10 @@
-"""The dashboard of one group: its state as a band, its members as swim lanes, their heartbeats and deadlines."""
+"""The dashboard of one group: its state as a band, its members as chart rows, their heartbeats and deadlines."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import AnnotationQuery, Dashboard, Row
 
-from dashboards.answers import CLOCK, Column, courses, lanes, marks, points, rows, states, value
+from dashboards.answers import CLOCK, Column, chart_rows, courses, marks, points, rows, states, value
 from dashboards.board import board
 from dashboards.palette import (
     ALARM,
@@ -58,7 +58,7 @@ def build() -> Dashboard:
         group_variable(),
         since="15m",
     )
-    return _settings(_tables(_lanes(_answers(made.annotation(evictions()).annotation(rebalances())))))
+    return _settings(_tables(_chart_rows(_answers(made.annotation(evictions()).annotation(rebalances())))))
 
 
 def _answers(made: Dashboard) -> Dashboard:
@@ -141,7 +141,7 @@ def _answers(made: Dashboard) -> Dashboard:
     )
 
 
-def _lanes(made: Dashboard) -> Dashboard:
+def _chart_rows(made: Dashboard) -> Dashboard:
     return (
         made.with_panel(
             states(
@@ -155,7 +155,7 @@ def _lanes(made: Dashboard) -> Dashboard:
             )
         )
         .with_panel(
-            lanes(
+            chart_rows(
                 Says(
                     "Members over time",
                     "How was each member at each instant? A lane per member, at most 24: those in trouble. Purple "

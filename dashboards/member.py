@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from dashboards.answers import CLOCK, Column, courses, lanes, points, rows, value
+from dashboards.answers import CLOCK, Column, chart_rows, courses, points, rows, value
 from dashboards.board import board
 from dashboards.group import NOW, OF, SILENCE, evictions, rebalances
 from dashboards.palette import CERTAINTY, END, HEADROOM, OUTCOME, STATUS, alarm, countdown
@@ -124,7 +124,7 @@ def _answers(made: Dashboard) -> Dashboard:
 def _pictures(made: Dashboard) -> Dashboard:
     return (
         made.with_panel(
-            lanes(
+            chart_rows(
                 Says(
                     "Status over time",
                     "When was it not ok? The last six hours at most.",

@@ -17,7 +17,7 @@ from pydantic import HttpUrl
 
 from demo import legs, told, watching
 from demo.broker import free_ports
-from demo.legs import Reading
+from demo.legs import ReadMark
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER, Message, Receiver
 from demo.tables import Tables
 from demo.teller import clock
@@ -108,7 +108,7 @@ class Alarm:
         from_ms = min((begin.at_ms for begin in begun), default=0) - EARLIER_MS
         received = told.received(self.receiver.messages)
         to_ms = max((one.at_ms for one in received), default=from_ms) + EARLIER_MS
-        read = legs.readings(bootstrap, topic, from_ms)
+        read = legs.read_marks(bootstrap, topic, from_ms)
         fired = legs.firing_since_ms(self.watchers.prometheus_url, from_ms, to_ms)
         delays = [_delays(one, found, begun, read, fired) for one in received]
         shown = [asdict(one) for one in delays]
@@ -152,7 +152,7 @@ def _delays(
     one: Received,
     found: Sequence[Danger],
     begun: Sequence[Begun],
-    read: Mapping[int, Sequence[Reading]],
+    read: Mapping[int, Sequence[ReadMark]],
     fired: Mapping[tuple[str, str], Sequence[int]],
 ) -> Delays:
     danger, begin = told.danger_of(one, found), told.fault_of(one, begun)

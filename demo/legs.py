@@ -33,7 +33,7 @@ PROMETHEUS_POINTS_MAX = 10_000
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadMark:
     """A record of the topic says: the request log has been read up to `complete_to_ms`. `at_ms`: the record's stamp."""
 
     at_ms: int
@@ -56,20 +56,20 @@ def commits(table: Path) -> dict[int, int]:
     return found
 
 
-def readings(bootstrap: str, topic: str, from_ms: int) -> dict[int, list[Reading]]:
+def read_marks(bootstrap: str, topic: str, from_ms: int) -> dict[int, list[ReadMark]]:
     """Lane to what its records since `from_ms` say of how far the request log has been read, in their order."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "kardia-demo-legs", "enable.auto.commit": False, "log_level": 0}
     )
     try:
-        return _readings(consumer, topic, from_ms)
+        return _read_marks(consumer, topic, from_ms)
     except KafkaException as error:
         raise ProcessError(f"The topic {topic} at {bootstrap} cannot be read: {error.args[0]}.") from None
     finally:
         consumer.close()
 
 
-def _readings(consumer: Consumer, topic: str, from_ms: int) -> dict[int, list[Reading]]:
+def _read_marks(consumer: Consumer, topic: str, from_ms: int) -> dict[int, list[ReadMark]]:
     lanes = consumer.list_topics(topic, timeout=READ_TIMEOUT_S).topics[topic].partitions
     wanted = [TopicPartition(topic, lane, from_ms) for lane in lanes]
     starts = {place.partition: place.offset for place in consumer.offsets_for_times(wanted, timeout=READ_TIMEOUT_S)}
@@ -79,7 +79,7 @@ def _readings(consumer: Consumer, topic: str, from_ms: int) -> dict[int, list[Re
     # An offset below 0 says that nothing is so young.
     open_lanes = {lane for lane, start in starts.items() if 0 <= start < ends[lane]}
     consumer.assign([TopicPartition(topic, lane, starts[lane]) for lane in open_lanes])
-    found: dict[int, list[Reading]] = {lane: [] for lane in lanes}
+    found: dict[int, list[ReadMark]] = {lane: [] for lane in lanes}
     while open_lanes:
         message = consumer.poll(READ_TIMEOUT_S)
         if message is None or message.error() is not None:
@@ -93,17 +93,17 @@ def _readings(consumer: Consumer, topic: str, from_ms: int) -> dict[int, list[Re
             continue  # the job tells of it
         ticks = [event.logged_at_ms for event in events if event.kind == Kind.TICK and "/request/" in event.source]
         if ticks:
-            found[lane].append(Reading(message.timestamp()[1], max(ticks)))
+            found[lane].append(ReadMark(message.timestamp()[1], max(ticks)))
     return found
 
 
-def published_at_ms(read: Mapping[int, Sequence[Reading]], group_id: str, evidence_at_ms: int) -> int | None:
-    """When the topic was told that the log had been read up to the evidence; None if that is older than `readings`."""
+def published_at_ms(read: Mapping[int, Sequence[ReadMark]], group_id: str, evidence_at_ms: int) -> int | None:
+    """When the topic was told that the log had been read up to the evidence; None if that is older than the marks."""
     lane = read.get(lane_of(shard_of(group_id), len(read)), ())
-    # Rows have whole milliseconds, readings have not: one may be rounded up past the other.
-    before = [reading for reading in lane if reading.complete_to_ms <= evidence_at_ms - 1]
-    after = [reading for reading in lane if reading.complete_to_ms > evidence_at_ms - 1]
-    return min(reading.at_ms for reading in after) if before and after else None
+    # Rows have whole milliseconds, marks have not: one may be rounded up past the other.
+    before = [mark for mark in lane if mark.complete_to_ms <= evidence_at_ms - 1]
+    after = [mark for mark in lane if mark.complete_to_ms > evidence_at_ms - 1]
+    return min(mark.at_ms for mark in after) if before and after else None
 
 
 def firing_since_ms(prometheus: str, from_ms: int, to_ms: int) -> dict[tuple[str, str], list[int]]:

@@ -16,7 +16,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
-from ingest.router import UNROUTED, Client, Directory
+from ingest.router import UNROUTED, ClientKey, Directory
 from kardia import slowness
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.slowness import Windows
@@ -45,13 +45,13 @@ def of_the_future(text: bytes, source: str, start: int, end: int, stamped_ms: fl
 
 
 @dataclass(slots=True)
-class Sink:
+class Gathered:
     """Where the events of blocks go. `unrouted` holds what names no group, by client, until a directory routes it."""
 
     lanes: int
     directory: Directory
     events: list[list[Event]] = field(default_factory=list)
-    unrouted: dict[Client, list[Event]] = field(default_factory=dict)
+    unrouted: dict[ClientKey, list[Event]] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     lines: int = 0
@@ -95,7 +95,7 @@ class Sink:
             self.directory.learn(event)
 
     def signs(self, alive_to_ms: float = 0.0) -> dict[str, Any]:
-        """When the log was alive, for a TICK; `alive_to_ms` is the last line before what this sink holds."""
+        """When the log was alive, for a TICK; `alive_to_ms` is the last line before what is gathered here."""
         signs: dict[str, Any] = {"last_line_at_ms": max(alive_to_ms, self.last_at_ms or 0.0)}
         if self.first_at_ms is not None:
             signs["first_line_at_ms"] = self.first_at_ms
@@ -119,22 +119,22 @@ class Sink:
             self.last_at_ms = at_ms
 
 
-def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Sink) -> None:
+def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered: Gathered) -> None:
     """Read a block of complete lines that begins at byte `start` of the file."""
     lines = block.split(b"\n")
     lines.pop()  # what stands after the last line end: nothing
     if not lines:
         return
     damaged = start == 0 or b"\r\n" in block or b"\0" in block or max(map(len, lines)) > MAX_LINE_BYTES
-    sink.lines += len(lines)
-    read, add, ignored = dialect.read, sink.add, sink.ignored
-    lanes, events, unrouted, learn = sink.lanes, sink.events, sink.unrouted, sink.directory.learn
-    before = highest = sink.last_at_ms or 0.0
-    not_after = sink.not_after_ms
+    gathered.lines += len(lines)
+    read, add, ignored = dialect.read, gathered.add, gathered.ignored
+    lanes, events, unrouted, learn = gathered.lanes, gathered.events, gathered.unrouted, gathered.directory.learn
+    before = highest = gathered.last_at_ms or 0.0
+    not_after = gathered.not_after_ms
     quiet = False
     rest: Iterable[tuple[bytes, int, int]]
     if damaged:
-        rest = _mended(dialect, lines, source, start, sink)
+        rest = _mended(dialect, lines, source, start, gathered)
     elif dialect.quiet is not None:
         rest, highest, quiet = dialect.quiet.fold(lines, source, start, highest)
     else:
@@ -152,7 +152,7 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
             logged_at = reading[5]
             if logged_at > highest:
                 if logged_at > not_after:
-                    sink.future(line, source, begin, at, logged_at)
+                    gathered.future(line, source, begin, at, logged_at)
                     continue
                 quiet = quiet or logged_at - highest >= SILENCE_MS
                 highest = logged_at
@@ -169,18 +169,18 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, sink: Si
                 events[reading[1] % lanes].append(reading)
                 learn(reading)
         elif reading and reading[0].logged_at_ms > not_after:
-            sink.future(line, source, begin, at, reading[0].logged_at_ms)
+            gathered.future(line, source, begin, at, reading[0].logged_at_ms)
         else:
             for event in reading:
                 add(event)
     if dialect.slow:
         for window in dialect.slow.values():
             if window[slowness.FROM] <= not_after:
-                slowness.note(sink.slow, window)
+                slowness.note(gathered.slow, window)
         dialect.slow.clear()
-    _note_stamps(dialect, lines, sink, highest)
-    if quiet or (sink.last_at_ms or 0.0) - highest >= SILENCE_MS:
-        _note_silences(dialect, lines, sink, before)
+    _note_stamps(dialect, lines, gathered, highest)
+    if quiet or (gathered.last_at_ms or 0.0) - highest >= SILENCE_MS:
+        _note_silences(dialect, lines, gathered, before)
 
 
 def _placed(lines: list[bytes], start: int) -> Iterable[tuple[bytes, int, int]]:
@@ -190,50 +190,50 @@ def _placed(lines: list[bytes], start: int) -> Iterable[tuple[bytes, int, int]]:
 
 
 def _mended(
-    dialect: Dialect, lines: list[bytes], source: str, start: int, sink: Sink
+    dialect: Dialect, lines: list[bytes], source: str, start: int, gathered: Gathered
 ) -> Iterator[tuple[bytes, int, int]]:
     """The same without their damage; what is too long is rejected here."""
     for raw, begin, end in _placed(lines, start):
-        line, at = _repaired(raw, begin, sink)
+        line, at = _repaired(raw, begin, gathered)
         if len(line) > MAX_LINE_BYTES:
-            sink.add(too_long(dialect, line, len(line), source, at, end))
+            gathered.add(too_long(dialect, line, len(line), source, at, end))
         else:
             yield line, at, end
 
 
-def _note_silences(dialect: Dialect, lines: list[bytes], sink: Sink, before: float) -> None:
+def _note_silences(dialect: Dialect, lines: list[bytes], gathered: Gathered, before: float) -> None:
     """Events were far apart: look at every line, because ignored ones show as well that the log was alive."""
     last = before
     for line in lines:
         at_ms = dialect.stamp_ms(line)
-        if at_ms is not None and last < at_ms <= sink.not_after_ms:
+        if at_ms is not None and last < at_ms <= gathered.not_after_ms:
             if last and at_ms - last >= SILENCE_MS:
-                sink.silences.append((last, at_ms))
+                gathered.silences.append((last, at_ms))
             last = at_ms
 
 
-def _note_stamps(dialect: Dialect, lines: list[bytes], sink: Sink, highest: float) -> None:
+def _note_stamps(dialect: Dialect, lines: list[bytes], gathered: Gathered, highest: float) -> None:
     """Stamps of the block: ignored lines show as well that the log is alive, so its last stamped line counts."""
-    if sink.first_at_ms is None:
+    if gathered.first_at_ms is None:
         for line in lines:
             at_ms = dialect.stamp_ms(line)
-            if at_ms is not None and at_ms <= sink.not_after_ms:
-                sink.seen_at(at_ms)
+            if at_ms is not None and at_ms <= gathered.not_after_ms:
+                gathered.seen_at(at_ms)
                 break
     for line in reversed(lines):
         at_ms = dialect.stamp_ms(line)
-        if at_ms is not None and at_ms <= sink.not_after_ms:
-            sink.seen_at(at_ms)
+        if at_ms is not None and at_ms <= gathered.not_after_ms:
+            gathered.seen_at(at_ms)
             break
     if highest:
-        sink.seen_at(highest)
+        gathered.seen_at(highest)
 
 
-def _repaired(raw: bytes, begin: int, sink: Sink) -> tuple[bytes, int]:
+def _repaired(raw: bytes, begin: int, gathered: Gathered) -> tuple[bytes, int]:
     line = raw.removesuffix(b"\r")
     if line[:1] == b"\0":
         bare = line.lstrip(b"\0")
-        sink.nul_bytes += len(line) - len(bare)
+        gathered.nul_bytes += len(line) - len(bare)
         begin += len(line) - len(bare)
         line = bare
     if begin == 0 and line.startswith(_BOM):
@@ -247,7 +247,7 @@ def too_long(dialect: Dialect, head: bytes, length: int, source: str, start: int
     return rejection("line_too_long", expected, head, source, start, end, dialect.stamp_ms(head))
 
 
-class Piece(NamedTuple):
+class Cut(NamedTuple):
     """What `Splitter.feed` gives: complete lines from `start` on, and a line over the bound that ended before them."""
 
     start: int
@@ -279,7 +279,7 @@ class Splitter:
         """Where the next bytes belong."""
         return self.position + len(self.carry) + self.skipping
 
-    def feed(self, data: bytes) -> Piece:
+    def feed(self, data: bytes) -> Cut:
         """Take the next bytes."""
         data = self.carry + data if self.carry else data
         long: tuple[int, int, bytes] = (-1, -1, b"")
@@ -287,7 +287,7 @@ class Splitter:
             line_end = data.find(b"\n") + 1
             if not line_end:
                 self.skipping += len(data)
-                return Piece(self.position, b"")
+                return Cut(self.position, b"")
             long = (self.position, self.position + self.skipping + line_end, self._long_head)
             self.position, self.skipping = long[1], 0
             data = data[line_end:]
@@ -303,41 +303,41 @@ class Splitter:
             self.position += hole
         if len(self.carry) > MAX_LINE_BYTES:
             self.skipping, self._long_head, self.carry = len(self.carry), self.carry[:_LONG_HEAD_BYTES], b""
-        return Piece(start, data[:cut], *long, hole)
+        return Cut(start, data[:cut], *long, hole)
 
-    def finish(self) -> tuple[bytes, Piece]:
+    def finish(self) -> tuple[bytes, Cut]:
         """No more bytes will come: the incomplete line at the end, or the line over the bound that never ended."""
         carry, start = self.carry, self.position
         self.position = self.read_to
-        piece = Piece(start, b"", start, self.position, self._long_head) if self.skipping else Piece(start, b"")
+        cut = Cut(start, b"", start, self.position, self._long_head) if self.skipping else Cut(start, b"")
         self.carry, self.skipping = b"", 0
-        return carry, piece
+        return carry, cut
 
 
-def read_piece(dialect: Dialect, piece: Piece, source: str, sink: Sink) -> None:
+def read_cut(dialect: Dialect, cut: Cut, source: str, gathered: Gathered) -> None:
     """Read what `Splitter.feed` gave."""
-    sink.nul_bytes += piece.nul_bytes
-    if piece.long_end >= 0:
-        sink.lines += 1
-        length = piece.long_end - piece.long_start - 1
-        sink.add(too_long(dialect, piece.long_head, length, source, piece.long_start, piece.long_end))
-    if piece.block:
-        read_block(dialect, piece.block, source, piece.start, sink)
+    gathered.nul_bytes += cut.nul_bytes
+    if cut.long_end >= 0:
+        gathered.lines += 1
+        length = cut.long_end - cut.long_start - 1
+        gathered.add(too_long(dialect, cut.long_head, length, source, cut.long_start, cut.long_end))
+    if cut.block:
+        read_block(dialect, cut.block, source, cut.start, gathered)
 
 
-def read_last(dialect: Dialect, line: bytes, source: str, start: int, sink: Sink) -> None:
+def read_last(dialect: Dialect, line: bytes, source: str, start: int, gathered: Gathered) -> None:
     """Read the last line of a file that has no line end: a line if it can be read as one, else `incomplete_line`."""
-    before = len(sink.events[0])
-    read_block(dialect, line + b"\n", source, start, sink)
-    sink.events[0][before:] = [_incomplete(event, sink) for event in sink.events[0][before:]]
+    before = len(gathered.events[0])
+    read_block(dialect, line + b"\n", source, start, gathered)
+    gathered.events[0][before:] = [_incomplete(event, gathered) for event in gathered.events[0][before:]]
 
 
-def _incomplete(event: Event, sink: Sink) -> Event:
+def _incomplete(event: Event, gathered: Gathered) -> Event:
     if event.kind != _REJECTED:
         return event
     detail = dict(event.detail or {})
-    sink.rejected.subtract((detail["reason"],))
-    sink.rejected = +sink.rejected
-    sink.rejected["incomplete_line"] += 1
+    gathered.rejected.subtract((detail["reason"],))
+    gathered.rejected = +gathered.rejected
+    gathered.rejected["incomplete_line"] += 1
     detail.update(reason="incomplete_line", expected="a whole line; the file ends in the middle of this one")
     return event._replace(detail=detail)

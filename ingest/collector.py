@@ -24,7 +24,7 @@ from ingest.blocks import AHEAD_MS, FUTURE, of_the_future
 from ingest.metrics import Metrics
 from ingest.offline import tick
 from ingest.ports import Clock, Records, Topic
-from ingest.positions import Clients, Positions, Store
+from ingest.positions import Positions, SavedDirectory, Store
 from ingest.router import Directory
 from ingest.stream import Covered, LogStream
 from ingest.wire import batches
@@ -257,12 +257,12 @@ class Collector:
 
     def _send_covered(self, covered: Covered, lanes: list[list[Event]], wall_ms: float) -> None:
         """Events of one incarnation, routed, and its tick in every lane."""
-        sink = covered.sink
-        own = sink.events
-        for client, events in sink.unrouted.items():
+        gathered = covered.gathered
+        own = gathered.events
+        for client, events in gathered.unrouted.items():
             shards = self.directory.shards_of(client)
             if not shards:
-                sink.ignored["unattributed_fetch"] += len(events)
+                gathered.ignored["unattributed_fetch"] += len(events)
             for shard in shards:
                 own[lane_of(shard, self.lanes)] += [event._replace(shard=shard) for event in events]
         for lane, events in enumerate(own):
@@ -271,15 +271,15 @@ class Collector:
             lanes[lane] += events
             self._count(events)
         counts = [len(events) for events in own]
-        self.metrics.lines.inc(sink.lines)
-        self.metrics.nul_bytes.inc(sink.nul_bytes)
-        for reason, number in sink.ignored.items():
+        self.metrics.lines.inc(gathered.lines)
+        self.metrics.nul_bytes.inc(gathered.nul_bytes)
+        for reason, number in gathered.ignored.items():
             self.metrics.ignored.labels(reason).inc(number)
-        for reason, number in sink.rejected.items():
+        for reason, number in gathered.rejected.items():
             self.metrics.rejected.labels(reason).inc(number)
-        self._tell_future(covered.source, sink.rejected[FUTURE], sink.ahead_ms_max)
+        self._tell_future(covered.source, gathered.rejected[FUTURE], gathered.ahead_ms_max)
         stream = stream_of(covered.source)
-        signs = sink.signs(self._alive_to_ms.get(stream, 0.0))
+        signs = gathered.signs(self._alive_to_ms.get(stream, 0.0))
         self._alive_to_ms[stream] = signs["last_line_at_ms"]
         if covered.complete_to_ms <= 0:
             return  # no line with a stamp yet and not at the end: nothing can be said
@@ -291,8 +291,8 @@ class Collector:
                     covered.end,
                     covered.complete_to_ms,
                     counts[lane],
-                    sink.lines,
-                    sink.ignored,
+                    gathered.lines,
+                    gathered.ignored,
                     wall_ms,
                     signs,
                 )
@@ -375,7 +375,7 @@ class Collector:
         if now or (now_s - self._clients_s) * 1000 >= CLIENTS_MS:
             self._clients_s = now_s
             with suppress(OSError):  # evidence for a while, not a promise: the positions say when the disk is full
-                self.store.save_clients(Clients(self.positions.number, list(self.directory.entries())))
+                self.store.save_directory(SavedDirectory(self.positions.number, list(self.directory.entries())))
 
     def _save(self) -> bool:
         """Save the positions. A full disk stops the reading, not the process: told once, tried each second."""

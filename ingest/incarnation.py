@@ -11,7 +11,7 @@ import os
 from hashlib import blake2b
 from pathlib import Path
 
-from ingest.blocks import Piece, Splitter
+from ingest.blocks import Cut, Splitter
 from ingest.identity import HEAD_BYTES, MARK_BYTES, Saved, digest
 
 
@@ -58,7 +58,7 @@ class Incarnation:
         """Bytes of the file now."""
         return os.fstat(self._descriptor).st_size
 
-    def read(self, limit: int) -> Piece | None:
+    def read(self, limit: int) -> Cut | None:
         """Complete lines from at most `limit` more bytes; None when there are none. Raises `TruncatedError`."""
         expected = self._before
         read_to = self._splitter.read_to
@@ -77,24 +77,24 @@ class Incarnation:
             self.nul_bytes += len(fresh) - len(bare)
             self._splitter.position += len(fresh) - len(bare)
             fresh = bare
-        piece = self._splitter.feed(fresh)
+        cut = self._splitter.feed(fresh)
         if not self.name:
-            self._name(piece)
-        return piece if piece.block or piece.long_end >= 0 else None
+            self._name(cut)
+        return cut if cut.block or cut.long_end >= 0 else None
 
-    def _name(self, piece: Piece) -> None:
+    def _name(self, cut: Cut) -> None:
         """The first complete line names the incarnation: it stays as it is while the file grows."""
-        if piece.long_end >= 0:
-            self.name = name_of(piece.long_head)
-        elif piece.block:
-            self.name = name_of(piece.block)
+        if cut.long_end >= 0:
+            self.name = name_of(cut.long_head)
+        elif cut.block:
+            self.name = name_of(cut.block)
 
-    def finish(self) -> tuple[bytes, Piece]:
+    def finish(self) -> tuple[bytes, Cut]:
         """Give out what is left at the end of a file that will not grow."""
-        line, piece = self._splitter.finish()
+        line, cut = self._splitter.finish()
         if not self.name:
-            self.name = name_of(line or piece.long_head)
-        return line, piece
+            self.name = name_of(line or cut.long_head)
+        return line, cut
 
     def saved(self, *, done: bool = False) -> Saved:
         """What is to be remembered. The mark is taken at the position, before the incomplete line."""

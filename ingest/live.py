@@ -72,7 +72,7 @@ def _run(
         )
     positions.cluster = settings.cluster
     directory = Directory()
-    directory.merge(store.load_clients().entries)
+    directory.merge(store.load_directory().entries)
     for note in store.notes:
         say(note)
     observed, events = settings.clients()

@@ -29,11 +29,11 @@ from typing import Any
 
 import msgspec
 
-from ingest.blocks import Sink, Splitter, read_last, read_piece
+from ingest.blocks import Gathered, Splitter, read_cut, read_last
 from ingest.dialects import Dialect
 from ingest.offsets_records import record_events
 from ingest.planning import RANGE_BYTES, FileRange, dialect_for, open_log, plan
-from ingest.router import UNROUTED, Client, Directory
+from ingest.router import UNROUTED, ClientKey, Directory
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
 from kardia.stretches import Stretch
 
@@ -126,35 +126,35 @@ def tick(
 def parse_range(piece: FileRange, *, fold: bool = False) -> ParsedRange:
     """Everything a range says, at once. Memory: about 1.5 kB per event; with `fold` 60 bytes for most of them."""
     dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold)
-    sink = Sink(piece.lanes, Directory())
-    end = max(_feed(piece, dialect, sink), default=piece.start)
-    return _parsed(piece.source, piece.start, end, sink, dialect)
+    gathered = Gathered(piece.lanes, Directory())
+    end = max(_feed(piece, dialect, gathered), default=piece.start)
+    return _parsed(piece.source, piece.start, end, gathered, dialect)
 
 
 def parse_pieces(piece: FileRange, piece_bytes: int = RANGE_BYTES, *, fold: bool = False) -> Iterator[ParsedRange]:
     """The same in pieces of about `piece_bytes`, for archives that do not fit into memory."""
     dialect = dialect_for(piece.stream, piece.zone, piece.offsets_partitions, fold=fold)
-    sink = Sink(piece.lanes, Directory())
+    gathered = Gathered(piece.lanes, Directory())
     start = end = piece.start
-    for end in _feed(piece, dialect, sink):
-        if end - start >= piece_bytes or sink.size() >= PIECE_EVENTS:
-            yield _parsed(piece.source, start, end, sink, dialect)
-            sink = _emptied(sink)
+    for end in _feed(piece, dialect, gathered):
+        if end - start >= piece_bytes or gathered.size() >= PIECE_EVENTS:
+            yield _parsed(piece.source, start, end, gathered, dialect)
+            gathered = _emptied(gathered)
             start = end
     if end > start or start == piece.start:
-        yield _parsed(piece.source, start, end, sink, dialect)
+        yield _parsed(piece.source, start, end, gathered, dialect)
 
 
-def _emptied(sink: Sink) -> Sink:
-    """Empty a sink in place: the reader holds on to it."""
-    fresh = Sink(sink.lanes, Directory())
-    for name in Sink.__slots__:
-        setattr(sink, name, getattr(fresh, name))
-    return sink
+def _emptied(gathered: Gathered) -> Gathered:
+    """Empty what was gathered, in place: the reader holds on to it."""
+    fresh = Gathered(gathered.lanes, Directory())
+    for name in Gathered.__slots__:
+        setattr(gathered, name, getattr(fresh, name))
+    return gathered
 
 
-def _feed(piece: FileRange, dialect: Dialect, sink: Sink) -> Iterator[int]:
-    """Read a range block by block into a sink; yields the position after each block."""
+def _feed(piece: FileRange, dialect: Dialect, gathered: Gathered) -> Iterator[int]:
+    """Read a range block by block; yields the position after each block."""
     splitter = Splitter(piece.start)
     with open_log(Path(piece.path)) as opened:
         if piece.start:
@@ -164,39 +164,39 @@ def _feed(piece: FileRange, dialect: Dialect, sink: Sink) -> Iterator[int]:
             data = opened.read(want)
             if not data:
                 break
-            read_piece(dialect, splitter.feed(data), piece.source, sink)
+            read_cut(dialect, splitter.feed(data), piece.source, gathered)
             yield splitter.position
     line, rest = splitter.finish()
     if line:
-        read_last(dialect, line, piece.source, rest.start, sink)
-    read_piece(dialect, rest, piece.source, sink)
+        read_last(dialect, line, piece.source, rest.start, gathered)
+    read_cut(dialect, rest, piece.source, gathered)
     yield splitter.position
 
 
-def _parsed(source: str, start: int, end: int, sink: Sink, dialect: Dialect) -> ParsedRange:
-    stretches: list[list[Stretch]] = [[] for _ in range(sink.lanes)]
-    unrouted: dict[Client, list[Stretch]] = {}
+def _parsed(source: str, start: int, end: int, gathered: Gathered, dialect: Dialect) -> ParsedRange:
+    stretches: list[list[Stretch]] = [[] for _ in range(gathered.lanes)]
+    unrouted: dict[ClientKey, list[Stretch]] = {}
     for stretch in dialect.quiet.take() if dialect.quiet is not None else ():
         head = stretch.head
         if head.kind in UNROUTED:
             unrouted.setdefault((head.client_id, head.client_host), []).append(stretch)
         else:
-            stretches[lane_of(head.shard, sink.lanes)].append(stretch)
-            sink.directory.learn(head)
+            stretches[lane_of(head.shard, gathered.lanes)].append(stretch)
+            gathered.directory.learn(head)
     return ParsedRange(
         source,
         start,
         end,
-        sink.events,
-        [(client_id, host, events) for (client_id, host), events in sink.unrouted.items()],
-        list(sink.directory.entries()),
-        sink.lines,
-        dict(sink.ignored),
-        dict(sink.rejected),
-        sink.first_at_ms or 0.0,
-        sink.last_at_ms or 0.0,
-        sink.silences,
-        list(sink.slow.values()),
+        gathered.events,
+        [(client_id, host, events) for (client_id, host), events in gathered.unrouted.items()],
+        list(gathered.directory.entries()),
+        gathered.lines,
+        dict(gathered.ignored),
+        dict(gathered.rejected),
+        gathered.first_at_ms or 0.0,
+        gathered.last_at_ms or 0.0,
+        gathered.silences,
+        list(gathered.slow.values()),
         stretches,
         [(client_id, host, folded) for (client_id, host), folded in unrouted.items()],
     )

@@ -45,7 +45,7 @@ class Positions(msgspec.Struct):
     """Next offset by partition of `__consumer_offsets`."""
 
 
-class Clients(msgspec.Struct):
+class SavedDirectory(msgspec.Struct):
     """The router's directory."""
 
     number: int = 0
@@ -86,23 +86,23 @@ class Store:
         """Saved positions, or empty ones at a first start."""
         return self._load("positions", Positions) or Positions()
 
-    def load_clients(self) -> Clients:
+    def load_directory(self) -> SavedDirectory:
         """The saved directory; an unreadable one is started anew, and said."""
         try:
-            return self._load("directory", Clients) or Clients()
+            return self._load("directory", SavedDirectory) or SavedDirectory()
         except PositionsUnreadableError as error:
             self.notes.append(str(error))
-            return Clients()
+            return SavedDirectory()
 
     def save(self, positions: Positions) -> None:
         """Save positions, durably when this returns. The number grows."""
         positions.number += 1
         self._save("positions", positions)
 
-    def save_clients(self, clients: Clients) -> None:
+    def save_directory(self, directory: SavedDirectory) -> None:
         """Save the directory."""
-        clients.number += 1
-        self._save("directory", clients)
+        directory.number += 1
+        self._save("directory", directory)
 
     def _save(self, name: str, body: msgspec.Struct) -> None:
         target = self.directory / name

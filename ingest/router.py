@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from kardia.events import Event, Kind
 
-Client = tuple[str, str]
+ClientKey = tuple[str, str]
 """client.id and address."""
 
 MAX_CLIENTS = 200_000
@@ -38,7 +38,7 @@ class Directory:
     def __init__(self, max_clients: int = MAX_CLIENTS) -> None:
         """An empty directory of at most `max_clients`."""
         self._max_clients = max_clients
-        self._shards: dict[Client, tuple[int, ...]] = {}
+        self._shards: dict[ClientKey, tuple[int, ...]] = {}
         self.forgotten = 0
         """Clients dropped because the directory was full."""
 
@@ -55,7 +55,7 @@ class Directory:
             for member in (event.detail or {}).get("members", ()):
                 self.add((member[2], member[3]), event.shard)
 
-    def add(self, client: Client, shard: int) -> None:
+    def add(self, client: ClientKey, shard: int) -> None:
         """A client speaks for a group of this shard."""
         known = self._shards
         shards = known.pop(client, ())
@@ -66,7 +66,7 @@ class Directory:
             known.pop(next(iter(known)))
             self.forgotten += 1
 
-    def shards_of(self, client: Client) -> tuple[int, ...]:
+    def shards_of(self, client: ClientKey) -> tuple[int, ...]:
         """Shards a client is known to speak for, in the order they were learned."""
         return self._shards.get(client, ())
 

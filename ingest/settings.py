@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.clients import client_settings
 from ingest.errors import SettingsError
 from ingest.stamps import zone_named
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
+from kardia.locations import EXPECTED, LocationError, checked, local
+
+Place = Annotated[Path, BeforeValidator(checked)]
+"""A path of this machine or `file://`; another scheme is refused."""
+
+Patterns = Annotated[tuple[str, ...], AfterValidator(lambda texts: tuple(str(local(text)) for text in texts))]
+"""The same for names of logs, which may be patterns."""
 
 MAX_LOGS = 256
 """Logs of one collector: each holds a descriptor and a look at its name 20 times a second."""
@@ -21,18 +29,16 @@ class CollectSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KARDIA_COLLECT_", frozen=True, extra="forbid")
 
-    request_log: tuple[str, ...] = Field(
-        default=(), description="request logs, or patterns such as /logs/*/kafka-request.log"
-    )
-    server_log: tuple[str, ...] = Field(default=(), description="server.log files, or patterns")
+    request_log: Patterns = Field(default=(), description="request logs, or patterns such as /logs/*/kafka-request.log")
+    server_log: Patterns = Field(default=(), description="server.log files, or patterns")
     bootstrap_server: str = Field(default="", description="brokers of the observed cluster, for __consumer_offsets")
     offsets: bool = Field(default=True, description="read __consumer_offsets")
     offsets_partitions: int = Field(
         default=0, ge=0, le=10_000, description="partitions of __consumer_offsets, 0: ask the cluster, else 50"
     )
     events_bootstrap_server: str = Field(default="", description="brokers of the topic of events; empty: the same ones")
-    client_config: Path | None = Field(default=None, description="properties file for clients of the observed cluster")
-    events_client_config: Path | None = Field(
+    client_config: Place | None = Field(default=None, description="properties file for clients of the observed cluster")
+    events_client_config: Place | None = Field(
         default=None,
         description="properties file for the topic of events; the same file when it is on the same brokers",
     )
@@ -40,7 +46,7 @@ class CollectSettings(BaseSettings):
     lanes: int = Field(default=DEFAULT_LANES, ge=1, le=1_000, description="partitions of the topic of events")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     broker: str = Field(default="", description="name of the broker; empty: as the lines say")
-    positions: Path = Field(default=Path("kardia-positions"), description="directory of the positions")
+    positions: Place = Field(default=Path("kardia-positions"), description="directory of the positions")
     log_timezone: str = Field(default="", description="zone of the brokers' JVM: IANA name, UTC or +05:30")
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback, 0: none")
     rotate_wait_s: float = Field(
@@ -105,8 +111,12 @@ def expanded(patterns: tuple[str, ...]) -> list[Path]:
     """
     paths: list[Path] = []
     for pattern in patterns:
-        path = Path(pattern).absolute()
-        if any(char in pattern for char in "*?["):
+        try:
+            named = local(pattern)
+        except LocationError as error:
+            raise SettingsError(error.what, error.where, EXPECTED, error.next_step) from None
+        path = named.absolute()
+        if any(char in str(named) for char in "*?["):
             anchor = Path(path.anchor)
             paths += sorted(anchor.glob(str(path.relative_to(anchor))))
         else:

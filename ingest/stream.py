@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import NamedTuple
 
-from ingest.blocks import AHEAD_MS, Sink, read_last, read_piece
+from ingest.blocks import AHEAD_MS, Gathered, read_cut, read_last
 from ingest.dialects import Asked, Dialect, Listener, better
 from ingest.identity import Saved
 from ingest.incarnation import Incarnation
@@ -36,7 +36,7 @@ class Covered(NamedTuple):
     start: int
     end: int
     complete_to_ms: float
-    sink: Sink
+    gathered: Gathered
 
 
 class LogStream:
@@ -49,7 +49,7 @@ class LogStream:
         self.broker = broker
         self._lanes = lanes
         self._directory = directory
-        self._sinks: dict[str, Sink] = {}
+        self._gathered: dict[str, Gathered] = {}
         self._touched: dict[str, Incarnation] = {}
         self._held: list[Read] = []
         self._held_bytes = 0
@@ -64,7 +64,7 @@ class LogStream:
         size = 0
         wall_ms = clock()
         for read in self.tail.read():
-            size += len(read.piece.block) + max(read.piece.long_end - read.piece.long_start, 0)
+            size += len(read.cut.block) + max(read.cut.long_end - read.cut.long_start, 0)
             self._held.append(read)
             if not self.broker:
                 self._look_for_listener(read)
@@ -80,7 +80,7 @@ class LogStream:
         return size
 
     def _look_for_listener(self, read: Read) -> None:
-        for line in read.piece.block.split(b"\n"):
+        for line in read.cut.block.split(b"\n"):
             if self._listener is not None and self._listener.asked is Asked.BY_CLIENTS:
                 return
             self._listener = better(self._listener, self.dialect.broker_of(line))
@@ -102,7 +102,7 @@ class LogStream:
     @property
     def pending(self) -> int:
         """Events that wait for the next flush."""
-        return sum(sink.size() for sink in self._sinks.values())
+        return sum(gathered.size() for gathered in self._gathered.values())
 
     @property
     def holding(self) -> bool:
@@ -114,16 +114,16 @@ class LogStream:
 
     def _take(self, read: Read) -> None:
         source = self._source(read.incarnation)
-        sink = self._sinks.get(source)
-        if sink is None:
-            sink = self._sinks[source] = Sink(self._lanes, self._directory)
+        gathered = self._gathered.get(source)
+        if gathered is None:
+            gathered = self._gathered[source] = Gathered(self._lanes, self._directory)
             self._touched[source] = read.incarnation
-        sink.not_after_ms = self._not_after_ms
-        read_piece(self.dialect, read.piece, source, sink)
+        gathered.not_after_ms = self._not_after_ms
+        read_cut(self.dialect, read.cut, source, gathered)
         if read.rest:
-            read_last(self.dialect, read.rest, source, read.piece.start, sink)
-        if sink.last_at_ms is not None:
-            read.incarnation.last_at_ms = max(read.incarnation.last_at_ms, sink.last_at_ms)
+            read_last(self.dialect, read.rest, source, read.cut.start, gathered)
+        if gathered.last_at_ms is not None:
+            read.incarnation.last_at_ms = max(read.incarnation.last_at_ms, gathered.last_at_ms)
 
     def gaps(self, wall_ms: float) -> Iterator[Event]:
         """GAP events of what may be lost; from the last line read to now."""
@@ -148,7 +148,7 @@ class LogStream:
         if current is not None and current.name and self.broker and not self._held:
             source = self._source(current)
             self._touched.setdefault(source, current)
-            self._sinks.setdefault(source, Sink(self._lanes, self._directory))
+            self._gathered.setdefault(source, Gathered(self._lanes, self._directory))
         for source, incarnation in self._touched.items():
             if incarnation.last_at_ms > self._not_after_ms:
                 incarnation.last_at_ms = 0.0  # saved by a version that believed any stamp
@@ -156,9 +156,9 @@ class LogStream:
             if incarnation is current:
                 complete_to_ms = self._complete_to_ms = max(complete_to_ms, self._complete_to_ms)
             position = incarnation.position
-            covered.append(Covered(source, incarnation.tick_end, position, complete_to_ms, self._sinks[source]))
+            covered.append(Covered(source, incarnation.tick_end, position, complete_to_ms, self._gathered[source]))
             incarnation.tick_end = position
-        self._touched, self._sinks = {}, {}
+        self._touched, self._gathered = {}, {}
         return covered
 
     def saved(self) -> list[Saved]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ingest.blocks import Piece
+from ingest.blocks import Cut
 from ingest.identity import Saved, continues, digest, same_file
 from ingest.incarnation import Incarnation, TruncatedError
 
@@ -49,7 +49,7 @@ class Read(NamedTuple):
     """Lines of an incarnation. `rest` is the incomplete last line of a file that has ended."""
 
     incarnation: Incarnation
-    piece: Piece
+    cut: Cut
     rest: bytes = b""
 
 
@@ -100,14 +100,14 @@ class Tail:
         self._look()
         for incarnation in tuple(self._open):
             try:
-                piece = incarnation.read(READ_BYTES)
+                cut = incarnation.read(READ_BYTES)
             except TruncatedError:
                 self._begin_again(incarnation)
                 return
-            if piece is not None:
+            if cut is not None:
                 self._name_apart(incarnation)
                 incarnation.quiet_since_s = None
-                yield Read(incarnation, piece)
+                yield Read(incarnation, cut)
             if not incarnation.at_end:
                 return
             if incarnation is not self._current:
@@ -204,10 +204,10 @@ class Tail:
             incarnation.quiet_since_s = now_s
         if now_s - incarnation.quiet_since_s < self._rotate_wait_s:
             return
-        rest, piece = incarnation.finish()
+        rest, cut = incarnation.finish()
         self._name_apart(incarnation)
-        if rest or piece.long_end >= 0:
-            yield Read(incarnation, piece, rest)
+        if rest or cut.long_end >= 0:
+            yield Read(incarnation, cut, rest)
         self._finished.append(incarnation.saved(done=True))
         self._newest_ns = max(self._newest_ns, self._finished[-1].modified_ns)
         del self._finished[:-MAX_REMEMBERED]

@@ -25,7 +25,8 @@ def config_page() -> str:
         "# kardia.yaml\n\n",
         "The one file of `kardia up --config FILE`, read once and whole. An unknown key, a missing one and a value of "
         "another type are told in a sentence each, all at once, and nothing is started then; `--check` does only that. "
-        "A relative path begins where `kardia up` is started, and `~` is the home directory.\n\n",
+        "A relative path begins where `kardia up` is started, and `~` is the home directory. `file://` may stand "
+        "before a whole path; [any other location](../cli.md#where-tables-may-lie) is refused.\n\n",
         _section("Top level", UpConfig),
     ]
     for name, field in UpConfig.model_fields.items():

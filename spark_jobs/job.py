@@ -220,7 +220,7 @@ class _Job:
     def _hush(self) -> None:
         """We stop: what the JVM and the bridge to it say of that is no news."""
         self._voice.hush()
-        session.quieten(self._spark.sparkContext._accumulatorServer)
+        session.quieten_accumulators(self._spark)
 
     def _committed(self, batch: stream.Committed) -> None:
         self._metrics.committed(batch)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kardia
+from spark_jobs.jvm.private_pyspark import accumulator_server, jvm_process
 
 if TYPE_CHECKING:
     from socketserver import BaseServer
@@ -117,7 +118,7 @@ after a kill at any step."""
 
 def end_session(spark: SparkSession) -> None:
     """End the JVM: in order if it is quick, else at once. When this returns nothing of it writes any more."""
-    jvm = getattr(spark.sparkContext._gateway, "proc", None)
+    jvm = jvm_process(spark)
     stopping = threading.Thread(target=_stop, args=(spark,), daemon=True)
     stopping.start()
     stopping.join(STOP_S)
@@ -126,9 +127,13 @@ def end_session(spark: SparkSession) -> None:
         jvm.wait()
 
 
+def quieten_accumulators(spark: SparkSession) -> None:
+    """Let nothing in this process print a trace of a JVM that goes while it sends its counts, of no use by then."""
+    quieten(accumulator_server(spark))
+
+
 def quieten(server: BaseServer | None) -> None:
-    """Let the server in this process that counts Spark's accumulators (`SparkContext._accumulatorServer`) print no
-    trace of a JVM that goes while it speaks; its counts are of no use to anybody then."""
+    """Let the server of accumulators print no trace of a connection that ends within a message."""
     if server is not None:
         server.handle_error = _no_trace  # type: ignore[method-assign, assignment]
 

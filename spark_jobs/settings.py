@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from ingest.settings import Place
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 
 
@@ -18,8 +19,8 @@ class StreamSettings(BaseSettings):
 
     bootstrap_server: str = Field(min_length=1, description="brokers of the topic of events")
     topic: str = Field(default="kardia.events", min_length=1, max_length=249)
-    tables: Path = Field(description="directory of the Delta tables")
-    checkpoint: Path = Field(description="directory of the checkpoint, on a local or mounted disk")
+    tables: Place = Field(description="directory of the Delta tables")
+    checkpoint: Place = Field(description="directory of the checkpoint, on a local or mounted disk")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
     master: str = Field(default="local[3]", min_length=1, description="Spark master")

@@ -11,10 +11,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ingest.errors import IngestError
+from ingest.settings import Patterns
+from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
+
+Place = Annotated[AnyPlace, AfterValidator(Path.expanduser)]
+"""`~` is the home of whoever starts it: no shell has replaced it."""
 
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
@@ -30,8 +44,8 @@ class _Strict(BaseModel):
 class CollectSection(_Strict):
     """`collect`: the logs on this machine."""
 
-    request_log: tuple[str, ...] = Field(min_length=1, description="kafka-request.log of each broker here, or patterns")
-    server_log: tuple[str, ...] | None = Field(
+    request_log: Patterns = Field(min_length=1, description="kafka-request.log of each broker here, or patterns")
+    server_log: Patterns | None = Field(
         default=None,
         description="server.log of each broker here, or patterns; default: the one beside each request log, where "
         "there is one. [] for none",
@@ -54,7 +68,7 @@ class CollectSection(_Strict):
 class StreamSection(_Strict):
     """`stream`: the job."""
 
-    tables: Path | None = Field(default=None, description="directory of the Delta tables; default DATA/tables")
+    tables: Place | None = Field(default=None, description="directory of the Delta tables; default DATA/tables")
     metrics_port: Port = Field(default=9465, description="port of the job's own /metrics")
     kafka_version: str = Field(default="", description="release of the brokers, e.g. 3.9.2; recognised if empty")
 
@@ -64,7 +78,7 @@ class ServeSection(_Strict):
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: Port = Field(default=8765, description="port to listen on")
-    token_file: Path | None = Field(default=None, description="bearer tokens, one per line; needed beyond loopback")
+    token_file: Place | None = Field(default=None, description="bearer tokens, one per line; needed beyond loopback")
 
 
 class NotifySection(_Strict):
@@ -89,7 +103,7 @@ class UpConfig(_Strict):
     bootstrap_server: str = Field(min_length=1, description="host:port of the cluster that is watched")
     events_bootstrap_server: str | None = Field(default=None, description="host:port for the topic, if another cluster")
     topic: str = Field(default="kardia.events", min_length=1, description="topic of the events")
-    data: Path = Field(description="directory for tables, checkpoint, positions and logs of the roles")
+    data: Place = Field(description="directory for tables, checkpoint, positions and logs of the roles")
     collect: CollectSection
     stream: StreamSection = StreamSection()
     serve: ServeSection = ServeSection()
@@ -136,7 +150,7 @@ def load(path: Path) -> UpConfig:
     if not isinstance(data, dict):
         raise ConfigError(f"{path} holds no settings; expected keys such as {', '.join(UpConfig.model_fields)}.")
     try:
-        # Lists and texts of YAML become tuples and paths; the values themselves stay strict.
+        # Lists of YAML become tuples; the values themselves stay strict.
         return UpConfig.model_validate(_shaped(data))
     except ValidationError as error:
         raise ConfigError("\n".join(f"{path}: {sentence(problem)}" for problem in error.errors())) from None
@@ -156,18 +170,15 @@ def busy_ports(config: UpConfig) -> list[str]:
     return sentences
 
 
-_PATHS = {"data", "tables", "token_file"}
 _LISTS = {"request_log", "server_log", "alertmanager", "webhook"}
 
 
 def _shaped(data: dict[Any, Any]) -> dict[Any, Any]:
-    """Texts that are meant as paths or as lists of one become that; everything else stays as it was written."""
+    """Texts that are meant as lists of one become that; everything else stays as it was written."""
     shaped: dict[Any, Any] = {}
     for key, value in data.items():
         if isinstance(value, dict):
             shaped[key] = _shaped(value)
-        elif key in _PATHS and isinstance(value, str):
-            shaped[key] = Path(value).expanduser()
         elif key in _LISTS and isinstance(value, list | str):
             shaped[key] = tuple([value] if isinstance(value, str) else value)
         else:
@@ -188,7 +199,7 @@ def sentence(problem: Any) -> str:
         description = _fields(str(problem["loc"][0]) if len(problem["loc"]) > 1 else "")[str(problem["loc"][-1])]
         return f"{where} is missing; expected the {description}."
     given = f", not {problem['input']!r}" if not isinstance(problem["input"], dict | BaseModel) else ""
-    message = problem["msg"].removeprefix("Value error, ")
+    message = problem["msg"].removeprefix("Value error, ").removesuffix(".")
     return f"{where + ': ' if where else ''}{message}{given if message.startswith('Input') else ''}."
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import Field, HttpUrl
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.notify.lifecycle import REFRESH_MS
+from api.settings import Place
 
 
 class NotifySettings(BaseSettings):
@@ -15,8 +14,8 @@ class NotifySettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KARDIA_NOTIFY_", frozen=True, extra="forbid")
 
-    tables: Path = Field(description="directory with the Delta tables")
-    state: Path = Field(description="directory for what must survive a restart; belongs to one notifier")
+    tables: Place = Field(description="directory with the Delta tables")
+    state: Place = Field(description="directory for what must survive a restart; belongs to one notifier")
     alertmanager: tuple[HttpUrl, ...] = Field(default=(), description="addresses of Alertmanagers, all are told")
     webhook: tuple[HttpUrl, ...] = Field(default=(), description="addresses that get CloudEvents")
     cluster: str | None = Field(default=None, description="tell of this cluster only")

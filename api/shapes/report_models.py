@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from api.answers.lanes import POINTS
+from api.answers.chart_rows import POINTS
 from api.past.incident import SETTINGS
 from api.shapes.models import Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
 from api.shapes.shapes import Answer, Shown, columns, many, shape

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.options import PLACE
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,7 +29,11 @@ _WHERE = "Where to look"
 TablesOption = Annotated[
     Path | None,
     typer.Option(
-        "--tables", envvar="KARDIA_TABLES", rich_help_panel=_WHERE, help="Directory of the tables; read directly."
+        "--tables",
+        envvar="KARDIA_TABLES",
+        rich_help_panel=_WHERE,
+        help="Directory of the tables; read directly.",
+        **PLACE,
     ),
 ]
 ApiOption = Annotated[
@@ -46,6 +52,7 @@ TokenOption = Annotated[
         envvar="KARDIA_TOKEN_FILE",
         rich_help_panel=_WHERE,
         help="File with the API's bearer token on its first line.",
+        **PLACE,
     ),
 ]
 ClusterOption = Annotated[
@@ -133,9 +140,11 @@ def _named_here(tables: Path | None, api: str | None) -> tuple[Path | None, str 
     """Of the two places the one that is named on the command line, where the other one is the environment's."""
     import os
 
+    from kardia.locations import local
+
     if tables is None or api is None:
         return tables, api
-    is_environments = str(tables) == os.environ.get("KARDIA_TABLES"), api == os.environ.get("KARDIA_API")
+    is_environments = tables == local(os.environ.get("KARDIA_TABLES", "")), api == os.environ.get("KARDIA_API")
     if is_environments == (False, True):
         return tables, None
     return (None, api) if is_environments == (True, False) else (tables, api)

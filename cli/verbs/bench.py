@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cli.options import PLACE
+
 
 def bench(
     only: Annotated[
@@ -19,9 +21,11 @@ def bench(
     scale: Annotated[
         float, typer.Option(min=0.01, max=100, help="Size of the inputs; 1 takes about ten minutes.")
     ] = 1.0,
-    json: Annotated[Path | None, typer.Option("--json", help="Write the results to this file as well.")] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Write the results to this file as well.", **PLACE)
+    ] = None,
     work: Annotated[
-        Path | None, typer.Option(help="Directory for logs and tables; a temporary one by default.")
+        Path | None, typer.Option(help="Directory for logs and tables; a temporary one by default.", **PLACE)
     ] = None,
 ) -> None:
     """Measure throughput, latency, start-up and memory on this machine."""

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from cli.options import PLACE
+
 
 def capture(
     bootstrap_server: Annotated[str, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")],
-    out: Annotated[Path, typer.Option("--out", help="File to write; compressed when its name ends in .gz.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write; compressed when its name ends in .gz.", **PLACE)],
     client_config: Annotated[
-        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.")
+        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.", **PLACE)
     ] = None,
 ) -> None:
     """Write every record of `__consumer_offsets`, up to its end at this moment, as JSON lines.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import SeveralValues
+from cli.options import PLACE, SeveralValues, problems
 
 
 class CollectCommand(SeveralValues):
@@ -45,12 +45,14 @@ def collect(
     client_config: Annotated[
         Path | None,
         typer.Option(
-            "--client-config", help="Properties file (security) for the observed cluster, librdkafka's names."
+            "--client-config", help="Properties file (security) for the observed cluster, librdkafka's names.", **PLACE
         ),
     ] = None,
     events_client_config: Annotated[
         Path | None,
-        typer.Option("--events-client-config", help="The same for the topic of events, when it is on other brokers."),
+        typer.Option(
+            "--events-client-config", help="The same for the topic of events, when it is on other brokers.", **PLACE
+        ),
     ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
@@ -59,7 +61,7 @@ def collect(
         typer.Option("--broker", help="Name of the broker whose logs these are; as the lines say by default."),
     ] = None,
     positions: Annotated[
-        Path | None, typer.Option("--positions", help="Directory of the positions. Default: kardia-positions.")
+        Path | None, typer.Option("--positions", help="Directory of the positions. Default: kardia-positions.", **PLACE)
     ] = None,
     log_timezone: Annotated[
         str | None,
@@ -128,8 +130,8 @@ def collect(
         settings = CollectSettings(**{name: value for name, value in given.items() if value is not None})
         complete = run(settings, SystemClock(), lambda: signals > 0, say)
     except ValidationError as error:
-        for problem in error.errors():
-            say(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+        for problem in problems(error):
+            say(problem)
         raise typer.Exit(2) from None
     except IngestError as error:
         say(str(error))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cli.options import PLACE
+
 LOG_WIDTH = 150
 """Characters per line where nobody's terminal sets a limit: the table of the verdict then needs one line per row."""
 
@@ -23,7 +25,9 @@ def demo(
         float, typer.Option("--for", min=0, help="Repeat the story until so many seconds have passed.")
     ] = 0.0,
     stay: Annotated[bool, typer.Option("--stay", help="Keep everything up after the verdict, until Ctrl-C.")] = False,
-    directory: Annotated[Path, typer.Option(help="Where everything of the run goes.")] = Path("kardia-data/demo"),
+    directory: Annotated[Path, typer.Option(help="Where everything of the run goes.", **PLACE)] = Path(
+        "kardia-data/demo"
+    ),
     within: Annotated[
         int | None,
         typer.Option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.asking.asking import TextOutput, print_as
-from cli.options import SeveralValues
+from cli.options import PLACE, SeveralValues
 
 if TYPE_CHECKING:
     from ingest.doctor import Finding
@@ -47,13 +47,14 @@ def doctor(
         typer.Option(
             "--broker-logging",
             help="A broker's log4j2.yaml or log4j.properties: prints it whole, with what is missing.",
+            **PLACE,
         ),
     ] = None,
     bootstrap_server: Annotated[
         str | None, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")
     ] = None,
     client_config: Annotated[
-        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.")
+        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.", **PLACE)
     ] = None,
     log_timezone: Annotated[
         str | None, typer.Option("--log-timezone", help="Zone of the stamps: IANA name, UTC or +05:30.")

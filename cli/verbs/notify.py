@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.options import PLACE, problems
+
 if TYPE_CHECKING:
     from api.notify.run import Notifier
 
 
 def notify(
-    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.")],
-    state: Annotated[Path, typer.Option(help="Directory for what must survive a restart; for this notifier alone.")],
+    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.", **PLACE)],
+    state: Annotated[
+        Path, typer.Option(help="Directory for what must survive a restart; for this notifier alone.", **PLACE)
+    ],
     alertmanager: Annotated[
         list[str] | None, typer.Option(help="Address of an Alertmanager; may be repeated, all are told.")
     ] = None,
@@ -63,8 +67,8 @@ def notify(
         pauses.begin()
         notifier = Notifier(settings, _now_ms, pauses.shown)
     except ValidationError as error:
-        for found in error.errors():
-            err.print(f"kardia notify: {'.'.join(map(str, found['loc']))}: {found['msg']}")
+        for found in problems(error):
+            err.print(f"kardia notify: {found}")
         raise typer.Exit(2) from None
     except StateError as error:
         err.print(f"kardia notify: {error}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import SeveralValues
+from cli.options import PLACE, SeveralValues
 
 
 class Engine(StrEnum):
@@ -28,12 +28,14 @@ class COMMAND(SeveralValues):
 
 
 def replay(
-    tables: Annotated[Path, typer.Option(help="Directory of the tables; must not hold any yet.")],
-    request_log: Annotated[list[Path] | None, typer.Option(help=f"kafka-request.log, plain or .gz; {_FILES}.")] = None,
-    server_log: Annotated[
-        list[Path] | None, typer.Option(help=f"server.log with the coordinator's lines; {_FILES}.")
+    tables: Annotated[Path, typer.Option(help="Directory of the tables; must not hold any yet.", **PLACE)],
+    request_log: Annotated[
+        list[Path] | None, typer.Option(help=f"kafka-request.log, plain or .gz; {_FILES}.", **PLACE)
     ] = None,
-    offsets: Annotated[list[Path] | None, typer.Option(help=f"File of `kardia capture`; {_FILES}.")] = None,
+    server_log: Annotated[
+        list[Path] | None, typer.Option(help=f"server.log with the coordinator's lines; {_FILES}.", **PLACE)
+    ] = None,
+    offsets: Annotated[list[Path] | None, typer.Option(help=f"File of `kardia capture`; {_FILES}.", **PLACE)] = None,
     cluster: Annotated[str, typer.Option(help="Name of the cluster, the first column of every row.")] = "kafka",
     kafka_version: Annotated[
         str, typer.Option(help="Release of the brokers, e.g. 3.9.2; recognised if not given.")

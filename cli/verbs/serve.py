@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.options import PLACE, problems
+
 if TYPE_CHECKING:
     from ssl import SSLContext
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.")],
+    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.", **PLACE)],
     host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
     port: Annotated[
         int | None,
@@ -24,14 +26,17 @@ def serve(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="Bearer tokens, one per line, for cluster=NAME or all, until expires=TIME; a must beyond loopback."
+            help="Bearer tokens, one per line, for cluster=NAME or all, until expires=TIME; a must beyond loopback.",
+            **PLACE,
         ),
     ] = None,
     tls_certificate: Annotated[
         Path | None,
-        typer.Option(help="Certificate and its chain (PEM): serve HTTPS, TLS 1.2 or newer; followed when renewed."),
+        typer.Option(
+            help="Certificate and its chain (PEM): serve HTTPS, TLS 1.2 or newer; followed when renewed.", **PLACE
+        ),
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate (PEM).", **PLACE)] = None,
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Host name to answer to beside the address; may be repeated.")
     ] = None,
@@ -74,7 +79,7 @@ def serve(
         _run(settings)
     except ValidationError as error:
         Console(stderr=True).print(
-            "\n".join(f"kardia serve: {found['msg'].removeprefix('Value error, ')}" for found in error.errors()),
+            "\n".join(f"kardia serve: {problem}" for problem in problems(error)),
             markup=False,
             soft_wrap=True,
         )

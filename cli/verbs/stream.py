@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.options import PLACE, problems
+
 
 class Writer(StrEnum):
     """Who writes the live tables."""
@@ -21,9 +23,10 @@ def stream(
         str | None, typer.Option("--bootstrap-server", help="Brokers of the topic of events: HOST:PORT,…")
     ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
-    tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the Delta tables.")] = None,
+    tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the Delta tables.", **PLACE)] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="Directory of the checkpoint, on a local or mounted disk.")
+        Path | None,
+        typer.Option("--checkpoint", help="Directory of the checkpoint, on a local or mounted disk.", **PLACE),
     ] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
     kafka_version: Annotated[
@@ -95,8 +98,8 @@ def stream(
     try:
         run(StreamSettings(**given), lambda: signals > 0, say)
     except ValidationError as error:
-        for problem in error.errors():
-            say(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+        for problem in problems(error):
+            say(problem)
         raise typer.Exit(2) from None
     except (JobError, JvmError) as error:
         say(str(error))

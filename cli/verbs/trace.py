@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from cli.options import place
+
 
 def trace(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The trace; docs/reference/traces.md has examples.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The trace; docs/reference/traces.md has examples.", parser=place)
+    ],
     kafka_version: Annotated[
         str, typer.Option(help="Release of the broker, e.g. 3.9.2; the last one the trace names if not given.")
     ] = "",

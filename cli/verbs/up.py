@@ -10,12 +10,14 @@ from typing import Annotated
 
 import typer
 
+from cli.options import PLACE
+
 WATCH_S = 0.5
 """How soon a role that fell is noticed; small beside the seconds that a start takes."""
 
 
 def up(
-    config: Annotated[Path, typer.Option(help="The one configuration file (YAML).")] = Path("kardia.yaml"),
+    config: Annotated[Path, typer.Option(help="The one configuration file (YAML).", **PLACE)] = Path("kardia.yaml"),
     check: Annotated[
         bool, typer.Option("--check", help="Check the file, show what would be started, and stop.")
     ] = False,

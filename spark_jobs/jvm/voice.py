@@ -7,12 +7,12 @@ being started, and ours again after that.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from spark_jobs.jvm import private_py4j
 
 PIECE_BYTES = 65_536
 
@@ -46,11 +46,4 @@ class Voice:
     def hush(self) -> None:
         """Drop what comes from here on, and what py4j says of a JVM that is going."""
         self._hushed = True
-        logging.getLogger("py4j").disabled = True
-        for name in ("py4j.clientserver", "py4j.java_gateway"):
-            logging.getLogger(name).disabled = True
-        logging.getLogger().addFilter(_not_of_py4j)  # it says some of it in nobody's name
-
-
-def _not_of_py4j(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parent.name != "py4j"
+        private_py4j.silence()

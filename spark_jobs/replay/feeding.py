@@ -1,7 +1,7 @@
-"""A window as the events of some lanes: routing of what names no group, order of positions, ticks. Pure.
+"""A portion as the events of some lanes: routing of what names no group, order of positions, ticks. Pure.
 
 A FETCH goes to every shard its client is known to speak for, as in the live case, but with what was learned in the
-whole window and before it: an archive may begin in the middle of a client's life.
+whole portion and before it: an archive may begin in the middle of a client's life.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ingest.offline import tick
 from ingest.router import Directory
 from kardia.events import Event, Kind, lane_of
 from kardia.stretches import Stretch
-from spark_jobs.replay.pieces import Client, Loaded, Piece, Segment
-from spark_jobs.replay.windows import Reading
+from spark_jobs.replay.pieces import ClientSegments, Loaded, ParsedPiece, Segment
+from spark_jobs.replay.portions import StreamProgress
 
 _UNCOUNTED = frozenset({int(Kind.TICK), int(Kind.GAP)})
 """Kinds that the ticks of a source do not count."""
@@ -24,7 +24,7 @@ _START = itemgetter(Event._fields.index("start"))
 
 
 class Feed:
-    """Events of one window for the lanes of one process."""
+    """Events of one portion for the lanes of one process."""
 
     def __init__(self, lanes: Sequence[int], of: int) -> None:
         """Collect for these lanes out of `of`."""
@@ -39,10 +39,10 @@ class Feed:
         """Events that name no group and whose client is not known."""
         return self._unattributed.total()
 
-    def add(self, piece: Piece, directory: Directory) -> None:
+    def add(self, piece: ParsedPiece, directory: Directory) -> None:
         """Take one piece."""
         loaded = Loaded(piece)
-        routed: dict[int, list[tuple[Client, int]]] = {lane: [] for lane in self.events}
+        routed: dict[int, list[tuple[ClientSegments, int]]] = {lane: [] for lane in self.events}
         for client in loaded.index.clients:
             shards = directory.shards_of((client.client_id, client.client_host))
             if not shards:
@@ -67,24 +67,24 @@ class Feed:
             self.events[lane] += own
             self.stretches[lane] += stretches
 
-    def end(self, readings: Iterable[Reading]) -> None:
-        """Close the window with the ticks of every stream."""
-        for reading in readings:
-            ignored = reading.ignored
-            if self._unattributed[reading.source]:
-                ignored = {**ignored, "unattributed_fetch": self._unattributed[reading.source]}
+    def end(self, streams: Iterable[StreamProgress]) -> None:
+        """Close the portion with the ticks of every stream."""
+        for stream in streams:
+            ignored = stream.ignored
+            if self._unattributed[stream.source]:
+                ignored = {**ignored, "unattributed_fetch": self._unattributed[stream.source]}
             for lane, events in self.events.items():
                 events.append(
                     tick(
-                        reading.source,
-                        reading.start,
-                        reading.end,
-                        reading.complete_to_ms,
-                        self._counted[lane][reading.source],
-                        reading.lines,
+                        stream.source,
+                        stream.start,
+                        stream.end,
+                        stream.complete_to_ms,
+                        self._counted[lane][stream.source],
+                        stream.lines,
                         ignored,
-                        reading.complete_to_ms,
-                        reading.signs,
+                        stream.complete_to_ms,
+                        stream.signs,
                     )
                 )
 
@@ -108,7 +108,7 @@ def _give_shards(stretches: list[Stretch], at: int, segments: list[tuple[Segment
         at += segment.count
 
 
-def unattributed(piece: Piece, directory: Directory) -> int:
+def unattributed(piece: ParsedPiece, directory: Directory) -> int:
     """Events of a piece that name no group and whose client is not known."""
     return sum(
         client.events.events + client.stretches.events

@@ -1,7 +1,7 @@
 """Files of a replay: the plan of the logs in groups, and captured records of `__consumer_offsets` as a piece.
 
-A group is what is parsed before the next windows are made. Groups follow from the files alone, never from which process
-was faster, so the same files always give the same windows.
+A group is what is parsed before the next portions are made. Groups follow from the files alone, never from which
+process was faster, so the same files always give the same portions.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ingest.offsets_records import SOURCE
 from ingest.router import Directory
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
 from spark_jobs.errors import InputFileError
-from spark_jobs.replay.pieces import Piece, spill
-from spark_jobs.replay.windows import Entries
+from spark_jobs.replay.pieces import ParsedPiece, spill
+from spark_jobs.replay.portions import Entries
 
 REJECTED_LANE = 0
 """Lane that takes the refused records, as in the live topic."""
 
 GROUP_BYTES = 128 << 20
-"""Log bytes of one group: what one window holds."""
+"""Log bytes of one group: what one portion holds."""
 
 GZIP_RATIO = 15
 """A request log shrinks to a twenty-fifth at best; taken lower, so that a group of archives is rather too small."""
@@ -59,7 +59,7 @@ def groups_of(ranges: Sequence[FileRange]) -> list[list[int]]:
     return groups
 
 
-def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> tuple[list[Piece], Entries]:
+def offsets_pieces(paths: Sequence[Path], lanes: int, spill_directory: Path) -> tuple[list[ParsedPiece], Entries]:
     """Captured files as pieces that come before every line: the observer holds a record until its own instant."""
     pieces = []
     directory = Directory()

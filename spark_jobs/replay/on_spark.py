@@ -1,6 +1,6 @@
-"""Replay with Spark: pieces are parsed by its tasks, windows go through the live query, the same tables come out.
+"""Replay with Spark: pieces are parsed by its tasks, portions go through the live query, the same tables come out.
 
-For logs that one machine is too small for: everything that costs time runs in executors, and a window is the bound of
+For logs that one machine is too small for: everything that costs time runs in executors, and a portion is the bound of
 memory. On one machine the process pool is two to three times as fast (no JVM, no copies between it and Python), which
 is why it is the default. The spill lies beside the tables, which every executor must therefore reach.
 """
@@ -24,11 +24,11 @@ from spark_jobs.jvm import jars, java
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.lease import Lease
 from spark_jobs.replay.feeding import unattributed
-from spark_jobs.replay.files_source import NAME, FilesSource, save_window
+from spark_jobs.replay.files_source import NAME, FilesSource, save_portion
 from spark_jobs.replay.inputs import groups_of, offsets_pieces, size_of
+from spark_jobs.replay.portions import Portion, Portions
 from spark_jobs.replay.run import PARSED_SHARE, Inputs, Told, prepare_tables
 from spark_jobs.replay.summary import Summary, count_tables
-from spark_jobs.replay.windows import Window, Windows
 from spark_jobs.replay.worker import Parsed, Worker
 from spark_jobs.session import start_session
 from spark_jobs.writers.delta_rs import DeltaRsWriter
@@ -65,7 +65,7 @@ def replay_on_spark(
         parse = _parser(factory, str(scratch), inputs.lanes)
         numbered = list(enumerate(ranges))
         found = spark.sparkContext.parallelize(numbered, max(1, len(numbered))).mapPartitions(parse).collect()
-        windows = _form(inputs, ranges, dict(found), scratch, summary, told)
+        portions = _form(inputs, ranges, dict(found), scratch, summary, told)
         per_line = sum(map(size_of, ranges)) / max(1, summary.lines)
 
         checkpoint = open_checkpoint(
@@ -80,11 +80,11 @@ def replay_on_spark(
         done = threading.Event()
 
         def committed(batch: stream.Committed) -> None:
-            window = windows[batch.batch_id - first_batch]
-            for piece in window.pieces:
+            portion = portions[batch.batch_id - first_batch]
+            for piece in portion.pieces:
                 told.advanced(piece.lines * per_line * (1 - PARSED_SHARE), piece.lines)
-            summary.windows += 1
-            if window.last:
+            summary.portions += 1
+            if portion.last:
                 done.set()
 
         sink = stream.Sink(writer, first_batch, committed)
@@ -92,7 +92,7 @@ def replay_on_spark(
         records = (
             spark.readStream.format(NAME)
             .option("directory", str(scratch))
-            .option("windows", len(windows))
+            .option("portions", len(portions))
             .option("lanes", inputs.lanes)
             .load()
         )
@@ -144,23 +144,23 @@ def _parser(
 
 def _form(
     inputs: Inputs, ranges: list[FileRange], parsed: dict[int, Parsed], scratch: Path, summary: Summary, told: Told
-) -> list[Window]:
-    """Make the windows that the pool would make of the same files, and save them."""
-    windows = Windows()
-    windows.add(*offsets_pieces(inputs.offsets, inputs.lanes, scratch))
-    formed: list[Window] = []
+) -> list[Portion]:
+    """Make the portions that the pool would make of the same files, and save them."""
+    portions = Portions()
+    portions.add(*offsets_pieces(inputs.offsets, inputs.lanes, scratch))
+    formed: list[Portion] = []
     groups = groups_of(ranges)
     for number, group in enumerate(groups):
         for one in group:
-            windows.add(parsed[one].pieces, parsed[one].learned)
+            portions.add(parsed[one].pieces, parsed[one].learned)
             told.advanced(size_of(ranges[one]) * PARSED_SHARE, 0)
         coming = itertools.chain.from_iterable(groups[number + 1 :])
-        formed.extend(windows.ready([(ranges[one].source, ranges[one].first_at_ms) for one in coming]))
+        formed.extend(portions.ready([(ranges[one].source, ranges[one].first_at_ms) for one in coming]))
     clients = Directory()
-    for window in formed:
-        save_window(scratch, window)
-        clients.merge(window.learned)
-        for piece in window.pieces:
+    for portion in formed:
+        save_portion(scratch, portion)
+        clients.merge(portion.learned)
+        for piece in portion.pieces:
             summary.lines += piece.lines
             summary.events += piece.events
             summary.ignored += sum(piece.ignored.values())

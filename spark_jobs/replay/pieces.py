@@ -1,7 +1,7 @@
 """A parsed piece of a log on disk: events and stretches by lane, and those that name no group by client.
 
 A piece is written by the process that parsed it and read by the processes that step its lanes. The file is scratch of
-one run: it has no version and is deleted after its window. Layout: the segments one after the other, then the index.
+one run: it has no version and is deleted after its portion. Layout: the segments one after the other, then the index.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Segment(msgspec.Struct, array_like=True, frozen=True):
     """Events in them: as many, or more if they are stretches."""
 
 
-class Client(msgspec.Struct, array_like=True, frozen=True):
+class ClientSegments(msgspec.Struct, array_like=True, frozen=True):
     """Events of one client that name no group."""
 
     client_id: str
@@ -47,10 +47,10 @@ class Index(msgspec.Struct, array_like=True, frozen=True):
 
     lanes: list[Segment]
     stretches: list[Segment]
-    clients: list[Client]
+    clients: list[ClientSegments]
 
 
-class Piece(msgspec.Struct, array_like=True):
+class ParsedPiece(msgspec.Struct, array_like=True):
     """A parsed piece: where it is, what it covers and what it counts."""
 
     path: str
@@ -75,7 +75,7 @@ class Piece(msgspec.Struct, array_like=True):
 _index_decoder = msgspec.msgpack.Decoder(Index)
 
 
-def spill(parsed: ParsedRange, path: Path) -> Piece:
+def spill(parsed: ParsedRange, path: Path) -> ParsedPiece:
     """Write a parsed piece and say what it is."""
     at = total = unfolded = 0
     with path.open("wb") as file:
@@ -99,7 +99,7 @@ def spill(parsed: ParsedRange, path: Path) -> Piece:
             [put(events, len(events)) for events in parsed.events],
             [put_stretches(stretches) for stretches in parsed.stretches or [[]] * len(parsed.events)],
             [
-                Client(
+                ClientSegments(
                     *client,
                     put(single.get(client, ()), len(single.get(client, ()))),
                     put_stretches(folded.get(client, ())),
@@ -109,7 +109,7 @@ def spill(parsed: ParsedRange, path: Path) -> Piece:
         )
         data = _encoder.encode(index)
         file.write(data)
-    return Piece(
+    return ParsedPiece(
         str(path),
         Segment(at, len(data), 1, 0),
         parsed.source,
@@ -130,7 +130,7 @@ def spill(parsed: ParsedRange, path: Path) -> Piece:
 class Loaded:
     """A piece in memory, still encoded."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: ParsedPiece) -> None:
         """Read the file."""
         self._data = memoryview(Path(piece.path).read_bytes())
         self.index = _index_decoder.decode(self._data[piece.index.offset : piece.index.offset + piece.index.length])

@@ -1,4 +1,4 @@
-"""Processes of a replay and what each of them does next: step a window of its lanes before parsing ahead.
+"""Processes of a replay and what each of them does next: step a portion of its lanes before parsing ahead.
 
 A lane belongs to one process. A process that dies takes the replay with it: a replay is repeated, not repaired.
 """
@@ -15,7 +15,7 @@ from ingest.offline import FileRange
 from spark_jobs.errors import JobError, StoppedError
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.replay import worker
-from spark_jobs.replay.windows import Window
+from spark_jobs.replay.portions import Portion
 from spark_jobs.replay.worker import Parsed, Stepped
 
 STOP_PATIENCE_S = 5.0
@@ -47,14 +47,14 @@ class Pool:
             there.close()
             self._pipes.append(here)
             self._processes.append(process)
-        self._steps: list[deque[Window]] = [deque() for _ in range(size)]
+        self._steps: list[deque[Portion]] = [deque() for _ in range(size)]
         self._ranges: deque[tuple[int, FileRange]] = deque()
         self._busy: dict[int, int | None] = {}
 
-    def step(self, window: Window) -> None:
-        """Queue a window with every process."""
+    def step(self, portion: Portion) -> None:
+        """Queue a portion with every process."""
         for queue in self._steps:
-            queue.append(window)
+            queue.append(portion)
         self._feed()
 
     def parse(self, number: int, piece: FileRange) -> None:

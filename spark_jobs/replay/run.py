@@ -1,6 +1,6 @@
 """A replay from files to tables. Clocks, progress bars and sentences are the command line's business.
 
-Steps of a window: (1) its pieces are parsed and spilled, (2) every lane is stepped with them, (3) the writer's steps
+Steps of a portion: (1) its pieces are parsed and spilled, (2) every lane is stepped with them, (3) the writer's steps
 (`spark_jobs.writers`), (4) the spilled files are removed. Nothing is resumed: a replay that was interrupted is started
 again with --overwrite, which costs less than keeping the state of it.
 """
@@ -29,17 +29,17 @@ from spark_jobs.lane_model import ModelFactory
 from spark_jobs.lease import Lease
 from spark_jobs.outputs import merge
 from spark_jobs.replay.inputs import check_files, groups_of, offsets_pieces, size_of
-from spark_jobs.replay.pieces import Piece
+from spark_jobs.replay.pieces import ParsedPiece
 from spark_jobs.replay.pool import Pool
+from spark_jobs.replay.portions import Entries, Portion, Portions
 from spark_jobs.replay.summary import Summary, count_tables
-from spark_jobs.replay.windows import Entries, Window, Windows
 from spark_jobs.replay.worker import Parsed
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import highest_batch, is_there, path_of, take_back, versions_of
 
 PARSED_SHARE = 0.4
-"""Share of a range's progress that parsing it is; the rest is stepping and writing its window."""
+"""Share of a range's progress that parsing it is; the rest is stepping and writing its portion."""
 
 
 SPILL_PREFIX = ".kardia-spill-"
@@ -77,9 +77,9 @@ class Told:
 
 @dataclass
 class _Flight:
-    """A window that is being stepped."""
+    """A portion that is being stepped."""
 
-    window: Window
+    portion: Portion
     outputs: list[tuple[int, str, bytes]] = field(default_factory=list)
     missing: int = 0
     unattributed: int = 0
@@ -149,7 +149,7 @@ def _attempt(
     with_care: bool,
 ) -> Summary:
     """One run over all files. An event that cannot be applied ends it, what it wrote is taken back, and it is run again
-    with care: only then the state before each window is kept, which costs time and memory."""
+    with care: only then the state before each portion is kept, which costs time and memory."""
     with ExitStack() as stack:
         writer = DeltaRsWriter(tables, f"kardia-replay/{secrets.token_hex(4)}")
         stack.callback(writer.close)
@@ -183,7 +183,7 @@ class _Run:
         self._writer = writer
         self._first_batch = first_batch
         self._told = told
-        self._windows = Windows()
+        self._portions = Portions()
         self._parsed: dict[int, Parsed] = {}
         self._asked = 0
         self._formed = 0
@@ -192,12 +192,12 @@ class _Run:
         self._lines: dict[str, tuple[int, float]] = {}
         self._summary = Summary()
 
-    def run(self, offsets: list[Piece], learned: Entries) -> Summary:
+    def run(self, offsets: list[ParsedPiece], learned: Entries) -> Summary:
         """Run to the last line."""
         self._told.total_bytes(sum(map(size_of, self._ranges)))
         for piece in offsets:
             self._count(piece, 0.0)
-        self._windows.add(offsets, learned)
+        self._portions.add(offsets, learned)
         self._ask()
         if not self._ranges:
             self._form()
@@ -206,7 +206,7 @@ class _Run:
                 if isinstance(answer, Parsed) and number is not None:
                     self._take_parsed(number, answer)
                 elif not isinstance(answer, Parsed):
-                    flight = self._by_number[answer.window]
+                    flight = self._by_number[answer.portion]
                     flight.outputs.extend(answer.outputs)
                     flight.missing -= 1
                     # Every process sees the whole directory and so counts the same.
@@ -235,12 +235,12 @@ class _Run:
         while self._formed < len(self._groups) and all(one in self._parsed for one in self._groups[self._formed]):
             for one in self._groups[self._formed]:
                 parsed = self._parsed.pop(one)
-                self._windows.add(parsed.pieces, parsed.learned)
+                self._portions.add(parsed.pieces, parsed.learned)
             self._formed += 1
             self._form()
             self._ask()
 
-    def _count(self, piece: Piece, share: float) -> None:
+    def _count(self, piece: ParsedPiece, share: float) -> None:
         self._lines[piece.path] = piece.lines, share
         self._summary.lines += piece.lines
         self._summary.events += piece.events
@@ -248,26 +248,26 @@ class _Run:
         self._summary.rejected += sum(piece.rejected.values())
 
     def _form(self) -> None:
-        """Make the windows that are ready now that a group is parsed."""
+        """Make the portions that are ready now that a group is parsed."""
         first = self._groups[self._formed][0] if self._formed < len(self._groups) else len(self._ranges)
         coming = [(piece.source, piece.first_at_ms) for piece in self._ranges[first:]]
-        for window in self._windows.ready(coming):
-            flight = _Flight(window, missing=self._pool.size)
+        for portion in self._portions.ready(coming):
+            flight = _Flight(portion, missing=self._pool.size)
             self._flights.append(flight)
-            self._by_number[window.number] = flight
-            self._pool.step(window)
+            self._by_number[portion.number] = flight
+            self._pool.step(portion)
 
     def _commit(self, flight: _Flight) -> None:
-        window = flight.window
-        batch_id = self._first_batch + window.number
+        portion = flight.portion
+        batch_id = self._first_batch + portion.number
         tables = to_tables(merge(flight.outputs), batch_id)
         self._writer.write(batch_id, tables)
         if "rejected" in tables:
             self._summary.not_applied += tables["rejected"]["reason"].to_pylist().count(NOT_APPLIED)
-        del self._by_number[window.number]
-        self._summary.windows += 1
+        del self._by_number[portion.number]
+        self._summary.portions += 1
         self._summary.unattributed += flight.unattributed
-        for piece in window.pieces:
+        for piece in portion.pieces:
             Path(piece.path).unlink()
             lines, share = self._lines.pop(piece.path)
             self._told.advanced(share * (1 - PARSED_SHARE), lines)

@@ -23,7 +23,7 @@ class Summary:
     not_applied: int = 0
     """Events that were left out, because the observer raised at them."""
     unattributed: int = 0
-    windows: int = 0
+    portions: int = 0
     groups: int = 0
     members: int = 0
     rebalances: int = 0

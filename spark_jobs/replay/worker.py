@@ -25,24 +25,24 @@ from spark_jobs.errors import InputFileError, JobError, TablesError
 from spark_jobs.lane_model import LaneModel, ModelFactory
 from spark_jobs.outputs import encode_rows
 from spark_jobs.replay.feeding import Feed
-from spark_jobs.replay.pieces import Piece, spill
-from spark_jobs.replay.windows import Entries, Window
+from spark_jobs.replay.pieces import ParsedPiece, spill
+from spark_jobs.replay.portions import Entries, Portion
 
 COLLECT_EVERY = 32
-"""Windows between two runs of Python's garbage collector; see `processor.COLLECT_EVERY`."""
+"""Portions between two runs of Python's garbage collector; see `processor.COLLECT_EVERY`."""
 
 
 class Parsed(msgspec.Struct, array_like=True, frozen=True):
     """Answer to a range: its pieces in order, and the clients this process has not told of before."""
 
-    pieces: list[Piece]
+    pieces: list[ParsedPiece]
     learned: Entries
 
 
 class Stepped(msgspec.Struct, array_like=True, frozen=True):
-    """Answer to a window: (lane, table, encoded rows) of the lanes of one process."""
+    """Answer to a portion: (lane, table, encoded rows) of the lanes of one process."""
 
-    window: int
+    portion: int
     outputs: list[tuple[int, str, bytes]]
     unattributed: int
 
@@ -101,7 +101,7 @@ class Worker:
     ) -> None:
         """Begin with lanes that have seen nothing; `fold` as in `ingest.offline.parse_range`.
 
-        `with_care`: keep the state before each window, so that an event that cannot be applied is left out. Else it is
+        `with_care`: keep the state before each portion, so that an event that cannot be applied is left out. Else it is
         a `NotAppliedError`.
         """
         self._directory = spill_directory
@@ -136,7 +136,7 @@ class Worker:
             ) from error
 
     def _parse(self, piece: FileRange, *, fold: bool) -> Parsed:
-        pieces: list[Piece] = []
+        pieces: list[ParsedPiece] = []
         learned: Entries = []
         try:
             for parsed in parse_pieces(piece, fold=fold):
@@ -148,7 +148,7 @@ class Worker:
             raise
         return Parsed(pieces, self._news(learned))
 
-    def _spilled(self, parsed: ParsedRange) -> Piece:
+    def _spilled(self, parsed: ParsedRange) -> ParsedPiece:
         """Write a piece; a disk that is full is no fault of the file that is read."""
         try:
             return spill(parsed, self._directory / f"{self._name}-{next(self._files)}")
@@ -156,17 +156,17 @@ class Worker:
             raise TablesError(
                 f"parsed lines cannot be written: {error.strerror or error}",
                 str(self._directory),
-                "room beside the tables for what is parsed ahead, about as much as the logs of one window",
+                "room beside the tables for what is parsed ahead, about as much as the logs of one portion",
                 "make room, or give --tables on a larger disk",
             ) from error
 
-    def step(self, window: Window) -> Stepped:
-        """Feed one window to every lane of this process."""
-        self._clients.merge(window.learned)
+    def step(self, portion: Portion) -> Stepped:
+        """Feed one portion to every lane of this process."""
+        self._clients.merge(portion.learned)
         feed = Feed(list(self._lanes), self._of)
-        for piece in window.pieces:
+        for piece in portion.pieces:
             feed.add(piece, self._clients)
-        feed.end(window.readings)
+        feed.end(portion.streams)
         outputs: list[tuple[int, str, bytes]] = []
         for lane, model in list(self._lanes.items()):
             state = guard.kept(model) if self._with_care else guard.NEW
@@ -176,7 +176,7 @@ class Worker:
                 lane,
                 feed.events.pop(lane),
                 feed.stretches.pop(lane),
-                finish=window.last,
+                finish=portion.last,
                 before=(lambda state=state: state) if self._with_care else None,  # type: ignore[misc]
             )
             outputs.extend((lane, name, encode_rows(lines)) for name, lines in rows.items() if lines)
@@ -184,7 +184,7 @@ class Worker:
         if self._steps % COLLECT_EVERY == 0:
             gc.collect()
             gc.freeze()
-        return Stepped(window.number, outputs, feed.unattributed)
+        return Stepped(portion.number, outputs, feed.unattributed)
 
     def _news(self, entries: Entries) -> Entries:
         """Entries that say more than this process has told before: a client is in every piece of its life."""

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.errors import TablesError
+from spark_jobs.jvm.private_delta import last_transaction
 from spark_jobs.schemas import TABLE_VERSION, spark_schema
 from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
 from spark_jobs.writers.tables import PROPERTIES, path_of
@@ -79,12 +80,7 @@ class DeltaSparkWriter:
         self._reached(f"{name}:written", batch_id)
 
     def _version(self, name: str) -> int | None:
-        jvm: Any = self._spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
-            self._spark._jsparkSession, str(path_of(self.directory, name))
-        )
-        transactions = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()).transactions()
-        return int(transactions.apply(self.app_id)) if transactions.contains(self.app_id) else None
+        return last_transaction(self._spark, str(path_of(self.directory, name)), self.app_id)
 
 
 def create_or_check(spark: SparkSession, directory: Path, name: str) -> None:

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from demo import legs
 from demo.broker import Broker
-from demo.legs import Reading
+from demo.legs import ReadMark
 from ingest.wire import encode_batch
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of
 
@@ -55,8 +55,8 @@ def test_it_was_published_with_the_first_word_that_the_log_was_read_so_far(
     evidence_at_ms: int, expected: int | None
 ) -> None:
     lane = lane_of(shard_of("g"), DEFAULT_LANES)
-    read: dict[int, list[Reading]] = {number: [Reading(1, 1e9)] for number in range(DEFAULT_LANES)}
-    read[lane] = [Reading(1_000, 100.0), Reading(1_100, 200.6), Reading(1_200, 300.0), Reading(1_300, 300.0)]
+    read: dict[int, list[ReadMark]] = {number: [ReadMark(1, 1e9)] for number in range(DEFAULT_LANES)}
+    read[lane] = [ReadMark(1_000, 100.0), ReadMark(1_100, 200.6), ReadMark(1_200, 300.0), ReadMark(1_300, 300.0)]
     assert legs.published_at_ms(read, "g", evidence_at_ms) == expected
 
 
@@ -79,7 +79,7 @@ def test_the_topic_tells_how_far_the_log_was_read_and_when(kafka: Broker) -> Non
     put(1, 1_000, encode_batch([beat]))
     put(2, 1_000, encode_batch([tick("request", 70.0)]))
     assert producer.flush(60) == 0
-    assert legs.readings(kafka.bootstrap, "legs", 1_500) == {0: [Reading(2_000, 60.5)], 1: [], 2: []}
-    assert legs.readings(kafka.bootstrap, "legs", 9_000) == {0: [], 1: [], 2: []}
-    everything = legs.readings(kafka.bootstrap, "legs", 0)
-    assert everything == {0: [Reading(1_000, 50.0), Reading(2_000, 60.5)], 1: [], 2: [Reading(1_000, 70.0)]}
+    assert legs.read_marks(kafka.bootstrap, "legs", 1_500) == {0: [ReadMark(2_000, 60.5)], 1: [], 2: []}
+    assert legs.read_marks(kafka.bootstrap, "legs", 9_000) == {0: [], 1: [], 2: []}
+    everything = legs.read_marks(kafka.bootstrap, "legs", 0)
+    assert everything == {0: [ReadMark(1_000, 50.0), ReadMark(2_000, 60.5)], 1: [], 2: [ReadMark(1_000, 70.0)]}

@@ -31,8 +31,8 @@ class Reader:
         """Read until nothing more comes."""
         for _ in range(rounds):
             for read in self.tail.read():
-                at = read.piece.start
-                for line in read.piece.block.splitlines(keepends=True):
+                at = read.cut.start
+                for line in read.cut.block.splitlines(keepends=True):
                     self.lines.append((read.incarnation.name, at, line))
                     at += len(line)
                 if read.rest:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.blocks import Sink, Splitter, read_last, read_piece
+from ingest.blocks import Gathered, Splitter, read_cut, read_last
 from ingest.dialects import MAX_LINE_BYTES
 from ingest.dialects.request_json import RequestJson
 from ingest.router import Directory
@@ -17,28 +17,28 @@ from kardia.events import Event, Kind
 from tests.ingest.lines import START_MS, body, line
 
 
-def sink_of(data: bytes, cuts: list[int] | None = None, *, ended: bool = True) -> Sink:
+def gathered_of(data: bytes, cuts: list[int] | None = None, *, ended: bool = True) -> Gathered:
     """Read bytes cut at these places."""
-    sink = Sink(1, Directory())
+    gathered = Gathered(1, Directory())
     dialect = RequestJson(zone_named("UTC"))
     splitter = Splitter()
     places = sorted({0, len(data), *(cuts or ())})
     for start, end in pairwise(places):
-        read_piece(dialect, splitter.feed(data[start:end]), "s", sink)
+        read_cut(dialect, splitter.feed(data[start:end]), "s", gathered)
     if ended:
         rest, piece = splitter.finish()
         if rest:
-            read_last(dialect, rest, "s", piece.start, sink)
-        read_piece(dialect, piece, "s", sink)
-    return sink
+            read_last(dialect, rest, "s", piece.start, gathered)
+        read_cut(dialect, piece, "s", gathered)
+    return gathered
 
 
-def events(sink: Sink) -> list[Event]:
-    return sink.events[0]
+def events(gathered: Gathered) -> list[Event]:
+    return gathered.events[0]
 
 
-def reasons(sink: Sink) -> list[str]:
-    return [(event.detail or {})["reason"] for event in events(sink) if event.kind == Kind.REJECTED]
+def reasons(gathered: Gathered) -> list[str]:
+    return [(event.detail or {})["reason"] for event in events(gathered) if event.kind == Kind.REJECTED]
 
 
 SAMPLE = b"\n".join([line(1), b"", b"\tat x", line(2)[:150], line(3) + b"\r", line(4)]) + b"\n"
@@ -47,12 +47,12 @@ SAMPLE = b"\n".join([line(1), b"", b"\tat x", line(2)[:150], line(3) + b"\r", li
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, len(SAMPLE)), max_size=30))
 def test_any_cutting_reads_the_same(cuts: list[int]) -> None:
-    assert events(sink_of(SAMPLE, cuts)) == events(sink_of(SAMPLE))
+    assert events(gathered_of(SAMPLE, cuts)) == events(gathered_of(SAMPLE))
 
 
 def test_byte_by_byte() -> None:
-    whole = sink_of(SAMPLE)
-    single = sink_of(SAMPLE, list(range(len(SAMPLE))))
+    whole = gathered_of(SAMPLE)
+    single = gathered_of(SAMPLE, list(range(len(SAMPLE))))
     assert events(single) == events(whole)
     assert (single.lines, single.ignored, single.rejected) == (whole.lines, whole.ignored, whole.rejected)
     assert whole.lines == 6
@@ -60,7 +60,7 @@ def test_byte_by_byte() -> None:
 
 
 def test_positions_are_those_of_the_file() -> None:
-    for event in events(sink_of(SAMPLE)):
+    for event in events(gathered_of(SAMPLE)):
         assert SAMPLE[event.start : event.start + 1] == b"["
         assert SAMPLE[event.end - 1 : event.end] == b"\n"
 
@@ -77,12 +77,12 @@ def padded(length: int) -> bytes:
 @pytest.mark.parametrize("piece", [64 * 1024, 1 << 30])
 def test_the_bound_of_a_line(over: int, piece: int) -> None:
     data = line(0) + b"\n" + padded(MAX_LINE_BYTES + over) + b"\n" + line(2) + b"\n"
-    sink = sink_of(data, list(range(0, len(data), piece)))
-    kinds = [event.kind for event in events(sink)]
+    gathered = gathered_of(data, list(range(0, len(data), piece)))
+    kinds = [event.kind for event in events(gathered)]
     assert kinds == [Kind.HEARTBEAT, Kind.REJECTED if over > 0 else Kind.HEARTBEAT, Kind.HEARTBEAT]
-    assert sink.lines == 3
+    assert gathered.lines == 3
     if over > 0:
-        refused = events(sink)[1]
+        refused = events(gathered)[1]
         detail = refused.detail or {}
         assert detail["reason"] == "line_too_long"
         assert str(MAX_LINE_BYTES + over) in detail["expected"]
@@ -109,28 +109,28 @@ def test_memory_is_bounded_by_one_line() -> None:
     ],
 )
 def test_damaged_bytes(data: bytes, kinds: list[Kind]) -> None:
-    sink = sink_of(data)
-    assert [event.kind for event in events(sink)] == kinds
-    assert [event.group_id for event in events(sink) if event.kind == Kind.HEARTBEAT][-1] == "g-1"
+    gathered = gathered_of(data)
+    assert [event.kind for event in events(gathered)] == kinds
+    assert [event.group_id for event in events(gathered) if event.kind == Kind.HEARTBEAT][-1] == "g-1"
 
 
 def test_nuls_are_counted_and_not_part_of_the_line() -> None:
-    sink = sink_of(b"\0" * 70 + line(1) + b"\n")
-    assert sink.nul_bytes == 70
-    assert events(sink)[0].start == 70
+    gathered = gathered_of(b"\0" * 70 + line(1) + b"\n")
+    assert gathered.nul_bytes == 70
+    assert events(gathered)[0].start == 70
 
 
 def test_the_last_line_without_an_end_is_a_line_if_it_can_be_read() -> None:
-    assert [event.kind for event in events(sink_of(line(1)))] == [Kind.HEARTBEAT]
-    sink = sink_of(line(1)[:200])
-    assert reasons(sink) == ["incomplete_line"]
-    assert sink.rejected == {"incomplete_line": 1}
+    assert [event.kind for event in events(gathered_of(line(1)))] == [Kind.HEARTBEAT]
+    gathered = gathered_of(line(1)[:200])
+    assert reasons(gathered) == ["incomplete_line"]
+    assert gathered.rejected == {"incomplete_line": 1}
 
 
 def test_stamps_of_ignored_lines_show_that_the_log_is_alive() -> None:
     other = line(500, requestHeader={**body()["requestHeader"], "requestApiKey": 18})
-    sink = sink_of(line(1) + b"\n" + other + b"\nrest of it\n")
-    assert (sink.first_at_ms, sink.last_at_ms) == (START_MS + 1, START_MS + 500)
+    gathered = gathered_of(line(1) + b"\n" + other + b"\nrest of it\n")
+    assert (gathered.first_at_ms, gathered.last_at_ms) == (START_MS + 1, START_MS + 500)
 
 
 @pytest.mark.parametrize("hole", [1, MAX_LINE_BYTES - 1, MAX_LINE_BYTES, MAX_LINE_BYTES + 1, 3 * MAX_LINE_BYTES + 7])
@@ -138,9 +138,9 @@ def test_stamps_of_ignored_lines_show_that_the_log_is_alive() -> None:
 def test_a_hole_does_not_take_the_line_behind_it(hole: int, chunk: int) -> None:
     """A writer that kept its offset over a truncate leaves NUL bytes as long as the file was."""
     data = line(1) + b"\n" + b"\0" * hole + line(2) + b"\n" + line(3) + b"\n"
-    sink, splitter = Sink(1, Directory()), Splitter()
+    gathered, splitter = Gathered(1, Directory()), Splitter()
     for at in range(0, len(data), chunk):
-        read_piece(RequestJson(zone_named("UTC")), splitter.feed(data[at : at + chunk]), "s", sink)
-    assert [event.kind for event in sink.events[0]] == [Kind.HEARTBEAT] * 3
-    assert sink.nul_bytes == hole
-    assert (sink.events[0][1].start, splitter.position) == (len(line(1)) + 1 + hole, len(data))
+        read_cut(RequestJson(zone_named("UTC")), splitter.feed(data[at : at + chunk]), "s", gathered)
+    assert [event.kind for event in gathered.events[0]] == [Kind.HEARTBEAT] * 3
+    assert gathered.nul_bytes == hole
+    assert (gathered.events[0][1].start, splitter.position) == (len(line(1)) + 1 + hole, len(data))

@@ -14,8 +14,8 @@ from ingest.dialects.server_log import MAX_CHARS, ServerLog
 from ingest.offline import PIECE_EVENTS, parse_pieces, plan
 from ingest.stamps import zone_named
 from ingest.telemetry import LAST_POLL, MAX_PARTS, MAX_UNPACKED_BYTES, read
-from spark_jobs.replay.pieces import Piece, spill
-from spark_jobs.replay.windows import WINDOW_EVENTS, Windows
+from spark_jobs.replay.pieces import ParsedPiece, spill
+from spark_jobs.replay.portions import PORTION_EVENTS, Portions
 from tests.ingest.lines import START_MS, stamp
 from tests.ingest.test_telemetry import metrics
 
@@ -111,10 +111,10 @@ def rubbish(path: Path, mib: int) -> Path:
     return path
 
 
-def test_a_log_of_rejected_lines_makes_pieces_and_windows_of_bounded_size(tmp_path: Path) -> None:
+def test_a_log_of_rejected_lines_makes_pieces_and_portions_of_bounded_size(tmp_path: Path) -> None:
     """33 MiB of it took 2.5 GB. One block more may be in a piece: it is read whole."""
     lines = 0
-    pieces: list[Piece] = []
+    pieces: list[ParsedPiece] = []
     for one in plan([rubbish(tmp_path / "kafka-request.log", 4)]):
         for number, parsed in enumerate(parse_pieces(one, fold=True)):
             lines += parsed.lines
@@ -122,8 +122,8 @@ def test_a_log_of_rejected_lines_makes_pieces_and_windows_of_bounded_size(tmp_pa
     in_a_block = 1024 * 1024 // len(RUBBISH) + 1
     assert lines == sum(piece.unfolded for piece in pieces) == 4 * 1024 * 1024 // len(RUBBISH)
     assert max(piece.unfolded for piece in pieces) < PIECE_EVENTS + in_a_block
-    windows = Windows()
-    windows.add(pieces, [])
-    fed = [sum(piece.unfolded for piece in window.pieces) for window in windows.ready([])]
+    portions = Portions()
+    portions.add(pieces, [])
+    fed = [sum(piece.unfolded for piece in portion.pieces) for portion in portions.ready([])]
     assert sum(fed) == lines
-    assert max(fed) <= WINDOW_EVENTS
+    assert max(fed) <= PORTION_EVENTS

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ingest.errors import PositionsError, PositionsLockedError, PositionsUnreadableError
 from ingest.identity import Saved
-from ingest.positions import VERSION, Clients, Positions, Store, sealed
+from ingest.positions import VERSION, Positions, SavedDirectory, Store, sealed
 
 ENTRY = Saved("a1", 1, 2, 10, "ff", 123, 64, "ee", 5, 6.5, 123)
 
@@ -44,7 +44,7 @@ def put(store: Store, contents: dict[str, bytes]) -> None:
 
 def test_a_first_start_has_none(store: Store) -> None:
     assert store.load() == Positions()
-    assert store.load_clients() == Clients()
+    assert store.load_directory() == SavedDirectory()
     assert not store.notes
 
 
@@ -53,8 +53,8 @@ def test_what_was_saved_is_loaded(store: Store) -> None:
     store.save(positions)
     assert positions.number == 1
     assert store.load() == positions
-    store.save_clients(Clients(entries=[("c\n", "h", [1, 2])]))
-    assert store.load_clients().entries == [("c\n", "h", [1, 2])]
+    store.save_directory(SavedDirectory(entries=[("c\n", "h", [1, 2])]))
+    assert store.load_directory().entries == [("c\n", "h", [1, 2])]
 
 
 def two_saves(store: Store) -> tuple[Positions, Positions, dict[str, bytes]]:
@@ -130,7 +130,7 @@ def test_a_newer_version_is_refused_by_its_number(store: Store) -> None:
 
 def test_a_lost_directory_of_clients_is_only_a_note(store: Store) -> None:
     put(store, {"directory": b"garbage"})
-    assert store.load_clients() == Clients()
+    assert store.load_directory() == SavedDirectory()
     assert len(store.notes) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.blocks import Sink, Splitter, read_piece
+from ingest.blocks import Gathered, Splitter, read_cut
 from ingest.dialects.request_json import RequestJson
 from ingest.offline import parse_range, plan
 from ingest.router import Directory
@@ -44,12 +44,12 @@ def fetch(at: int, **parts: Any) -> bytes:
 
 def slow_in(data: bytes, cuts: tuple[int, ...] = (), *, fold: bool) -> Windows:
     """Windows that a reader finds in lines, in their order."""
-    sink = Sink(1, Directory())
+    gathered = Gathered(1, Directory())
     dialect = RequestJson(zone_named("UTC"), fold=fold)
     splitter = Splitter()
     for start, end in pairwise(sorted({0, len(data), *cuts})):
-        read_piece(dialect, splitter.feed(data[start:end]), "s", sink)
-    return dict(sorted(sink.slow.items()))
+        read_cut(dialect, splitter.feed(data[start:end]), "s", gathered)
+    return dict(sorted(gathered.slow.items()))
 
 
 def block(*lines: bytes) -> bytes:
@@ -113,11 +113,11 @@ def test_live_and_archive_say_the_same(tmp_path: Path) -> None:
 def test_a_throttled_heartbeat_says_so_and_is_not_folded() -> None:
     data = block(line(1), line(2, **times(0.1, 0.1, 0.1, throttle=1_500)), line(3))
     dialect = RequestJson(zone_named("UTC"), fold=True)
-    sink = Sink(1, Directory())
-    read_piece(dialect, Splitter().feed(data[: len(line(1)) + 1]), "s", sink)
+    gathered = Gathered(1, Directory())
+    read_cut(dialect, Splitter().feed(data[: len(line(1)) + 1]), "s", gathered)
     splitter = Splitter(len(line(1)) + 1)
-    read_piece(dialect, splitter.feed(data[len(line(1)) + 1 :]), "s", sink)
-    single: list[Event] = sink.events[0]
+    read_cut(dialect, splitter.feed(data[len(line(1)) + 1 :]), "s", gathered)
+    single: list[Event] = gathered.events[0]
     assert [event.detail for event in single] == [None, {"throttle_ms": 1_500.0}]
     assert dialect.quiet is not None
     assert [len(stretch) for stretch in dialect.quiet.take()] == [1]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from ingest.blocks import Sink, read_block
+from ingest.blocks import Gathered, read_block
 from ingest.dialects.request_json import RequestJson
 from ingest.offline import parse_range, plan, route
 from ingest.router import Directory
@@ -205,7 +205,7 @@ def test_it_goes_to_the_shard_of_its_group_and_to_no_other(tmp_path: Path) -> No
     directory.merge(found.directory)
     routed = [(event.shard, event.group_id) for lane in route(found, directory).values() for event in lane]
     assert sorted(routed) == sorted([(shard_of("g-1"), "g-1"), (shard_of("g-1"), ""), (shard_of("g"), "g")])
-    sink = Sink(DEFAULT_LANES, Directory())
-    read_block(RequestJson(zone_named("UTC")), data, "s", 0, sink)
-    assert [event.kind for event in sink.events[lane_of(shard_of("g"))]].count(Kind.TELEMETRY) == 1
-    assert [event.shard for events in sink.unrouted.values() for event in events] == [ALL_SHARDS]
+    gathered = Gathered(DEFAULT_LANES, Directory())
+    read_block(RequestJson(zone_named("UTC")), data, "s", 0, gathered)
+    assert [event.kind for event in gathered.events[lane_of(shard_of("g"))]].count(Kind.TELEMETRY) == 1
+    assert [event.shard for events in gathered.unrouted.values() for event in events] == [ALL_SHARDS]

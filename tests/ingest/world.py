@@ -95,7 +95,7 @@ class World:
         store = Store(self._positions)
         positions = store.load()
         directory = Directory()
-        directory.merge(store.load_clients().entries)
+        directory.merge(store.load_directory().entries)
         zone = zone_named("UTC")
         streams = [self._stream(self.path, RequestJson(zone), directory, store)]
         if self._server:

@@ -1,4 +1,4 @@
-"""Every path that a verb takes: relative and absolute, below a folder with spaces and umlauts in its name.
+"""Every path that a verb takes: relative, absolute and as `file://`, below a folder with spaces and umlauts.
 
 Goal: no path option of any verb is left out (the first test says so), and each is used. The verbs run as a person calls
 them, in this process where they end by themselves; `stream` is in `tests/spark_jobs/test_stream.py`, whose live job has
@@ -28,7 +28,7 @@ from tests.support.stories import CORPORA
 
 HOME = "Kärdia Daten 1"
 STORY = CORPORA / "c01_kill-3.9.2"
-WAYS = ("relative", "absolute")
+WAYS = ("relative", "absolute", "location")
 
 ASKED = (
     *("explain", "why", "history", "incident", "groups", "group", "member", "check", "rejected", "disagreements"),
@@ -85,7 +85,8 @@ def here(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def path(way: str, home: Path, name: str) -> str:
-    return name if way == "relative" else str(home / name)
+    """The path as it is written in one of the ways; in `file://` spaces and umlauts are written as % and digits."""
+    return {"relative": name, "absolute": str(home / name), "location": (home / name).as_uri()}[way]
 
 
 def replayed(way: str, home: Path, tables: str) -> Said:
@@ -95,9 +96,10 @@ def replayed(way: str, home: Path, tables: str) -> Said:
     return kardia("replay", "--tables", path(way, home, tables), *logs, "--cluster", "demo", "--workers", "1")
 
 
-def test_replay_takes_absolute_paths_as_well(here: Path) -> None:
-    assert replayed("absolute", here, "Andere Täbellen").code == 0
-    assert {one.name for one in (here / "Andere Täbellen").glob("*")} == {
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_replay_takes_them_in_other_ways_as_well(here: Path, way: str) -> None:
+    assert replayed(way, here, f"Andere Täbellen {way}").code == 0
+    assert {one.name for one in (here / f"Andere Täbellen {way}").glob("*")} == {
         one.name for one in (here / "Täb ellen").glob("*")
     }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.jvm import ivy, jars, java, lock, truststore
+from spark_jobs.jvm import ivy, jars, java, lock
 from spark_jobs.jvm.errors import JvmError
 
 
@@ -159,21 +159,3 @@ def test_a_disk_without_room_for_the_jars_is_refused(tmp_path: Path, monkeypatch
     monkeypatch.setattr(jars, "_ROOM_FACTOR", 10**9)
     with pytest.raises(JvmError, match=r"MB left and the jars of the set 'spark' need .* KARDIA_CACHE"):
         jars.ensure("spark", tmp_path)
-
-
-@pytest.mark.slow
-def test_java_reads_the_store_of_authorities(tmp_path: Path) -> None:
-    store = truststore.write(tmp_path / "authorities.jks")
-    assert store is not None, "this Python knows no authorities"
-    runtime = java.find()
-    done = subprocess.run(
-        [
-            *(str(runtime.path), "-m", "java.base/sun.security.tools.keytool.Main", "-list", "-keystore", str(store)),
-            *("-storepass", truststore.PASSWORD),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "trustedCertEntry" in done.stdout

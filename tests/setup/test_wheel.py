@@ -1,7 +1,7 @@
 """The wheel alone, without this folder beside it, has everything that its verbs import and read.
 
 The quick test unpacks it and gives its Python the libraries of the environment, but not the folder that is installed in
-it in place; the long one installs it as a user would, into an empty home.
+it in place; the long ones install it as a user would, into an empty home, with uv and with pipx.
 """
 
 from __future__ import annotations
@@ -81,6 +81,11 @@ def test_the_wheel_has_all_that_its_verbs_need(wheel: Path, tmp_path: Path) -> N
     assert "Apache License" in next(unpacked.glob("*.dist-info/licenses/LICENSE")).read_text()
 
 
+def answers_every_help(kardia: list[str], home: Path) -> None:
+    for verb in VERBS:
+        assert re.search(rf"Usage: kardia {verb}\b", ask([*kardia, verb, "--help"], home))
+
+
 @pytest.mark.long
 @pytest.mark.slow
 def test_it_is_installed_as_a_tool_into_an_empty_home(wheel: Path, tmp_path: Path) -> None:
@@ -94,6 +99,29 @@ def test_it_is_installed_as_a_tool_into_an_empty_home(wheel: Path, tmp_path: Pat
         check=True,
     )
     kardia = [str(tmp_path / "bin" / "kardia")]
-    for verb in VERBS:
-        assert re.search(rf"Usage: kardia {verb}\b", ask([*kardia, verb, "--help"], tmp_path))
+    answers_every_help(kardia, tmp_path)
+    replay_and_ask(kardia, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_it_is_installed_with_pipx_into_an_empty_home(wheel: Path, tmp_path: Path) -> None:
+    """By pip, as pipx does where no uv is on the path. pip takes no hashes of constraints beside a wheel of one's own,
+    so it is told the versions alone."""
+    versions = re.findall(r"^[^\s#][^\\\n]*", install.REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("\n".join(versions) + "\n", encoding="utf-8")
+    home = environment(tmp_path)
+    folders = {f"PIPX_{name}": str(tmp_path / name.lower()) for name in ("HOME", "BIN_DIR", "MAN_DIR")}
+    given = ["--backend", "pip", "--python", sys.executable, "--pip-args", f"--constraint '{constraints}'"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pipx", "install", *given, str(wheel)],
+        env={name: value for name, value in home.items() if not name.startswith("PIPX_")} | folders,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    kardia = [str(tmp_path / "bin_dir" / "kardia")]
+    answers_every_help(kardia, tmp_path)
     replay_and_ask(kardia, tmp_path)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.blocks import Sink, read_block
+from ingest.blocks import Gathered, read_block
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.offline import plan, tick
@@ -31,7 +31,7 @@ from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.outputs import encode_rows, merge
 from spark_jobs.replay.inputs import offsets_pieces
-from spark_jobs.replay.windows import Windows
+from spark_jobs.replay.portions import Portions
 from spark_jobs.replay.worker import Worker
 from spark_jobs.schemas import to_tables
 from tests.support.mutations import damaged
@@ -79,7 +79,7 @@ def _status(name: str) -> int:
 
 
 def replayed(directory: Path, seed: str) -> int:
-    """A batch of every kind as files of a replay, in this process: pieces, windows, lanes, tables."""
+    """A batch of every kind as files of a replay, in this process: pieces, portions, lanes, tables."""
     given: dict[str, list[bytes]] = {}
     changed = 0
     for kind in ("request", "server", "offsets"):
@@ -91,15 +91,15 @@ def replayed(directory: Path, seed: str) -> int:
         size += paths[kind].write_bytes(b"\n".join(lines) + b"\n")
     with Bounds(seed) as bounds:
         worker = Worker(FACTORY, directory, "w", ALL_LANES, DEFAULT_LANES)
-        windows = Windows()
-        windows.add(*offsets_pieces([paths["offsets"]], DEFAULT_LANES, directory))
+        portions = Portions()
+        portions.add(*offsets_pieces([paths["offsets"]], DEFAULT_LANES, directory))
         for one in plan([paths["request"]], [paths["server"]]):
             parsed = worker.parse(one)
             for piece in parsed.pieces:
                 assert piece.events + sum(piece.ignored.values()) >= piece.lines, (seed, one.path)
-            windows.add(parsed.pieces, parsed.learned)
-        for window in windows.ready([]):
-            tables = to_tables(merge(worker.step(window).outputs), window.number)
+            portions.add(parsed.pieces, parsed.learned)
+        for portion in portions.ready([]):
+            tables = to_tables(merge(worker.step(portion).outputs), portion.number)
             if "rejected" in tables:
                 assert REASON not in tables["rejected"]["reason"].to_pylist(), seed
         bounds.check(sum(map(len, given.values())), size)
@@ -125,18 +125,18 @@ class Live:
             for kind, given in (("request", lines), ("server", said)):
                 zone = zone_named("UTC")
                 dialect = RequestJson(zone) if kind == "request" else ServerLog(zone)
-                source, sink = f"b/{kind}/{self._number}", Sink(DEFAULT_LANES, directory)
+                source, gathered = f"b/{kind}/{self._number}", Gathered(DEFAULT_LANES, directory)
                 block = b"\n".join(given) + b"\n"
-                read_block(dialect, block, source, 0, sink)
-                assert sink.lines == block.count(b"\n")
-                for client, waiting in sink.unrouted.items():
+                read_block(dialect, block, source, 0, gathered)
+                assert gathered.lines == block.count(b"\n")
+                for client, waiting in gathered.unrouted.items():
                     for shard in directory.shards_of(client):
-                        sink.events[shard % DEFAULT_LANES] += [event._replace(shard=shard) for event in waiting]
-                at_ms = sink.last_at_ms or 0.0
-                for lane, events in enumerate(sink.events):
+                        gathered.events[shard % DEFAULT_LANES] += [event._replace(shard=shard) for event in waiting]
+                at_ms = gathered.last_at_ms or 0.0
+                for lane, events in enumerate(gathered.events):
                     events.sort(key=lambda event: (event.start, event.shard))
                     own = [event for event in events if event.kind != Kind.TICK]
-                    ticked = tick(source, 0, len(block), at_ms, len(own), sink.lines, {}, at_ms, sink.signs())
+                    ticked = tick(source, 0, len(block), at_ms, len(own), gathered.lines, {}, at_ms, gathered.signs())
                     lanes[lane] += batches([*own, ticked])
             for number, records in enumerate(lanes):
                 model = self._lanes[number]

@@ -93,7 +93,7 @@ def test_a_story_becomes_tables_and_a_summary(tmp_path: Path) -> None:
     assert {row["batch_id"] for row in rows(tmp_path / "t", "members")} == {0}
 
 
-def test_plain_and_packed_in_one_window_or_many_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_and_packed_in_one_portion_or_many_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inputs_of(STORY)
     replay(whole, tmp_path / "packed", FACTORY)
     plain = tmp_path / "plain-logs"
@@ -111,7 +111,7 @@ def test_plain_and_packed_in_one_window_or_many_give_the_same(tmp_path: Path, mo
     monkeypatch.setattr(Inputs, "ranges", small_ranges)
     monkeypatch.setattr(replay_inputs, "GROUP_BYTES", 400_000)
     summary = replay(cut, tmp_path / "cut", FACTORY, workers=2)
-    assert summary.windows > 3
+    assert summary.portions > 3
     assert told_rows(tmp_path / "cut", FACTS) == told_rows(tmp_path / "packed", FACTS)
 
 

@@ -231,7 +231,10 @@ def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
     kafka: Broker, straight: Path, running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     home = tmp_path / HOME
-    second = run_stream(stream_command(kafka.bootstrap, LIVE_TOPIC, home))
+    words = stream_command(kafka.bootstrap, LIVE_TOPIC, home)
+    locations = [Path(word).as_uri() if word.startswith(str(home)) else word for word in words]
+    assert sum(word.startswith("file:///") and "%20" in word for word in locations) == 2  # tables and checkpoint
+    second = run_stream(locations)
     assert second.returncode == 2
     assert re.search(rf'another run holds it.*"pid": {running.pid}.*Next: stop the other run', second.stderr)
     wanted = Counter(row["event_id"] for row in rows(straight, "events"))

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kardia.story import Material, NoSuchMember, explain, present, why, words
-from kardia.story import faults as story_faults
+from kardia.story import Material, NoSuchMember, explain, present, who_broke, why, words
 from kardia.tables import END_CAUSES, FAULTS, TRIGGERS
 from tests.story.rows import T, health, life, material, prediction, rebalance, transition, wait
 
@@ -346,7 +345,7 @@ def test_a_timer_that_a_load_began_anew_and_that_fired_late_was_not_begun_by_the
 
 
 def test_there_are_words_for_every_fault_and_none_for_who_left() -> None:
-    assert set(story_faults._VERDICTS) == set(FAULTS) == {found[0] for found in FAULT_TOLD}
+    assert set(who_broke._VERDICTS) == set(FAULTS) == {found[0] for found in FAULT_TOLD}
     (text,) = texts(material(lives=[life("a", 0, 10_000, "left")]), "ended")
     assert "Who broke it" not in text
 
@@ -354,7 +353,7 @@ def test_there_are_words_for_every_fault_and_none_for_who_left() -> None:
 def test_signs_that_are_none_are_left_out() -> None:
     """Tables may be newer than whoever reads them, or damaged."""
     signs = ["heard_at_ms=12", "new_key=1", "broker_ms=x", "broker_ms", "back_at_ms=-1", "log_silent_ms=\u0663"]
-    assert story_faults.signs_of({"fault_signs": signs}) == {"heard_at_ms": 12}
+    assert who_broke.signs_of({"fault_signs": signs}) == {"heard_at_ms": 12}
 
 
 def test_ids_that_nobody_used_are_told_while_it_lasts_and_after_it() -> None:

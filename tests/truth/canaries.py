@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from kardia.coordinator import coordinator, joins, lives, offsets
+from kardia.coordinator import coordinator, joins, offsets, removal_and_loading
 from kardia.coordinator.behaviour import Behaviour, behaviour_of
 from kardia.coordinator.group import Group, Member
 from kardia.coordinator.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
@@ -120,9 +120,9 @@ def _transactions_overwrite_later_commits() -> Patch:
 def _transactions_keep_no_group() -> Patch:
     def wrong(shard: Shard, group: Group) -> None:
         if group.state == "Empty" and not group.offsets:
-            lives.bury(shard, group)
+            removal_and_loading.bury(shard, group)
 
-    return patch.object(lives, "die_if_over", wrong)
+    return patch.object(removal_and_loading, "die_if_over", wrong)
 
 
 def _subscribed_offsets_are_deleted() -> Patch:

@@ -35,7 +35,7 @@ from kardia.events import shard_of
 from kardia.kafka.sessions import Coordinator as Implementation
 from kardia.kafka.states import ErrorCode, GroupState
 from tests.truth.fleet.broker import Asked, Broker
-from tests.truth.fleet.records import OffsetsTopic
+from tests.truth.fleet.offsets_topic import OffsetsTopic
 from tests.truth.fleet.server_lines import Narrator
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World

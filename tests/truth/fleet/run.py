@@ -11,7 +11,7 @@ from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.faults import GroupStory
 from tests.truth.fleet.lines import Line
 from tests.truth.fleet.odd import MAX_SIZE
-from tests.truth.fleet.records import TopicRecord
+from tests.truth.fleet.offsets_topic import TopicRecord
 from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World

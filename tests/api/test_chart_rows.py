@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.answers import lanes
+from api.answers import chart_rows
 from api.routes.pulse import WIDTH_MAX_MS
 from tests.api.conftest import Clock, Serve
 from tests.api.test_pulse import PULSE, archive, story
@@ -172,7 +172,7 @@ def test_the_list_of_points_has_what_the_lanes_have(tables: Tables, serve: Serve
     api.wait_for_batch(0)
     found, points = api.get(LANES), api.get(LANES.replace("/lanes", "/points"))["points"]
     assert [row["at_ms"] for row in points] == sorted(row["at_ms"] for row in points)
-    for kind, name in lanes.POINTS.items():
+    for kind, name in chart_rows.POINTS.items():
         of_kind = [row for row in points if row["kind"] == kind]
         assert len(of_kind) == len(found[name]) > 0, kind
         for point, row in zip(of_kind, found[name], strict=True):
@@ -267,7 +267,7 @@ def test_lanes_have_names_that_people_know_and_no_two_share_one(
         {"client_id": client_id, "group_instance_id": static_id, "member_id": member_id}
         for client_id, static_id, member_id in members
     ]
-    assert [name for name, _ in lanes.named(found)] == names
+    assert [name for name, _ in chart_rows.named(found)] == names
 
 
 def test_history_and_predictions_are_told_of_one_member_alone(tables: Tables, serve: Serve) -> None:

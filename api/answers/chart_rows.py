@@ -5,10 +5,11 @@ each in order of time. Computes what a picture needs and a row does not have: th
 left of a timeout at a sample, and where knowledge ends: a picture goes on with what it saw last, so a feed that has
 stalled is told by a last row that says `unknown`. A sample is no request, and the time between two is no silence.
 
-A lane is named as a person would name the member: by its static id, else by its client id; members that share one
+A chart row is what one member is in a picture; answers call it `lane`, which elsewhere is a partition of the topic.
+It is named as a person would name the member: by its static id, else by its client id; members that share one
 are told apart by the end of their member ids. Decides nothing.
 
-Every row carries the name of its lane and not the member's id, which may be 32 KiB long; `lanes` has both.
+Every point carries the name of its chart row and not the member's id, which may be 32 KiB long; `lanes` has both.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Ends(NamedTuple):
 
 
 def named(members: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    """(name of the lane, member), by name. Names are unique: where tails do not do, the lanes are numbered."""
+    """(name of the chart row, member), by name. Names are unique: where tails do not do, the rows are numbered."""
     ordered = sorted(members, key=lambda one: one["member_id"])
     shared = Counter(map(_plain, ordered))
     names = [_plain(one) if shared[_plain(one)] == 1 else _with_tail(one) for one in ordered]
@@ -71,23 +72,23 @@ def states(before: Begin, transitions: Iterable[Any], ahead: StateNow | None, en
 
 def flat(members: list[dict[str, Any]], blind_from_ms: int | None = None) -> dict[str, list[dict[str, Any]]]:
     """Rows of the answer; `blind_from_ms` is where knowledge ends, if it ends inside the picture."""
-    lanes = named(members)
+    chart_rows = named(members)
     return {
         "lanes": [
             {
                 "href": one["href"],
-                "lane": lane,
+                "lane": chart_row,
                 "group_id": one["group_id"],
                 "member_id": one["member_id"],
                 "client_id": one["client_id"],
                 "group_instance_id": one["group_instance_id"],
                 "last_status": one["samples"][-1]["status"] if one["samples"] else "unknown",
             }
-            for lane, one in lanes
+            for chart_row, one in chart_rows
         ],
-        "beats": _ordered(row for lane, one in lanes for row in _beats(lane, one)),
-        "polls": _ordered({"lane": lane, **poll} for lane, one in lanes for poll in one["polls"]),
-        "samples": _ordered(row for lane, one in lanes for row in _samples(lane, one, blind_from_ms)),
+        "beats": _ordered(row for chart_row, one in chart_rows for row in _beats(chart_row, one)),
+        "polls": _ordered({"lane": chart_row, **poll} for chart_row, one in chart_rows for poll in one["polls"]),
+        "samples": _ordered(row for chart_row, one in chart_rows for row in _samples(chart_row, one, blind_from_ms)),
     }
 
 
@@ -99,7 +100,7 @@ POINTS = {"state": "states", "sample": "samples", "beat": "beats", "poll": "poll
 
 
 SEEN = ("at_ms", "status", "shown", "certainty", "group_state", "generation_id")
-"""What a sample of a lane has from the sample of its member."""
+"""What a sample of a chart row has from the sample of its member."""
 
 TROUBLE = ("overdue", "imminent", AWAITED, "late")
 """Shown statuses for which a member goes into a picture that has no room for all, the first one first."""
@@ -146,7 +147,7 @@ def _ordered(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["at_ms"])
 
 
-def _beats(lane: str, one: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _beats(chart_row: str, one: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Beats with the silence before each, where it is known: both are archived requests, and nothing hid others."""
     before: dict[str, Any] | None = None
     timeout_at = 0
@@ -163,11 +164,11 @@ def _beats(lane: str, one: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if first == len(hidden_ms) or hidden_ms[first] > beat["at_ms"]:
                 gap_ms = max(0, beat["at_ms"] - before["renewed_at_ms"])
         ratio: float | None = None if gap_ms is None or not timeout_ms else round(gap_ms / timeout_ms, 4)
-        yield {"lane": lane, **beat, "gap_ms": gap_ms, "gap_ratio": ratio}
+        yield {"lane": chart_row, **beat, "gap_ms": gap_ms, "gap_ratio": ratio}
         before = beat
 
 
-def _samples(lane: str, one: dict[str, Any], blind_from_ms: int | None) -> Iterator[dict[str, Any]]:
+def _samples(chart_row: str, one: dict[str, Any], blind_from_ms: int | None) -> Iterator[dict[str, Any]]:
     samples = one["samples"]
     if blind_from_ms is not None and samples and samples[-1]["status"] != "ended":
         at_ms = max(blind_from_ms, samples[-1]["at_ms"])
@@ -177,7 +178,7 @@ def _samples(lane: str, one: dict[str, Any], blind_from_ms: int | None) -> Itera
         known = sample["status"] != "unknown"
         at_ms = sample["at_ms"]
         yield {
-            "lane": lane,
+            "lane": chart_row,
             **{name: sample[name] for name in SEEN},
             "session_headroom_ratio": headroom(sample["session_deadline_at_ms"], sample["session_timeout_ms"], at_ms)
             if known

@@ -1,4 +1,4 @@
-"""Lanes of a group: its pulse as flat rows, for dashboards and data frames."""
+"""Chart rows of a group (`/lanes`): its pulse as flat rows, for dashboards and data frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from api.answers import lanes
+from api.answers import chart_rows
 from api.http.asking import LIMIT, answer, limit_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
 from api.http.routing import TEXT, ApiRequest, query_parameter, router_of, takes
@@ -49,7 +49,7 @@ async def group_points(request: ApiRequest) -> Response:
     """The same as `lanes`, states, samples, beats and polls in one list in order of time: a dashboard asks once and
     draws each of its pictures from the points of a `kind`."""
     picture = await _picture(request)
-    points = lanes.points(picture.lists)
+    points = chart_rows.points(picture.lists)
     return answer(picture.freshness, lanes=picture.lists["lanes"], points=points, **picture.about)
 
 
@@ -77,27 +77,27 @@ async def _picture(request: ApiRequest) -> _Picture:
     batch_id, rows_max = store.current.batch_id, store.settings.rows_read_max
     asked = pulse.Asked(cluster_id, group_id, from_ms, to_ms, batch_id, rows_max)
 
-    def read() -> tuple[list[dict[str, Any]], int | None, lanes.Begin, list[Any]]:
+    def read() -> tuple[list[dict[str, Any]], int | None, chart_rows.Begin, list[Any]]:
         about = store.readers["transitions"], cluster_id, group_id
         place = Place(batch_id, ())
         changes = archive.transitions(*about, archive.HistoryPart(from_ms, to_ms, CHANGES_MAX, True, place), "group")
         before = archive.transitions(*about, archive.HistoryPart(None, from_ms, 1, True, place), "group").rows
         # With more changes than that nothing is said of the time before the first of those that are answered.
-        begin = lanes.Begin(from_ms, UNKNOWN_STATE, "unknown")
+        begin = chart_rows.Begin(from_ms, UNKNOWN_STATE, "unknown")
         if before and changes.place is None:
-            begin = lanes.Begin(from_ms, before[0].to_state, before[0].certainty)
+            begin = chart_rows.Begin(from_ms, before[0].to_state, before[0].certainty)
         return *pulse.read(store.readers["health"], store.events, asked), begin, changes.rows[::-1]
 
     members, archived_to_ms, begin, changes = await request.context.read(read)
     found = [one for one in members if member is None or one["member_id"] == member]
-    ends = lanes.Ends(to_ms, reached_ms if is_blind else None)
-    lists = lanes.flat(lanes.worst(found, limit), ends.blind_from_ms)
+    ends = chart_rows.Ends(to_ms, reached_ms if is_blind else None)
+    lists = chart_rows.flat(chart_rows.worst(found, limit), ends.blind_from_ms)
     unheard_ms = view.unheard_since_ms
     if ends.blind_from_ms is None and unheard_ms is not None and unheard_ms < to_ms:
         ends = ends._replace(blind_from_ms=unheard_ms)  # of the state alone: a deadline that passed is known
     return _Picture(
         freshness,
-        {**lists, "states": lanes.states(begin, changes, view.ahead, ends)},
+        {**lists, "states": chart_rows.states(begin, changes, view.ahead, ends)},
         {
             "from_ms": from_ms,
             "to_ms": to_ms,

@@ -1,7 +1,7 @@
-"""What is fed when: pieces of all sources in order of time, in windows of bounded size. Pure.
+"""What is fed when: pieces of all sources in order of time, in portions of bounded size. Pure.
 
-A window has a horizon: every line any source logged up to it is in this window or was in an earlier one. The observer
-holds events above it by itself; what the windows say in ticks is how far each stream has been read:
+A portion has a horizon: every line any source logged up to it is in this portion or was in an earlier one. The observer
+holds events above it by itself; what the portions say in ticks is how far each stream has been read:
 
     a stream with lines still to come, or whose broker has a stream with lines to come: the horizon;
     a stream of a broker that is read to its end: the broker's last stamp.
@@ -19,21 +19,21 @@ from typing import Any
 import msgspec
 
 from kardia.events import SILENCE_MS, broker_of, stream_of
-from spark_jobs.replay.pieces import Piece
+from spark_jobs.replay.pieces import ParsedPiece
 
-WINDOW_PIECES = 16
-"""Pieces of one window at most: of 32 MiB, as folded 30 MB each; `inputs.GROUP_BYTES` bounds what is parsed ahead."""
+PORTION_PIECES = 16
+"""Pieces of one portion at most: of 32 MiB, as folded 30 MB each; `inputs.GROUP_BYTES` bounds what is parsed ahead."""
 
-WINDOW_EVENTS = 150_000
-"""Events of one window that are not folded at most, or one piece: some 400 MB with their rows. Of an ordinary log a
-window has half as many; one that is all rejected lines has them in 3 MiB."""
+PORTION_EVENTS = 150_000
+"""Events of one portion that are not folded at most, or one piece: some 400 MB with their rows. Of an ordinary log a
+portion has half as many; one that is all rejected lines has them in 3 MiB."""
 
 Entries = list[tuple[str, str, list[int]]]
 """Part of a directory (`ingest.router`): client id, address, shards."""
 
 
-class Reading(msgspec.Struct, array_like=True, frozen=True):
-    """What a window says of one stream: the basis of its ticks."""
+class StreamProgress(msgspec.Struct, array_like=True, frozen=True):
+    """What a portion says of one stream: the basis of its ticks."""
 
     source: str
     start: int
@@ -45,14 +45,14 @@ class Reading(msgspec.Struct, array_like=True, frozen=True):
     """When the log was alive: see `ingest.offline.tick`."""
 
 
-class Window(msgspec.Struct, array_like=True):
+class Portion(msgspec.Struct, array_like=True):
     """Everything one step of all lanes needs."""
 
     number: int
-    pieces: list[Piece]
+    pieces: list[ParsedPiece]
     learned: Entries
-    """Clients of FETCHs learned since the window before; known before the first event of this window is routed."""
-    readings: list[Reading]
+    """Clients of FETCHs learned since the portion before; known before the first event of this portion is routed."""
+    streams: list[StreamProgress]
     last: bool
 
 
@@ -68,19 +68,19 @@ class _Stream:
     slow: list[list[float]] = field(default_factory=list)
 
 
-class Windows:
-    """Takes pieces as they are parsed, gives windows."""
+class Portions:
+    """Takes pieces as they are parsed, gives portions."""
 
-    def __init__(self, size: int = WINDOW_PIECES) -> None:
+    def __init__(self, size: int = PORTION_PIECES) -> None:
         """Begin with nothing read."""
         self._size = size
-        self._waiting: list[Piece] = []
+        self._waiting: list[ParsedPiece] = []
         self._learned: Entries = []
         self._streams: dict[str, _Stream] = {}
         self._broker_last_ms: dict[str, float] = {}
         self._number = 0
 
-    def add(self, pieces: Iterable[Piece], learned: Entries) -> None:
+    def add(self, pieces: Iterable[ParsedPiece], learned: Entries) -> None:
         """Take parsed pieces. Those of one source must come in order of their positions."""
         latest: dict[str, float] = {}
         for piece in self._waiting:
@@ -94,8 +94,8 @@ class Windows:
         self._learned.extend(learned)
         self._waiting.sort(key=lambda piece: piece.first_at_ms)
 
-    def ready(self, coming: Sequence[tuple[str, float]]) -> Iterator[Window]:
-        """Windows that can be fed now; `coming` is source and first stamp of everything not parsed yet."""
+    def ready(self, coming: Sequence[tuple[str, float]]) -> Iterator[Portion]:
+        """Portions that can be fed now; `coming` is source and first stamp of everything not parsed yet."""
         drain = not coming
         horizon_ms = min((at_ms for _, at_ms in coming), default=math.inf)
         later = {broker_of(source) for source, _ in coming}
@@ -104,31 +104,31 @@ class Windows:
             self._waiting = self._waiting[len(chosen) :]
             upto_ms = min(horizon_ms, self._waiting[0].first_at_ms if self._waiting else math.inf)
             busy = later | {broker_of(piece.source) for piece in self._waiting}
-            yield self._window(chosen, upto_ms, busy, last=drain and not self._waiting)
+            yield self._portion(chosen, upto_ms, busy, last=drain and not self._waiting)
         if drain and self._number == 0:
-            yield self._window([], math.inf, set(), last=True)
+            yield self._portion([], math.inf, set(), last=True)
 
-    def _chosen(self, horizon_ms: float) -> list[Piece]:
-        """The next pieces, as many as one window may hold and one at least."""
-        chosen: list[Piece] = []
+    def _chosen(self, horizon_ms: float) -> list[ParsedPiece]:
+        """The next pieces, as many as one portion may hold and one at least."""
+        chosen: list[ParsedPiece] = []
         single = 0
         for piece in self._waiting[: self._size]:
             single += piece.unfolded
-            if piece.first_at_ms > horizon_ms or (chosen and single > WINDOW_EVENTS):
+            if piece.first_at_ms > horizon_ms or (chosen and single > PORTION_EVENTS):
                 break
             chosen.append(piece)
         return chosen
 
-    def _window(self, chosen: list[Piece], horizon_ms: float, busy: set[str], *, last: bool) -> Window:
+    def _portion(self, chosen: list[ParsedPiece], horizon_ms: float, busy: set[str], *, last: bool) -> Portion:
         for piece in chosen:
             self._note(piece)
-        readings = [self._reading(stream, horizon_ms, busy) for stream in sorted(self._streams)]
-        window = Window(self._number, chosen, self._learned, readings, last)
+        streams = [self._progress(name, horizon_ms, busy) for name in sorted(self._streams)]
+        portion = Portion(self._number, chosen, self._learned, streams, last)
         self._learned = []
         self._number += 1
-        return window
+        return portion
 
-    def _note(self, piece: Piece) -> None:
+    def _note(self, piece: ParsedPiece) -> None:
         stream = self._streams.setdefault(stream_of(piece.source), _Stream())
         if stream.source != piece.source:
             stream.source, stream.told = piece.source, piece.start
@@ -142,12 +142,14 @@ class Windows:
         for reason, count in piece.ignored.items():
             stream.ignored[reason] = stream.ignored.get(reason, 0) + count
 
-    def _reading(self, name: str, horizon_ms: float, busy: set[str]) -> Reading:
+    def _progress(self, name: str, horizon_ms: float, busy: set[str]) -> StreamProgress:
         stream = self._streams[name]
         broker = broker_of(stream.source)
         complete_to_ms = horizon_ms if broker in busy else min(horizon_ms, self._broker_last_ms[broker])
         signs = {"last_line_at_ms": stream.last_line_ms, "silences": stream.silences, "slow": stream.slow}
-        reading = Reading(stream.source, stream.told, stream.end, complete_to_ms, stream.lines, stream.ignored, signs)
+        progress = StreamProgress(
+            stream.source, stream.told, stream.end, complete_to_ms, stream.lines, stream.ignored, signs
+        )
         stream.told, stream.lines, stream.ignored = stream.end, 0, {}
         stream.silences, stream.slow = [], []
-        return reading
+        return progress
