@@ -250,7 +250,10 @@ class RequestEvents:
             "session_timeout_ms": request.session_timeout_ms,
             "rebalance_timeout_ms": rebalance_timeout_ms,
             "protocol_type": request.protocol_type,
-            "protocols": [[protocol.name, fingerprint(protocol.metadata)] for protocol in request.protocols],
+            "protocols": [
+                [protocol.name, "" if protocol.metadata is None else fingerprint(protocol.metadata)]
+                for protocol in request.protocols
+            ],
             "reason": request.reason or "",
             "assigned_member_id": response.member_id,
             "leader": response.leader,

@@ -88,7 +88,7 @@ class HeartbeatLine(Envelope, kw_only=True):
 
 class JoinProtocol(Shape):
     name: str
-    metadata: str = ""
+    metadata: str | None = None  # text lines do not show it
 
 
 class JoinRequest(Shape):
