@@ -102,6 +102,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "protocol_name": "str, chosen protocol or empty",
         "members": "list of [member id, group instance id or empty]; filled for the leader only",
         "skip_assignment": "bool",
+        "release": "str; of a text line the oldest release whose lines look so: 2.0, 2.3, 2.4, 2.5 or 2.6",
     },
     Kind.SYNC: {
         "protocol_name": "str",

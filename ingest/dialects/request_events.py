@@ -261,6 +261,8 @@ class RequestEvents:
             "members": [[member.member_id, member.group_instance_id or ""] for member in response.members],
             "skip_assignment": response.skip_assignment,
         }
+        if line.release:
+            detail["release"] = line.release
         return self._event(
             Kind.JOIN,
             line,

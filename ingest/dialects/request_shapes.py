@@ -120,6 +120,7 @@ class JoinResponse(Shape):
 class JoinLine(Envelope, kw_only=True):
     request: JoinRequest | str | None
     response: JoinResponse | str | None
+    release: str = ""  # of text lines only
 
 
 # --- SYNC_GROUP --------------------------------------------------------------------------------------------------

@@ -39,7 +39,25 @@ _fetch_answers = re.compile(FETCH_ANSWER).search
 _records = re.compile(
     r"record_set=(?:FileRecords\((?:size=\d+, )?file=[^)]*?, start=(\d{1,10}), end=(\d{1,10})\)|MemoryRecords\(size=(\d{1,10}),)"
 )
+_whole_throttle = re.compile(r" from connection .*,throttleTime:\d+,responseQueueTime:", re.DOTALL).match
+_SOFTWARE = 7
+"""Group of the tail that holds the name of the client's library, from 2.5 on."""
 _plain_client = re.compile(PLAIN).fullmatch
+
+_SINCE_2_4 = {
+    "FETCH": 12,
+    "OFFSET_COMMIT": 8,
+    "OFFSET_FETCH": 6,
+    "FIND_COORDINATOR": 3,
+    "JOIN_GROUP": 6,
+    "SYNC_GROUP": 4,
+    "HEARTBEAT": 4,
+    "LEAVE_GROUP": 3,
+    "TXN_OFFSET_COMMIT": 3,
+    "DELETE_GROUPS": 2,
+    "OFFSET_DELETE": 0,
+}
+"""Versions that a broker 2.3 does not answer."""
 
 _ASKED_BY_CLIENTS = frozenset(("PRODUCE", "METADATA", "OFFSET_FETCH", "FIND_COORDINATOR", *APIS))
 
@@ -52,6 +70,8 @@ class RequestText:
         self._builders: dict[int, tuple[type, Builder]] = builders.by_api
         self._stamps = stamps
         self._slow = slow
+        self._is_2_4 = False
+        """Whether a line of this log was one that 2.3 does not write: else the two differ in few."""
 
     def broker_of(self, line: bytes, at: int) -> Listener | None:
         """See `ingest.dialects.Dialect`; `at` is where the header begins."""
@@ -87,6 +107,7 @@ class RequestText:
         if b"\n" in line and is_forged(line):
             return refused("ambiguous", "one request; within an id of this one stands what looks like another one")
         name, version = head[1], int(head[2])
+        self._is_2_4 = self._is_2_4 or version >= _SINCE_2_4.get(name, version + 1)
         if name != FETCH and name not in APIS:
             return "other_api"
         parsed: dict[str, Any] | str | None
@@ -101,6 +122,8 @@ class RequestText:
             return refused("ambiguous", parsed)
         parsed["requestHeader"]["requestApiVersion"] = version
         _time(parsed, tail)
+        if name == "JOIN_GROUP":
+            parsed["release"] = self._release(text, tail)
         shape, build = self._builders[_FETCH_KEY if name == FETCH else APIS[name].key]
         try:
             converted = msgspec.convert(parsed, shape)
@@ -110,6 +133,18 @@ class RequestText:
         if parsed["totalTimeMs"] >= SLOW_MS:
             note_slow(self._slow, converted, reading, at_ms)
         return reading
+
+
+    def _release(self, text: str, tail: re.Match[str]) -> str:
+        """The oldest release whose lines look like this JoinGroup: by names, by the client's library, and by whether
+        the throttle time has a point."""
+        if _whole_throttle(text, tail.start()):
+            return "2.6"
+        if tail[_SOFTWARE] is not None:
+            return "2.5"
+        if ",session_timeout=" in text:
+            return "2.0"
+        return "2.4" if self._is_2_4 else "2.3"
 
 
 def _request(name: str, version: int, text: str, at: int, end: int) -> dict[str, Any] | str | None:

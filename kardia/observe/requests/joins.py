@@ -6,8 +6,12 @@ A JoinGroup took effect when it was handled, maybe long before it was answered a
 
 from __future__ import annotations
 
+from typing import Any
+
 from kardia.certainty import Certainty, weaker
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.events import Event
+from kardia.kafka.releases import version_of
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
@@ -56,6 +60,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         observer.late += 1
         return
     group.protocol = CLASSIC
+    group.release = _release(observer, detail)
     if begins:
         answered = str(detail.get("assigned_member_id", "")) or event.member_id
         generations.on_join_phase_completed(observer, group, generation, at, answered, event.handled_at_ms)
@@ -78,6 +83,12 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         identify(observer, group, member, event, str(detail.get("protocol_type", "")))
         polls.on_request(observer, group, member, "join", event.arrived_at_ms)
         timeouts.rejoined(observer, group, member, event.handled_at_ms)
+
+
+def _release(observer: Facts, detail: dict[str, Any]) -> str:
+    """Release that answered, where the line is text: as configured, if that is one whose lines may look so."""
+    shown, configured = str(detail.get("release", "")), observer.settings.kafka_version
+    return configured if shown and configured and version_of(configured) > version_of(shown) else shown
 
 
 def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
@@ -136,6 +147,9 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
         member.generation_first = open_rebalance.generation_after
     if member.session_renewed_at_ms < open_rebalance.joined_at_ms:
         member.session_renewed_at_ms = open_rebalance.joined_at_ms
+    if group.release and not behaviour_of(group.release).new_member_keeps_short_timer:
+        # Its session does not run before it is heard once more, or joins again.
+        member.unknown_since_at_ms = open_rebalance.joined_at_ms if is_new else NEVER
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None:
