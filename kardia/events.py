@@ -95,7 +95,8 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "session_timeout_ms": "int, as the request asks",
         "rebalance_timeout_ms": "int; equals session_timeout_ms for version 0, which has none",
         "protocol_type": "str, e.g. consumer or connect",
-        "protocols": "list of [name, hash of its bytes]: equal hash, equal bytes; empty where the log does not show them",
+        "protocols": "list of [name, hash of its bytes]: equal hash, equal bytes; empty where the log does not "
+        "show them",
         "reason": "str, the client's reason or empty",
         "assigned_member_id": "str, member id of the answer (the new id when the error is 79)",
         "leader": "str, leader of the answer or empty",
@@ -106,8 +107,8 @@ DETAILS: dict[Kind, dict[str, str]] = {
     },
     Kind.SYNC: {
         "protocol_name": "str",
-        "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only; without topics "
-        "where the log does not show them",
+        "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only; without "
+        "topics where the log does not show them",
         "assignment": "list of [topic, [partition, ...]] of the answer, empty where the log does not show it",
     },
     Kind.HEARTBEAT: {

@@ -24,7 +24,7 @@ import msgspec
 from ingest.dialects import Asked, Listener, Reading, rejection
 from ingest.dialects.quiet_lines import QuietLines
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents, from_follower
-from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, PREFIX
+from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
 from ingest.dialects.request_text import RequestText
 from ingest.dialects.slow_lines import note_slow
 from ingest.dialects.text_layout import HEAD
@@ -66,7 +66,7 @@ class RequestJson:
         self._seconds = self.stamps.seconds
         builders = RequestEvents(offsets_partitions)
         self._text = RequestText(builders, self.stamps, self._slow)
-        self._quiet = QuietLines(builders, self.stamps) if fold else None
+        self._quiet = QuietLines(builders, self.stamps, self._text) if fold else None
         self._apis = {
             b"%d" % key: _Api(msgspec.json.Decoder(shape).decode, build)
             for key, (shape, build) in builders.by_api.items()
@@ -107,6 +107,10 @@ class RequestJson:
         api = self._fast.get(line[JSON_AT : API_AT + 2]) or self._fast.get(line[JSON_AT : API_AT + 3])
         json_at = JSON_AT
         if api is None:
+            if line.startswith(HEAD, JSON_AT):
+                at_ms = self._at_ms(line)
+                if at_ms is not None and line.startswith(MARK, MARK_AT):
+                    return self._text.read(line, JSON_AT, source, start, end, at_ms)
             if line.startswith(PREFIX, JSON_AT) and line[API_AT : line.find(b",", API_AT)].isdigit():
                 return "other_api"
             found = self._head(line, source, start, end)

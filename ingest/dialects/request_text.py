@@ -19,11 +19,12 @@ from typing import Any
 import msgspec
 
 from ingest.dialects import Asked, Listener, Reading, rejection
-from ingest.dialects import request_shapes as shapes
+from ingest.dialects.quiet_text import QuietText, plain_fetch, size_of
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents
+from ingest.dialects.request_layout import JSON_AT
 from ingest.dialects.slow_lines import note_slow
 from ingest.dialects.text_layout import HEAD, is_forged, tail_of
-from ingest.dialects.text_readings import HEADER_END, PLAIN, careful_reading, plain_reading, schema_of
+from ingest.dialects.text_readings import HEADER_END, careful_reading, plain_reading, schema_of
 from ingest.dialects.text_schemas import APIS
 from ingest.stamps import Stamps
 from kardia.slowness import SLOW_MS, Windows
@@ -32,17 +33,12 @@ FETCH = "FETCH"
 _FETCH_KEY = 1
 _head = re.compile(r"RequestHeader\(apiKey=([A-Z_]{1,40}), apiVersion=(\d{1,5}), clientId=").match
 _fetch_begins = re.compile(HEADER_END.pattern + r"\{replica_id=(-?\d{1,10}),").search
-FETCH_ANSWER = (
+_fetch_answers = re.compile(
     r"\},response:\{(?:throttle_time_ms=(\d{1,10}),)?(?:error_code=(-?\d{1,5}),session_id=-?\d{1,10},)?responses=\["
-)
-_fetch_answers = re.compile(FETCH_ANSWER).search
-_records = re.compile(
-    r"record_set=(?:FileRecords\((?:size=\d+, )?file=[^)]*?, start=(\d{1,10}), end=(\d{1,10})\)|MemoryRecords\(size=(\d{1,10}),)"
-)
+).search
 _whole_throttle = re.compile(r" from connection .*,throttleTime:\d+,responseQueueTime:", re.DOTALL).match
 _SOFTWARE = 7
 """Group of the tail that holds the name of the client's library, from 2.5 on."""
-_plain_client = re.compile(PLAIN).fullmatch
 
 _SINCE_2_4 = {
     "FETCH": 12,
@@ -67,7 +63,9 @@ class RequestText:
 
     def __init__(self, builders: RequestEvents, stamps: Stamps, slow: Windows) -> None:
         """What it shares with the JSON lines of the same log."""
+        self._events = builders
         self._builders: dict[int, tuple[type, Builder]] = builders.by_api
+        self.quiet = QuietText()
         self._stamps = stamps
         self._slow = slow
         self._is_2_4 = False
@@ -90,22 +88,28 @@ class RequestText:
 
     def read(self, line: bytes, at: int, source: str, start: int, end: int, at_ms: float) -> Reading:
         """Read one request, whose header begins at byte `at`."""
-
-        def refused(reason: str, expected: str) -> Reading:
-            return rejection(reason, expected, line, source, start, end, at_ms)
-
+        if at == JSON_AT and line.isascii():
+            quiet = self.quiet.read(line, source)
+            if quiet is not None:
+                event = self._events.quiet_text(quiet, start, end, at_ms)
+                if event is not None:
+                    return event
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
-            return refused("bad_encoding", "UTF-8: the broker's JVM with -Dfile.encoding=UTF-8")
+            expected = "UTF-8: start the JVM of the broker with -Dfile.encoding=UTF-8"
+            return rejection("bad_encoding", expected, line, source, start, end, at_ms)
         head = _head(text, at if line[:at].isascii() else text.find(HEAD.decode()))
         if head is None:
-            return refused("unknown_shape", "RequestHeader(apiKey=…, apiVersion=…, clientId=…")
+            expected = "RequestHeader(apiKey=…, apiVersion=…, clientId=…"
+            return rejection("unknown_shape", expected, line, source, start, end, at_ms)
         tail = tail_of(text)
         if tail is None:
-            return refused("incomplete_line", "the times and the broker's own words at the end of the request")
+            expected = "the times and the words of the broker at the end of the request"
+            return rejection("incomplete_line", expected, line, source, start, end, at_ms)
         if b"\n" in line and is_forged(line):
-            return refused("ambiguous", "one request; within an id of this one stands what looks like another one")
+            expected = "one request; within an id of this one stands what looks like another one"
+            return rejection("ambiguous", expected, line, source, start, end, at_ms)
         name, version = head[1], int(head[2])
         self._is_2_4 = self._is_2_4 or version >= _SINCE_2_4.get(name, version + 1)
         if name != FETCH and name not in APIS:
@@ -117,23 +121,26 @@ class RequestText:
             parsed = _request(name, version, text, head.end(), tail.start())
         if parsed is None:
             expected = f"fields of {name} {version} as a broker 2.0 to 2.7 writes them"
-            return refused("unknown_shape", expected)
+            return rejection("unknown_shape", expected, line, source, start, end, at_ms)
         if isinstance(parsed, str):
-            return refused("ambiguous", parsed)
+            return rejection("ambiguous", parsed, line, source, start, end, at_ms)
         parsed["requestHeader"]["requestApiVersion"] = version
-        _time(parsed, tail)
+        try:
+            _time(parsed, tail)
+        except ValueError:
+            return rejection("unknown_shape", "times in milliseconds", line, source, start, end, at_ms)
         if name == "JOIN_GROUP":
             parsed["release"] = self._release(text, tail)
         shape, build = self._builders[_FETCH_KEY if name == FETCH else APIS[name].key]
+        converted: Any
         try:
             converted = msgspec.convert(parsed, shape)
         except msgspec.ValidationError as error:
-            return refused("out_of_range", str(error)[:200])
+            return rejection("out_of_range", str(error)[:200], line, source, start, end, at_ms)
         reading = build(converted, source, start, end, at_ms)
         if parsed["totalTimeMs"] >= SLOW_MS:
             note_slow(self._slow, converted, reading, at_ms)
         return reading
-
 
     def _release(self, text: str, tail: re.Match[str]) -> str:
         """The oldest release whose lines look like this JoinGroup: by names, by the client's library, and by whether
@@ -162,30 +169,24 @@ def _request(name: str, version: int, text: str, at: int, end: int) -> dict[str,
 
 def _fetch(text: str, at: int, end: int) -> dict[str, Any] | str | None:
     """The same of a FETCH, of which only its sender and the size of its answer are told."""
-    begins = _fetch_begins(text, at, end)
-    if begins is None:
-        return None
-    answers = _fetch_answers(text, begins.end(), end)
-    if answers is None:
-        return None
-    if _plain_client(text, at, begins.start()) is None and _fetch_begins(text, begins.start() + 1, end) is not None:
-        return "a line with one meaning; the client id looks like the request itself"
-    if _fetch_answers(text, answers.end(), end) is not None:
-        return "a line with one meaning; a name in it looks like the answer"
-    size = fetched(text, answers.end(), end)
+    fetch = plain_fetch(text, at, end)
+    if fetch is None:
+        begins = _fetch_begins(text, at, end)
+        answers = _fetch_answers(text, begins.end(), end) if begins else None
+        if begins is None or answers is None:
+            return None
+        if _fetch_begins(text, begins.start() + 1, end) is not None:
+            return "a line with one meaning; the client id looks like the request itself"
+        if _fetch_answers(text, answers.end(), end) is not None:
+            return "a line with one meaning; a name in it looks like the answer"
+        fetch = text[at : begins.start()], begins[1], answers[1], answers[2], answers.end()
+    client_id, replica, throttled, error, records_at = fetch
+    size = size_of(text, records_at, end)
     response = {
-        "errorCode": int(answers[2] or 0),
+        "errorCode": int(error or 0),
         "responses": [{"partitions": [{"recordsSizeInBytes": size}]}] if size else [],
     }
-    return _parts(text[at : begins.start()], {"replicaId": int(begins[1])}, response, int(answers[1] or 0))
-
-
-def fetched(text: str, at: int, end: int) -> int:
-    """Size of the records in an answer to a FETCH, which begins at `at`."""
-    size = 0
-    for first, last, whole in _records.findall(text, at, end):
-        size += int(whole) if whole else max(int(last) - int(first), 0)
-    return size
+    return _parts(client_id, {"replicaId": int(replica)}, response, int(throttled or 0))
 
 
 def _parts(client_id: str, request: object, response: object, throttled_ms: int) -> dict[str, Any]:

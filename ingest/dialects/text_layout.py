@@ -23,7 +23,7 @@ _HEAD_BYTES = 288
 MAX_JOINED_LINES = 4_096
 """Lines of one request: an id has 32,767 characters at most, nobody needs as many line breaks."""
 
-_NUMBER = r"-?\d+(?:\.\d+)?(?:E-?\d+)?"
+_NUMBER = r"[0-9.E-]{1,24}"
 _TIMES = rf";totalTime:({_NUMBER}),requestQueueTime:({_NUMBER}),localTime:({_NUMBER}),remoteTime:{_NUMBER}"
 _TIMES += rf",throttleTime:{_NUMBER},responseQueueTime:({_NUMBER}),sendTime:({_NUMBER})"
 _SOFTWARE = r"(?:,clientInformation:ClientInformation\(softwareName=([^,()]*), softwareVersion=([^,()]*)\))?"
@@ -68,6 +68,8 @@ def _is_open(line: bytes) -> bool:
 
 def whole(lines: list[bytes]) -> list[bytes]:
     """Lines with the requests of several lines put together, their line breaks kept: lengths and positions stay."""
+    if all(line.endswith(LOGGER) and line.rfind(b";totalTime:") > 0 for line in lines):
+        return lines
     if not any(map(_is_open, lines)):
         return lines
     joined: list[bytes] = []

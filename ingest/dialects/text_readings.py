@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -76,6 +76,7 @@ class Shape:
         self.pattern = self._pattern("")
         self.captured = self._pattern("(")
         self.item = re.compile(self.captured)
+        self.kept = [(field.to, self._value(field)) for field in self.fields if field.to]
 
     def _pattern(self, group: str) -> str:
         parts = []
@@ -89,26 +90,36 @@ class Shape:
             parts.append(f"(?:{names}){kept}{value}{')' if kept else ''}")
         return "".join(parts) + re.escape(self.close)
 
-    def parts(self, groups: Iterator[Any] | tuple[Any, ...]) -> Parts:
+    def parts(self, texts: Sequence[str]) -> Parts:
         """Parts from what the expression captured."""
-        found: Parts = {}
-        for field, text in zip((field for field in self.fields if field.to), groups, strict=True):
-            found[field.to] = self.value(field, text)
-        return found
+        return {to: value(text) for (to, value), text in zip(self.kept, texts, strict=False)}
 
-    def value(self, field: Field, text: str) -> Any:
-        """Value of a field from its text, which is plain where it is a list."""
+    def _value(self, field: Field) -> Callable[[str], Any]:
+        """How the value of a field is made of its text, which is plain where it is a list."""
         if field.value is Value.NUMBER:
-            return int(text)
+            return int
         if field.value is Value.OPTION:
-            return None if text == "null" else text
+            return _option
         if field.value is Value.NAMES:
-            return text[1:-1]
+            return _bare
         inner = self.within.get(field.names)
-        if inner is None:
-            return text
-        captures = inner.item.groups
-        return [inner.parts(match.groups() if captures else ()) for match in inner.item.finditer(text)]
+        return str if inner is None else inner.items
+
+    def items(self, text: str) -> list[Parts]:
+        """Items of a list of plain names."""
+        found, kept = self.item.findall(text), self.kept
+        if len(kept) == 1:
+            ((to, value),) = kept
+            return [{to: value(one)} for one in found]
+        return [{to: value(one) for (to, value), one in zip(kept, texts, strict=False)} for texts in found]
+
+
+def _option(text: str) -> str | None:
+    return None if text == "null" else text
+
+
+def _bare(text: str) -> str:
+    return text[1:-1]
 
 
 class Schema(NamedTuple):
@@ -135,11 +146,9 @@ def plain_reading(schema: Schema, text: str, at: int, end: int) -> Reading | Non
     match = schema.plain.match(text, at, end)
     if match is None or match.end() != end:
         return None
-    groups = iter(match.groups())
-    client_id = next(groups)
-    asked = sum(1 for field in schema.request.fields if field.to)
-    request = schema.request.parts(tuple(next(groups) for _ in range(asked)))
-    reading = Reading(client_id, request, schema.response.parts(tuple(groups)))
+    client_id, *groups = match.groups()
+    asked = len(schema.request.kept)
+    reading = Reading(client_id, schema.request.parts(groups[:asked]), schema.response.parts(groups[asked:]))
     return reading if is_consistent(reading) else None
 
 
@@ -151,17 +160,18 @@ def is_consistent(reading: Reading) -> bool:
         raw = request["groupsNames"]
         return sum(map(len, names)) + max(len(names) - 1, 0) == len(raw) and all(name in raw for name in names)
     if "topics" in request:
-        asked, answered = (
-            sorted((topic["name"], one["partitionIndex"]) for topic in side["topics"] for one in topic["partitions"])
-            for side in (request, response)
-        )
-        return asked == answered
+        asked, answered = _partitions(request), _partitions(response)
+        return asked == answered or sorted(asked) == sorted(answered)
     if "members" in request:
         answered_members = response["members"]
         if not answered_members:
             return True  # refused as a whole
         return [one["memberId"] for one in request["members"]] == [one["memberId"] for one in answered_members]
     return True
+
+
+def _partitions(side: Parts) -> list[tuple[str, int]]:
+    return [(topic["name"], one["partitionIndex"]) for topic in side["topics"] for one in topic["partitions"]]
 
 
 # --- every other line ------------------------------------------------------------------------------------------------
@@ -225,33 +235,31 @@ class _Search:
                     yield (None if field.value is Value.OPTION and text == "null" else text), end + names
 
     def _list(self, shape: Shape, at: int) -> Iterator[tuple[list[Parts], int]]:
-        """Items of a list. Where one reading of it has plain names, no other is looked for."""
-        if self._text[at : at + 1] != "[":
-            return
-        if self._text[at + 1 : at + 2] == "]":
+        if self._text[at : at + 2] == "[]":
             yield [], at + 2
-            return
-        plain: list[Parts] = []
-        place = at + 1
-        while (match := shape.item.match(self._text, place, self._end)) is not None:
-            plain.append(shape.parts(match.groups()))
-            place = match.end() + 1
-            if self._text[place - 1 : place] != ",":
-                break
-        if plain and self._text[place - 1 : place] == "]":
-            yield plain, place
-            return
-        yield from self._items(shape, at + 1, [])
+        elif self._text[at : at + 1] == "[":
+            yield from self._items(shape, at + 1, [], 0)
 
-    def _items(self, shape: Shape, at: int, before: list[Parts]) -> Iterator[tuple[list[Parts], int]]:
-        if len(before) > MAX_READINGS:
-            raise _StepsError  # a list so long with odd names in it: deeper than this the search does not go
+    def _items(self, shape: Shape, at: int, before: list[Parts], odd: int) -> Iterator[tuple[list[Parts], int]]:
+        """Items of a list from `at` on. Where one has plain names, no other reading of it is looked for."""
+        items = list(before)
+        while (match := shape.item.match(self._text, at, self._end)) is not None:
+            mark = self._text[match.end() : match.end() + 1]
+            if mark not in (",", "]"):
+                break
+            items.append(shape.parts(match.groups()))
+            at = match.end() + 1
+            if mark == "]":
+                yield items, at
+                return
+        if odd >= MAX_READINGS:
+            raise _StepsError  # deeper than this the search does not go
         for item, end in self._struct(shape, at):
             mark = self._text[end : end + 1]
             if mark == "]":
-                yield [*before, item], end + 1
+                yield [*items, item], end + 1
             elif mark == ",":
-                yield from self._items(shape, end + 1, [*before, item])
+                yield from self._items(shape, end + 1, [*items, item], odd + 1)
 
     def _ends(self, literal: str, at: int) -> Iterator[int]:
         """Places from `at` on where a text may end, because this follows it."""
@@ -270,7 +278,7 @@ class _Search:
             raise _StepsError
 
 
-def careful_reading(schema: Schema, text: str, at: int, end: int) -> Reading | None | str:
+def careful_reading(schema: Schema, text: str, at: int, end: int) -> Reading | str | None:
     """The one reading of a line with odd names; None if it has none, a sentence if it has several."""
     if end > MAX_CHARS:
         return f"names without any of ,{{}}[] in a line over {MAX_CHARS} characters"

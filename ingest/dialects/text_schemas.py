@@ -1,8 +1,8 @@
 """Fields of the text request lines of brokers 2.0 to 2.7, as data: names, order, and in which versions they are there.
 
 Names follow the broker's release, not the version of the request (`session_timeout` up to 2.2, `session_timeout_ms`
-from 2.3): both are listed, they never collide. Whether a field is there follows from the version alone. `to` is the name
-of the field in a JSON line of 2.8 and newer, empty where no event needs it.
+from 2.3): both are listed, they never collide. Whether a field is there follows from the version alone. `to` is the
+name of the field in a JSON line of 2.8 and newer, empty where no event needs it.
 Truth: recorded lines of eight releases, every API in every version.
 """
 

@@ -57,10 +57,10 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         member = group.members.get(event.member_id)
         if member is None:
             member = notice(observer, group, event, at)
-        if group.release and group.state == GroupState.COMPLETING:
-            if not behaviour_of(group.release).completing_heartbeat_arms:
-                faults.heard(member, event)
-                return
+        told_nothing = group.release and group.state == GroupState.COMPLETING
+        if told_nothing and not behaviour_of(group.release).completing_heartbeat_arms:
+            faults.heard(member, event)
+            return
         rebalance.on_told(observer, group, member, at)
         faults.heard(member, event)
         renew(observer, group, member, at)
