@@ -152,12 +152,10 @@ class QuietLines:
         """Fold a text line; False if it is to be read by itself."""
         kind, key, total_ms, queue_ms, local_ms, after_ms, size = quiet
         arrived = at_ms - total_ms
-        delay = queue_ms + local_ms
-        handled = arrived + delay
-        decided = at_ms - after_ms
-        if decided < handled:
-            decided = handled
-        if delay >= SLOW_MS or (kind == _HEARTBEAT and decided - arrived >= SLOW_MS):
+        handled = arrived + queue_ms + local_ms
+        waited_ms = total_ms - queue_ms - local_ms - after_ms
+        decided = handled + waited_ms if waited_ms > 0.0 else handled
+        if queue_ms + local_ms >= SLOW_MS or (kind == _HEARTBEAT and total_ms >= SLOW_MS):
             return False
         numbers = self._numbers.get(key)
         if numbers is None:

@@ -126,8 +126,9 @@ class RequestEvents:
         source, version, connection, software, software_version, client_id, *names = key
         arrived = at_ms - total_ms
         handled = arrived + queue_ms + local_ms
-        decided = max(at_ms - after_ms, handled)
-        if total_ms >= SLOW_MS and (kind == _HEARTBEAT or handled - arrived >= SLOW_MS):
+        waited_ms = total_ms - queue_ms - local_ms - after_ms
+        decided = handled + waited_ms if waited_ms > 0.0 else handled
+        if total_ms >= SLOW_MS and (kind == _HEARTBEAT or queue_ms + local_ms >= SLOW_MS):
             return None
         group_id, generation, member_id, instance_id = names if names else ("", "-1", "", "")
         generation_id = int(generation)

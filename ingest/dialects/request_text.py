@@ -204,6 +204,6 @@ def _time(parsed: dict[str, Any], tail: re.Match[str]) -> None:
     total_ms, queue_ms, local_ms = float(total), float(queue), float(local)
     parsed["connection"] = connection
     parsed["totalTimeMs"], parsed["requestQueueTimeMs"], parsed["localTimeMs"] = total_ms, queue_ms, local_ms
-    parsed["remoteTimeMs"] = max(total_ms - queue_ms - local_ms - float(answer_queue) - float(send), 0.0)
+    parsed["remoteTimeMs"] = max(total_ms - queue_ms - local_ms - (float(answer_queue) + float(send)), 0.0)
     if software is not None:
         parsed["clientInformation"] = {"softwareName": software, "softwareVersion": software_version}
