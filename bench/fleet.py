@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from bench import text
+
 _END = (
     '"connection":"127.0.0.1:9092-{host}:{port}-processor-{proc}","totalTimeMs":{total},"requestQueueTimeMs":0.151,'
     '"localTimeMs":{local},"remoteTimeMs":{remote},"throttleTimeMs":0,"responseQueueTimeMs":0.136,"sendTimeMs":0.075,'
@@ -74,6 +76,9 @@ SYNC = (
     + _END
 )
 
+_LISTED = '{{"memberId":"{name}","groupInstanceId":null,"metadata":"AAMAAAABAAZvcmRlcnP/////AAAAAP///////w=="}}'
+_ASSIGNED = '{{"memberId":"{name}","assignment":"AAAAAAABAAZvcmRlcnMAAAABAAAAAf////8="}}'
+
 EVERY_MS = (
     (HEARTBEAT, 12, 4, "HEARTBEAT", 3_000.0),
     (FETCH, 1, 16, "FETCH", 500.0),
@@ -114,19 +119,17 @@ class Member:
 class Fleet:
     """Groups of members; the same seed gives the same fleet and the same lines."""
 
-    def __init__(self, groups: int, members: int, seed: int = 7) -> None:
-        """Name every member."""
+    def __init__(self, groups: int, members: int, seed: int = 7, *, as_text: bool = False) -> None:
+        """Name every member. `as_text`: lines of a broker 2.7."""
         self._random = random.Random(seed)
+        self._every_ms = text.EVERY_MS if as_text else EVERY_MS
+        self._forms = (text.JOIN, text.JOIN_VERSION, text.SYNC) if as_text else (JOIN, 9, SYNC)
+        listed_as, assigned_as = (text.LISTED, text.ASSIGNED) if as_text else (_LISTED, _ASSIGNED)
         self.members: list[Member] = []
         for group in range(groups):
             names = [f"app-{group}-{number}-{self._random.getrandbits(128):032x}" for number in range(members)]
-            listed = ",".join(
-                f'{{"memberId":"{name}","groupInstanceId":null,"metadata":"AAMAAAABAAZvcmRlcnP/////AAAAAP///////w=="}}'
-                for name in names
-            )
-            assigned = ",".join(
-                f'{{"memberId":"{name}","assignment":"AAAAAAABAAZvcmRlcnMAAAABAAAAAf////8="}}' for name in names
-            )
+            listed = ",".join(listed_as.format(name=name) for name in names)
+            assigned = ",".join(assigned_as.format(name=name) for name in names)
             for number, name in enumerate(names):
                 self.members.append(
                     Member(
@@ -143,27 +146,28 @@ class Fleet:
                 )
 
     @staticmethod
-    def for_rate(lines_per_s: float = RATE, members: int = 6) -> Fleet:
+    def for_rate(lines_per_s: float = RATE, members: int = 6, *, as_text: bool = False) -> Fleet:
         """A fleet that writes about so many lines per second."""
-        return Fleet(max(1, round(lines_per_s / LINES_PER_MEMBER_AND_S / members)), members)
+        return Fleet(max(1, round(lines_per_s / LINES_PER_MEMBER_AND_S / members)), members, as_text=as_text)
 
     def lines(self, start_ms: float) -> Iterator[tuple[float, bytes]]:
         """Lines without end, in order of their stamps: (instant, line)."""
         yield from self._forming(start_ms)
         heap: list[tuple[float, int, int]] = []
         for index in range(len(self.members)):
-            for kind, (*_, period) in enumerate(EVERY_MS):
+            for kind, (*_, period) in enumerate(self._every_ms):
                 heap.append((start_ms + FORMING_MS + self._random.random() * period, index, kind))
         heapq.heapify(heap)
         number = 10
         while True:
             at_ms, index, kind = heap[0]
-            template, key, version, name, period = EVERY_MS[kind]
+            template, key, version, name, period = self._every_ms[kind]
             number += 1
             yield at_ms, self._line(template, key, version, name, number, at_ms, self.members[index])
             heapq.heapreplace(heap, (at_ms + period, index, kind))
 
     def _forming(self, start_ms: float) -> Iterator[tuple[float, bytes]]:
+        join, version, sync = self._forms
         step = (FORMING_MS - 1_000) / max(1, len(self.members))
         moments: list[tuple[float, bytes]] = []
         joined: dict[str, float] = {}
@@ -171,8 +175,8 @@ class Fleet:
             joined[member.group] = start_ms + 500 + index * step
         for member in self.members:
             at_ms = joined[member.group]
-            moments.append((at_ms, self._line(JOIN, 11, 9, "JOIN_GROUP", 5, at_ms, member, remote=300.0)))
-            moments.append((at_ms + 5, self._line(SYNC, 14, 5, "SYNC_GROUP", 6, at_ms + 5, member)))
+            moments.append((at_ms, self._line(join, 11, version, "JOIN_GROUP", 5, at_ms, member, remote=300.0)))
+            moments.append((at_ms + 5, self._line(sync, 14, 5, "SYNC_GROUP", 6, at_ms + 5, member)))
         yield from sorted(moments, key=lambda moment: moment[0])
 
     def _line(

@@ -41,19 +41,22 @@ def cat_rate(path: Path, lines: int) -> float:
 
 
 def parse_stage(directory: Path, scale: float) -> list[Result]:
-    """Lines parsed into events by one process: folded into stretches as a replay does, and each by itself."""
+    """Lines parsed into events by one process: folded into stretches as a replay does, and each by itself; and lines of
+    a broker 2.7, which are text, beside a baseline of the JSON lines."""
     lines = int(PARSE_LINES * scale)
-    log = directory / "kafka-request.log"
-    write_log(log, lines, Fleet.for_rate())
-    ranges = plan([log])
-    parse_range(ranges[0])  # imports and caches
-    results = []
-    for fold, what in ((True, "lines parsed, one process, folded"), (False, "lines parsed, one process, one by one")):
-        usage, started = Usage(), time.perf_counter()
-        parsed = sum(parse_range(piece, fold=fold).lines for piece in ranges)
-        seconds = time.perf_counter() - started
-        cpu = usage.cpu_s() / parsed * 1e6
-        results.append(Result("lines", what, parsed / seconds, "lines/s", cat_rate(log, lines), "cat", cpu))
+    results: list[Result] = []
+    for as_text, named in ((False, "lines"), (True, "text lines")):
+        log = directory / f"kafka-request-{named.replace(' ', '-')}.log"
+        write_log(log, lines, Fleet.for_rate(as_text=as_text))
+        ranges = plan([log])
+        parse_range(ranges[0])  # imports and caches
+        for number, (fold, how) in enumerate(((True, "folded"), (False, "one by one"))):
+            usage, started = Usage(), time.perf_counter()
+            parsed = sum(parse_range(piece, fold=fold).lines for piece in ranges)
+            rate = parsed / (time.perf_counter() - started)
+            cpu = usage.cpu_s() / parsed * 1e6
+            base = (results[number].value, "as JSON") if as_text else (cat_rate(log, lines), "cat")
+            results.append(Result("lines", f"{named} parsed, one process, {how}", rate, "lines/s", *base, cpu))
     return results
 
 

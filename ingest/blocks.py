@@ -3,7 +3,8 @@
 The inner loop of both readers, live (`ingest.tail`) and offline (`ingest.offline`). A block is bytes that end with a
 line end; positions are byte positions in the file. Damage is met here: CR before the line end is trimmed, a run of NUL
 bytes before a line (a writer that kept its offset over a truncate) is skipped and counted, a byte order mark at
-the head of the file is skipped, a line over `MAX_LINE_BYTES` is rejected with its length.
+the head of the file is skipped, a line over `MAX_LINE_BYTES` is rejected with its length. A request of several lines (a
+broker that does not escape line breaks, up to 2.7) is one line here, and never cut.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
+from ingest.dialects.text_layout import MARK, whole, whole_end
 from ingest.router import UNROUTED, ClientKey, Directory
 from kardia import slowness
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
@@ -125,6 +127,8 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
     lines.pop()  # what stands after the last line end: nothing
     if not lines:
         return
+    if MARK in block:
+        lines = whole(lines)
     damaged = start == 0 or b"\r\n" in block or b"\0" in block or max(map(len, lines)) > MAX_LINE_BYTES
     gathered.lines += len(lines)
     read, add, ignored = dialect.read, gathered.add, gathered.ignored
@@ -291,7 +295,7 @@ class Splitter:
             long = (self.position, self.position + self.skipping + line_end, self._long_head)
             self.position, self.skipping = long[1], 0
             data = data[line_end:]
-        cut = data.rfind(b"\n") + 1
+        cut = whole_end(data, data.rfind(b"\n") + 1, MAX_LINE_BYTES)
         start, hole = self.position, 0
         self.position += cut
         self.carry = data[cut:]

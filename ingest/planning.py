@@ -19,6 +19,7 @@ import msgspec
 from ingest.dialects import MAX_LINE_BYTES, Asked, Dialect, Listener, better
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
+from ingest.dialects.text_layout import MAX_JOINED_LINES
 from ingest.errors import LogFileError, SettingsError
 from ingest.incarnation import name_of
 from ingest.stamps import crosses_fold, zone_named
@@ -215,7 +216,13 @@ def _ranges(file: _File, zone: str, lanes: int, offsets_partitions: int, range_b
             if not rest.endswith(b"\n"):
                 continue  # a line without end: the range before takes it
             at = aim + len(rest)
-            stamp = dialect.stamp_ms(opened.readline(MAX_LINE_BYTES))
+            stamp, line = None, b""
+            for _ in range(MAX_JOINED_LINES):  # a request of several lines is not cut
+                line = opened.readline(MAX_LINE_BYTES)
+                stamp = dialect.stamp_ms(line)
+                if stamp is not None or not line.endswith(b"\n"):
+                    break
+                at += len(line)
             if starts[-1][0] < at < file.size:
                 starts.append((at, stamp if stamp is not None else starts[-1][1]))
     # Neighbouring lines may step back by milliseconds; the ranges of a file keep their order all the same.

@@ -95,18 +95,21 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "session_timeout_ms": "int, as the request asks",
         "rebalance_timeout_ms": "int; equals session_timeout_ms for version 0, which has none",
         "protocol_type": "str, e.g. consumer or connect",
-        "protocols": "list of [name, hash of its bytes]: equal hash, equal bytes",
+        "protocols": "list of [name, hash of its bytes]: equal hash, equal bytes; empty where the log does not "
+        "show them",
         "reason": "str, the client's reason or empty",
         "assigned_member_id": "str, member id of the answer (the new id when the error is 79)",
         "leader": "str, leader of the answer or empty",
         "protocol_name": "str, chosen protocol or empty",
         "members": "list of [member id, group instance id or empty]; filled for the leader only",
         "skip_assignment": "bool",
+        "release": "str; of a text line the oldest release whose lines look so: 2.0, 2.3, 2.4, 2.5 or 2.6",
     },
     Kind.SYNC: {
         "protocol_name": "str",
-        "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only",
-        "assignment": "list of [topic, [partition, ...]] of the answer",
+        "assignments": "list of [member id, [[topic, [partition, ...]], ...]]; filled by the leader only; without "
+        "topics where the log does not show them",
+        "assignment": "list of [topic, [partition, ...]] of the answer, empty where the log does not show it",
     },
     Kind.HEARTBEAT: {
         "throttle_ms": "float; for that long a quota mutes the connection. Without one there is no detail"

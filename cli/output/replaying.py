@@ -90,11 +90,13 @@ def run_replay(
             summary = replay(inputs, tables, factory, workers=workers, append=append, overwrite=overwrite, told=told)
         bar.update(task, completed=bar.tasks[0].total or 1)
     _show(Console(), summary, tables, time.monotonic() - started, every_s)
-    if summary.lines and not summary.events:
+    if summary.lines and summary.events <= summary.rejected:
+        refused = f"; {summary.rejected:,} were rejected, see `kardia rejected`" if summary.rejected else ""
         raise InputFileError(
-            f"none of the {summary.lines:,} lines says anything about a consumer group",
+            f"none of the {summary.lines:,} lines says anything about a consumer group{refused}",
             ", ".join(str(path) for path in (*request_logs, *server_logs, *offsets))[:400],
-            "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, written by Kafka 2.8 or later",
+            "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, or, of Kafka 2.0 to 2.7, "
+            "`Completed request:RequestHeader(...)`",
             "check that these are the request logs and that kafka.request.logger is at DEBUG: docs/request-logging.md",
         )
 

@@ -57,7 +57,10 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Read archived logs (request logs, server logs, captures) into the tables."""
+    """Read archived logs (request logs, server logs, captures) into the tables.
+
+    Exit code 0 if something was understood, 1 if not: also if every line was rejected.
+    """
     from cli.output.replaying import run_replay
     from ingest.errors import IngestError
     from spark_jobs.errors import JobError

@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ingest.dialects import request_shapes as shapes
+from ingest.dialects.quiet_text import HEAD_END, Quiet
 from ingest.dialects.request_events import Builder, RequestEvents, fetched_bytes
 from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
+from ingest.dialects.request_text import RequestText
+from ingest.dialects.text_layout import HEAD
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.slowness import SLOW_MS
@@ -46,9 +49,10 @@ class Folded(NamedTuple):
 class QuietLines:
     """The stretches that are being filled."""
 
-    def __init__(self, single: RequestEvents, stamps: Stamps) -> None:
-        """`single` builds the head of a stretch."""
+    def __init__(self, single: RequestEvents, stamps: Stamps, text: RequestText) -> None:
+        """`single` builds the head of a stretch, `text` that of one of text lines."""
         self._stamps = stamps
+        self._text = text
         self._single: dict[int, tuple[Callable[[bytes], Any], Builder]] = {
             kind: (msgspec.json.Decoder(single.by_api[api][0]).decode, single.by_api[api][1])
             for kind, api in ((_HEARTBEAT, 12), (_FETCH, 1))
@@ -67,10 +71,22 @@ class QuietLines:
         rest: list[tuple[bytes, int, int]] = []
         silence = False
         seconds, at_ms_of, numbers_of = self._stamps.seconds, self._stamps.at_ms, self._numbers
+        read_text = self._text.quiet.read
         end = start
         for line in lines:
             begin, end = end, end + len(line) + 1
             kind = _KINDS.get(line[MARK_AT:_KIND_END])
+            if kind is None and line[JSON_AT:HEAD_END] == HEAD and line.isascii():
+                at_ms = seconds.get(line[:21])
+                millis = MILLIS.get(line[21:25])
+                at_ms = at_ms_of(line) if at_ms is None or millis is None else at_ms + millis
+                quiet = read_text(line, source)
+                if at_ms is None or quiet is None or not self._fold_text(quiet, line, source, begin, end, at_ms):
+                    rest.append((line, begin, end))
+                elif at_ms > highest_at_ms:
+                    silence = silence or at_ms - highest_at_ms >= SILENCE_MS
+                    highest_at_ms = at_ms
+                continue
             if kind is None or line[-LOGGER_BYTES:] != LOGGER or not line.isascii():
                 rest.append((line, begin, end))
                 continue
@@ -131,6 +147,25 @@ class QuietLines:
                 silence = silence or at_ms - highest_at_ms >= SILENCE_MS
                 highest_at_ms = at_ms
         return Folded(rest, highest_at_ms, silence)
+
+    def _fold_text(self, quiet: Quiet, line: bytes, source: str, start: int, end: int, at_ms: float) -> bool:
+        """Fold a text line; False if it is to be read by itself."""
+        kind, key, total_ms, queue_ms, local_ms, after_ms, size = quiet
+        arrived = at_ms - total_ms
+        handled = arrived + queue_ms + local_ms
+        waited_ms = total_ms - queue_ms - local_ms - after_ms
+        decided = handled + waited_ms if waited_ms > 0.0 else handled
+        if queue_ms + local_ms >= SLOW_MS or (kind == _HEARTBEAT and total_ms >= SLOW_MS):
+            return False
+        numbers = self._numbers.get(key)
+        if numbers is None:
+            head = self._text.read(line, JSON_AT, source, start, end, at_ms)
+            if not isinstance(head, Event):
+                return False
+            self._heads[key] = head
+            numbers = self._numbers[key] = bytearray()
+        numbers += _pack(start, end, at_ms, arrived, handled, decided, size)
+        return True
 
     def _begin(
         self, key: tuple[object, ...], kind: int, body: bytes, source: str, start: int, end: int, at_ms: float | None

@@ -13,13 +13,16 @@ from typing import Any
 from ingest.consumer_protocol import assignment_of_base64, fingerprint
 from ingest.dialects import Reading
 from ingest.dialects import request_shapes as shapes
+from ingest.dialects.quiet_text import Quiet
 from kardia.events import ALL_SHARDS, Event, Kind, shard_of
+from kardia.slowness import SLOW_MS
 
 CONNECTION = re.compile(r"(.+:\d+)-(.+):\d+(?:-\d+)?-\d+", re.DOTALL)
 """Two addresses, then one number (up to 3.9) or two; from the right, because an IPv6 address is full of colons."""
 
 MAX_CONNECTION = 256
 _CACHE_MAX = 8_192
+_HEARTBEAT = int(Kind.HEARTBEAT)
 
 _new_event = tuple.__new__
 Builder = Callable[[Any, str, int, int, float], Reading]
@@ -113,6 +116,47 @@ class RequestEvents:
                 line.response.error_code,  # type: ignore[union-attr]
                 request.generation_id,
                 {"throttle_ms": line.throttle_time_ms} if line.throttle_time_ms else None,
+            ),
+        )
+
+    def quiet_text(self, quiet: Quiet, start: int, end: int, at_ms: float) -> Event | None:
+        """The event of a text line that says no more than that somebody is alive; None if a number is out of range or
+        the broker was slow, for which the line is to be read as any other."""
+        kind, key, total_ms, queue_ms, local_ms, after_ms, size = quiet
+        source, version, connection, software, software_version, client_id, *names = key
+        arrived = at_ms - total_ms
+        handled = arrived + queue_ms + local_ms
+        waited_ms = total_ms - queue_ms - local_ms - after_ms
+        decided = handled + waited_ms if waited_ms > 0.0 else handled
+        if total_ms >= SLOW_MS and (kind == _HEARTBEAT or queue_ms + local_ms >= SLOW_MS):
+            return None
+        group_id, generation, member_id, instance_id = names if names else ("", "-1", "", "")
+        generation_id = int(generation)
+        if not -1 <= generation_id < 2**31 or len(group_id) >= 2**15:
+            return None
+        return _new_event(
+            Event,
+            (
+                kind,
+                self._shards.get(group_id) or self._shard(group_id) if names else ALL_SHARDS,
+                source,
+                start,
+                end,
+                at_ms,
+                arrived,
+                handled,
+                decided,
+                group_id,
+                member_id,
+                "" if instance_id == "null" else instance_id,
+                client_id,
+                self._hosts.get(connection) or self._host(connection),
+                connection,
+                "" if software is None or software == "unknown" else f"{software}/{software_version}",
+                version,
+                0,
+                generation_id,
+                None if names else {"bytes": size},
             ),
         )
 
@@ -250,7 +294,10 @@ class RequestEvents:
             "session_timeout_ms": request.session_timeout_ms,
             "rebalance_timeout_ms": rebalance_timeout_ms,
             "protocol_type": request.protocol_type,
-            "protocols": [[protocol.name, fingerprint(protocol.metadata)] for protocol in request.protocols],
+            "protocols": [
+                [protocol.name, "" if protocol.metadata is None else fingerprint(protocol.metadata)]
+                for protocol in request.protocols
+            ],
             "reason": request.reason or "",
             "assigned_member_id": response.member_id,
             "leader": response.leader,
@@ -258,6 +305,8 @@ class RequestEvents:
             "members": [[member.member_id, member.group_instance_id or ""] for member in response.members],
             "skip_assignment": response.skip_assignment,
         }
+        if line.release:
+            detail["release"] = line.release
         return self._event(
             Kind.JOIN,
             line,

@@ -1,11 +1,12 @@
-"""The request log of brokers 2.8 and newer: one JSON object per completed request.
+"""The request log: one JSON object per completed request of a broker 2.8 or newer, one text line of an older one.
 
     [2026-11-20 10:47:18,113] DEBUG Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":12,…} (…)
 
 States what the line says and interprets nothing. The number of the API stands at a fixed place, so lines of other
 APIs cost a look at a few bytes. What a client may choose (its ids, reasons, metadata) stands inside JSON strings,
 which the broker escapes: nothing a client sends can end the line or look like the head of another one, and everything
-is taken from the parsed object, never found by searching the text.
+is taken from the parsed object, never found by searching the text. Lines of brokers 2.0 to 2.7 are told from these by
+their first word, each by itself, because a log may hold both around an upgrade; `request_text` reads them.
 
 Instants: see `kardia.events`.
 Truth: Kafka `RequestConvertToJson` and the lines of eight broker versions.
@@ -23,8 +24,10 @@ import msgspec
 from ingest.dialects import Asked, Listener, Reading, rejection
 from ingest.dialects.quiet_lines import QuietLines
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents, from_follower
-from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, PREFIX
+from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
+from ingest.dialects.request_text import RequestText
 from ingest.dialects.slow_lines import note_slow
+from ingest.dialects.text_layout import HEAD
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event
 from kardia.slowness import SLOW_MS, Windows
@@ -46,7 +49,7 @@ class _Head(msgspec.Struct):
 
 
 class RequestJson:
-    """Dialect of `kafka-request.log`, JSON lines."""
+    """Dialect of `kafka-request.log`."""
 
     stream = "request"
 
@@ -62,7 +65,8 @@ class RequestJson:
         self._at_ms = self.stamps.at_ms
         self._seconds = self.stamps.seconds
         builders = RequestEvents(offsets_partitions)
-        self._quiet = QuietLines(builders, self.stamps) if fold else None
+        self._text = RequestText(builders, self.stamps, self._slow)
+        self._quiet = QuietLines(builders, self.stamps, self._text) if fold else None
         self._apis = {
             b"%d" % key: _Api(msgspec.json.Decoder(shape).decode, build)
             for key, (shape, build) in builders.by_api.items()
@@ -88,6 +92,8 @@ class RequestJson:
         at = line.find(MARK, 0, _HEAD_BYTES)
         if at < 0:
             return None
+        if line.startswith(HEAD, at + len(MARK)):
+            return self._text.broker_of(line, at + len(MARK))
         try:
             named = _broker_decoder.decode(line[at + len(MARK) : line.rfind(b"}") + 1])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -101,6 +107,10 @@ class RequestJson:
         api = self._fast.get(line[JSON_AT : API_AT + 2]) or self._fast.get(line[JSON_AT : API_AT + 3])
         json_at = JSON_AT
         if api is None:
+            if line.startswith(HEAD, JSON_AT):
+                at_ms = self._at_ms(line)
+                if at_ms is not None and line.startswith(MARK, MARK_AT):
+                    return self._text.read(line, JSON_AT, source, start, end, at_ms)
             if line.startswith(PREFIX, JSON_AT) and line[API_AT : line.find(b",", API_AT)].isdigit():
                 return "other_api"
             found = self._head(line, source, start, end)
@@ -150,9 +160,8 @@ class RequestJson:
         at += len(MARK)
         match = _API_KEY.match(line, at)
         if match is None:
-            if line.startswith(b"RequestHeader(", at):
-                expected = "JSON lines of a broker 2.8 or newer; this is a text line of 2.0 to 2.7"
-                return rejection("unsupported_version", expected, line, source, start, end, at_ms)
+            if line.startswith(HEAD, at):
+                return self._text.read(line, at, source, start, end, at_ms)
             expected = 'an object that begins with {"isForwarded":…,"requestHeader":{"requestApiKey":…'
             return rejection("unknown_shape", expected, line, source, start, end, at_ms)
         api = self._apis.get(match[1])

@@ -88,7 +88,7 @@ class HeartbeatLine(Envelope, kw_only=True):
 
 class JoinProtocol(Shape):
     name: str
-    metadata: str = ""
+    metadata: str | None = None  # text lines do not show it
 
 
 class JoinRequest(Shape):
@@ -120,6 +120,7 @@ class JoinResponse(Shape):
 class JoinLine(Envelope, kw_only=True):
     request: JoinRequest | str | None
     response: JoinResponse | str | None
+    release: str = ""  # of text lines only
 
 
 # --- SYNC_GROUP --------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ line is rejected as `ambiguous`. Which groups are known from elsewhere does not 
 group come before any request of it is logged, and a new one named like the sentence of a known one would speak for
 it. An id with a line break in it can forge a whole line of this log, which no reader can tell from a real one;
 nothing that is decided on these lines alone is safe from the clients of a broker that logs so.
-Truth: log statements of Kafka 2.3 to 4.4 (`GroupCoordinator.scala`, `GroupMetadataManager.java` and neighbours).
+Truth: log statements of Kafka 2.0 to 4.4 (`GroupCoordinator.scala`, `GroupMetadataManager.java` and neighbours).
 """
 
 from __future__ import annotations
@@ -79,6 +79,14 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?=[\s\S]*\)\.?\Z)"  # looked at first: else each beginning is followed to the end, in vain
         rf"Preparing to rebalance group (?P<group>.*?) in state \w+ with old generation {_GENERATION}"
         rf"{_PARTITION} \(reason: (?P<reason>.*)\)\.?",
+        " with old generation ",
+    ),
+    # 2.0 and 2.1 say neither the state nor the reason.
+    _pattern(
+        "preparing_rebalance",
+        "Preparing to rebalance group ",
+        rf"Preparing to rebalance group (?P<group>.*) with old generation {_GENERATION}"
+        rf" \(__consumer_offsets-(?P<partition>{_NUMBER})\)",
         " with old generation ",
     ),
     _pattern(
@@ -161,6 +169,13 @@ PATTERNS: tuple[Pattern, ...] = (
         " with this groupInstanceId",
         r"Static member with groupInstanceId=(?P<instance>.*?) and unknown member id joins group (?P<group>.*?)"
         rf" in (?:state )?\w+(?: state)?\. Replacing previously mapped member {_MEMBER} with this groupInstanceId\.",
+    ),
+    # 2.5 to 2.7; 2.3 and 2.4 name no group, and so nobody's.
+    _pattern(
+        "static_replaced",
+        " with unknown member id rejoins, assigning new member id ",
+        r"Static member (?P<instance>.*?) of group (?P<group>.*?) with unknown member id rejoins, assigning new member "
+        rf"id .*, while old member id {_MEMBER} will be removed\.",
     ),
     _pattern(
         "group_loaded",

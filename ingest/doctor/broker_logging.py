@@ -2,7 +2,8 @@
 
 A file that has `Appenders` twice is one whose first half is lost: the later one hides the earlier, and the broker runs
 without server.log. So what is printed is the whole file with what was missing put where it belongs, not lines to add.
-Reads the two forms that Kafka ships, log4j2.yaml (4.x) and log4j.properties (2.8 to 3.9); changes nothing.
+Reads the two forms that Kafka ships, log4j2.yaml (4.x) and log4j.properties (2.0 to 3.9; up to 2.7 with other filters);
+changes nothing.
 """
 
 from __future__ import annotations
@@ -101,13 +102,15 @@ def _merge(configuration: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 
 def _properties(subject: str, text: str) -> list[Finding]:
-    wanted = remedies.log4j1_properties()
+    is_text = remedies.TEXT_NEEDLE in text
+    wanted = remedies.log4j1_text_properties() if is_text else remedies.log4j1_properties()
     kept = [line for line in text.splitlines() if not _is_ours(line)]
     ours = [line.strip() for line in text.splitlines() if _is_ours(line)]
     if ours == [line for line in wanted.splitlines() if _is_ours(line)]:
         return [Finding(Level.GOOD, subject, _ON)]
     corrected = "\n".join([*kept, "", wanted]).strip("\n") + "\n"
-    return _verdict(subject, text, corrected, "")
+    note = "" if is_text else "For a broker 2.0 to 2.7 the filters are others: docs/request-logging.md."
+    return _verdict(subject, text, corrected, note)
 
 
 def _is_ours(line: str) -> bool:

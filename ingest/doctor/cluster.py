@@ -88,6 +88,8 @@ def switch_on(is_4: bool | None, bootstrap: str, brokers: tuple[int, ...]) -> tu
         lines += [
             "Kafka 2.8 to 3.9, into config/log4j.properties in place of its kafka.request.logger:",
             *remedies.log4j1_properties().splitlines(),
+            "Kafka 2.0 to 2.7, into config/log4j.properties in place of its kafka.request.logger:",
+            *remedies.log4j1_text_properties().splitlines(),
         ]
     if brokers:
         lines.append("Then restart the brokers one by one; where the filter is in the file already, without a restart:")

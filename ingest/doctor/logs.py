@@ -17,6 +17,7 @@ from ingest.blocks import AHEAD_MS
 from ingest.dialects import MAX_LINE_BYTES, Dialect
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
+from ingest.dialects.text_layout import MARK, whole
 from ingest.doctor import Finding, Level
 from kardia.events import Event, Kind
 
@@ -55,6 +56,9 @@ class Sample:
     stamps: list[float] = field(default_factory=list)
     """Stamps of all lines."""
 
+    text: int = 0
+    """Completed requests of brokers 2.0 to 2.7."""
+
     size: int = 0
     bytes_read: int = 0
 
@@ -92,12 +96,16 @@ def _sample(path: Path, dialect: Dialect, source: str) -> Sample:
         file.seek(start)
         if start:
             start += len(file.readline(MAX_LINE_BYTES))  # the rest of a line
+        lines: list[bytes] = []
         while line := file.readline(MAX_LINE_BYTES):
             if not line.endswith(b"\n"):
                 break  # half a line, or one that is too long: the collector's business
-            _take(sample, dialect, line.rstrip(b"\r\n"), source, start)
-            start += len(line)
+            lines.append(line.rstrip(b"\r\n"))
             sample.bytes_read += len(line)
+    for record in whole(lines):
+        sample.text += MARK in record
+        _take(sample, dialect, record, source, start)
+        start += len(record) + 1
     return sample
 
 
@@ -125,12 +133,14 @@ def _request_lines(subject: str, sample: Sample, switch_on: tuple[str, ...]) -> 
     understood = sum(count for kind, count in sample.kinds.items() if kind is not Kind.REJECTED)
     other = sample.ignored["other_api"]
     if not understood and not other:
-        sentence = f"None of the last {sample.lines} lines is a completed request of a broker 2.8 or newer."
+        sentence = f"None of the last {sample.lines} lines is a completed request that Kardia can read."
         return [Finding(Level.BAD, subject, sentence + _why(sample), switch_on)]
     span_s = ((sample.last_ms or 0) - (sample.first_ms or 0)) / 1000
     rate = f", {sample.bytes_read / span_s / 1000:.0f} kB/s" if span_s >= 1 else ""
     sentence = f"{understood} of the last {sample.lines} lines are requests that Kardia reads{rate}."
     found.append(Finding(Level.GOOD if understood else Level.BAD, subject, sentence, () if understood else switch_on))
+    if sample.text:
+        found.append(Finding(Level.NOTE, subject, f"{sample.text} of them are text, of a broker 2.0 to 2.7: {_TEXT}"))
     missing = [name for kind, name in _WANTED.items() if not sample.kinds[kind]]
     groups = [name for name in missing if name != "FETCH"]
     if groups:
@@ -215,6 +225,11 @@ def _why(sample: Sample) -> str:
     (reason, expected), count = sample.rejected.most_common(1)[0]
     return f" {count} times {reason}: expected {expected}."
 
+
+_TEXT = (
+    "subscriptions, assignments, reasons and, before 2.5, the client's library are not in them; FETCH lines hold the "
+    "paths of the broker's files."
+)
 
 _AHEAD = ("See whether the broker's clock was set forward, and who else may write this file.",)
 

@@ -6,11 +6,18 @@ The APIs are those that the dialect of request logs reads.
 from __future__ import annotations
 
 from ingest.dialects.request_events import RequestEvents
+from ingest.dialects.text_schemas import APIS as _TEXT_SCHEMAS
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS
 
 FETCH = 1
 APIS = tuple(sorted(RequestEvents(DEFAULT_OFFSETS_PARTITIONS).by_api))
 """Numbers of the APIs that Kardia reads."""
+
+TEXT_APIS = ("FETCH", *sorted(_TEXT_SCHEMAS, key=lambda name: _TEXT_SCHEMAS[name].key))
+"""Names of those that text lines can be of."""
+
+TEXT_NEEDLE = "RequestHeader(apiKey="
+"""What only the head of a text line has; the name of a group may hold it, and lets a line more through."""
 
 _LOG4J2 = """\
 Appenders:
@@ -43,6 +50,12 @@ log4j.appender.groupRequests.layout=org.apache.log4j.EnhancedPatternLayout
 log4j.appender.groupRequests.layout.ConversionPattern=[%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC}] %p %m (%c)%n
 """
 
+_LAST = (
+    "log4j.appender.groupRequests.filter.99=org.apache.log4j.varia.DenyAllFilter",
+    "log4j.logger.kafka.request.logger=DEBUG, groupRequests",
+    "log4j.additivity.kafka.request.logger=false",
+)
+
 
 def log4j2_yaml() -> str:
     """Kafka 4.x: what to add below `Configuration` of config/log4j2.yaml."""
@@ -60,12 +73,21 @@ def log4j1_properties() -> str:
             f'{prefix}.StringToMatch="requestApiKey":{number},',
             f"{prefix}.AcceptOnMatch=true",
         ]
-    lines += [
-        "log4j.appender.groupRequests.filter.99=org.apache.log4j.varia.DenyAllFilter",
-        "log4j.logger.kafka.request.logger=DEBUG, groupRequests",
-        "log4j.additivity.kafka.request.logger=false",
-    ]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *_LAST, ""])
+
+
+def log4j1_text_properties() -> str:
+    """Kafka 2.0 to 2.7, whose lines are text: the same with other words to filter by, and in UTF-8 whatever the JVM's
+    own charset is."""
+    lines = [_LOG4J1.rstrip("\n"), "log4j.appender.groupRequests.encoding=UTF-8"]
+    for place, name in enumerate(TEXT_APIS, 1):
+        prefix = f"log4j.appender.groupRequests.filter.{place:02d}"
+        lines += [
+            f"{prefix}=org.apache.log4j.varia.StringMatchFilter",
+            f"{prefix}.StringToMatch={TEXT_NEEDLE}{name},",
+            f"{prefix}.AcceptOnMatch=true",
+        ]
+    return "\n".join([*lines, *_LAST, ""])
 
 
 def at_run_time(bootstrap: str, broker_id: int) -> str:

@@ -9,6 +9,7 @@ nothing, decides nothing: the rest of the model asks `Behaviour` and never a ver
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from kardia.kafka.releases import JAVA_ONLY, OLDEST, SCALA_ONLY, Span, Version, since, version_of
@@ -278,10 +279,10 @@ SWITCHES: dict[str, Switch] = {
         ),
         Switch(
             "new_member_keeps_short_timer",
-            since((2, 5, 0)),
-            "a new member armed with its own session timeout can expire by it; before, its five minutes made a shorter "
-            "timer void",
-            "tags 2.4.1, 2.5.1 (KAFKA-9232, 9752)",
+            (Span(OLDEST, (2, 4, 0)), Span((2, 5, 0))),
+            "a new member armed with its own session timeout can expire by it; else its five minutes make a shorter "
+            "timer void, and it lives until the next rebalance drops it",
+            "tags 2.4.1, 2.5.1 (KAFKA-9232, 9752); recordings of 2.0.1, 2.2.2, 2.3.1 and 2.5.1 have it, 2.4.1 has not",
         ),
         Switch(
             "txn_commit_is_checked",
@@ -400,6 +401,7 @@ INVISIBLE: tuple[Invisible, ...] = (
 )
 
 
+@cache
 def behaviour_of(kafka_version: str) -> Behaviour:
     """Behaviour of a release, by its default coordinator (Scala up to 3.9, Java from 4.0).
 

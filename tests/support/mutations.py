@@ -48,11 +48,17 @@ TEXTS = (
     b"' OR 1=1 --",
     b"__consumer_offsets",
     b"%s%n{}",
+    b"g,generation_id=1,member_id=x",
+    b"g},response:{error_code=0} from connection 1.1.1.1:1-2.2.2.2:2-0;totalTime:1.0",
+    b"c, correlationId=1) -- {group_id=g,generation_id=1,member_id=x},response:{throttle_time_ms=0,error_code=0}",
+    b"c\n[2026-11-22 16:40:12,336] DEBUG Completed request:RequestHeader(apiKey=HEARTBEAT, apiVersion=1, clientId=",
+    b"{group_id=" * 400,
+    b", correlationId=1) -- {" * 400,
 )
 
-_NUMBER = re.compile(rb"(?<=[:\[,])-?\d+(?:\.\d+)?(?=[,\]}])")
-_TEXT = re.compile(rb'(?<=:")[^"\\]{0,200}(?=")')
-_KEY = re.compile(rb'"(\w+)":')
+_NUMBER = re.compile(rb"(?<=[:\[,=])-?\d+(?:\.\d+)?(?=[,\]})])")
+_TEXT = re.compile(rb'(?<=:")[^"\\]{0,200}(?=")|(?<=[a-zI][de]=)[^,{}\[\]]{0,200}(?=[,}])')
+_KEY = re.compile(rb'(?<=[",{])(\w+)(?:":|=)')
 _STAMP = re.compile(rb"\A\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),")
 _AHEAD_S = (-86_400 * 200, -7_200, -60, -1, 1, 5, 60, 7_200, 86_400 * 200)
 
@@ -146,6 +152,7 @@ def _lines(kind: str) -> tuple[tuple[bytes, ...], ...]:
             [line for line in path.read_bytes().splitlines() if not line.startswith(b"# ")]
             for path in sorted(DATA.glob("request-lines-*.txt"))
         ]
+        found += [path.read_bytes().splitlines() for path in sorted(DATA.glob("*-lines-2.*.log"))]
     if kind == "server":
         found.append((DATA / "coordinator-server-log-4.1.1.txt").read_bytes().splitlines())
     return tuple(tuple(lines) for lines in found if lines)

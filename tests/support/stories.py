@@ -45,6 +45,22 @@ FIRST_LIGHT = (
 STORIES = (*FIRST_LIGHT, "c15_assign-4.1.2", "c19_admin-4.4.0", "m01_coordinator_kill-4.1.2")
 """All of them; in the last one the coordinator is killed, and one of its groups uses the consumer protocol."""
 
+OLD_STORIES = (
+    "o01_kill-2.0.1",
+    "o01_kill-2.7.2",
+    "o04_mpi-2.3.1",
+    "o05_leave-2.0.1",
+    "o06_static-2.3.1",
+    "o10_slow-2.7.2",
+    "o11_join_timeout-2.0.1",
+    "o13_commit-2.3.1",
+    "o20_dead_joiner-2.0.1",
+    "o25_odd-2.3.1",
+    "o26_live_offsets-2.0.1",
+    "o27_completing-2.0.1",
+)
+"""Of brokers 2.0 to 2.7, whose request log is text."""
+
 NOISE_GROUPS = frozenset({"warmup"})
 
 

@@ -63,7 +63,8 @@ class Missing:
         unsure: list[Due] = []
         for member in group.members.values():
             armed = member.renewed_before_join_at_ms
-            if member.member_id in listed or armed < 0 or member.session_ms < 0:
+            not_timed = member.unknown_since_at_ms > group.gap_at_ms
+            if member.member_id in listed or armed < 0 or member.session_ms < 0 or not_timed:
                 continue
             deadline = armed + member.session_ms
             if armed <= proven_from or member.is_unsure(armed):

@@ -6,6 +6,7 @@ Arithmetic only; when to look again is in `watches`, what is concluded then in `
 
 from __future__ import annotations
 
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines.late import fired_from, near
@@ -37,6 +38,8 @@ def sync_deadline(group: Group) -> float:
         return NEVER
     if group.loaded_at_ms >= current.joined_at_ms:
         return NEVER  # who loads a group waits for no SyncGroup
+    if group.release and not behaviour_of(group.release).sync_timer:
+        return NEVER
     if current.settled and not group.membership_complete:
         return NEVER  # lines are lost: who was not seen to sync may have done so
     within_ms = current.sync_within_ms if current.settled else longest_ms(group)

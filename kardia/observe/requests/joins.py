@@ -6,8 +6,12 @@ A JoinGroup took effect when it was handled, maybe long before it was answered a
 
 from __future__ import annotations
 
+from typing import Any
+
 from kardia.certainty import Certainty, weaker
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.events import Event
+from kardia.kafka.releases import version_of
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import pending
@@ -66,6 +70,7 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
         observer.late += 1
         return
     group.protocol = CLASSIC
+    group.release = _release(observer, detail)
     member_id = str(detail.get("assigned_member_id", "")) or event.member_id
     if generation > group.generation or is_over:
         generations.on_join_phase_completed(observer, group, generation, at, member_id, event.handled_at_ms)
@@ -89,6 +94,12 @@ def _is_in_burst(observer: Facts, group: Group, current: Rebalance, event: Event
         return False
     by = current.joined_at_ms + observer.settings.tolerance_ms
     return event.handled_at_ms <= by and not _came_when_stable(group, current, event)
+
+
+def _release(observer: Facts, detail: dict[str, Any]) -> str:
+    """Release that answered, where the line is text: as configured, if that is one whose lines may look so."""
+    shown, configured = str(detail.get("release", "")), observer.settings.kafka_version
+    return configured if shown and configured and version_of(configured) > version_of(shown) else shown
 
 
 def _came_when_stable(group: Group, current: Rebalance, event: Event) -> bool:
@@ -129,6 +140,9 @@ def take_join(observer: Facts, group: Group, open_rebalance: Rebalance, event: E
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
     member.seen_joining = True
     _renew_in_burst(observer, group, open_rebalance, member, event)
+    if group.release and not behaviour_of(group.release).new_member_keeps_short_timer:
+        # Its session does not run before it is heard once more, or joins again.
+        member.unknown_since_at_ms = open_rebalance.joined_at_ms if is_new else NEVER
     observer.index(group, member)
     old = group.members.get(replaces)
     if old is not None:

@@ -7,6 +7,7 @@ divergence and what is held is mended.
 
 from __future__ import annotations
 
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.events import Event, Kind
 from kardia.kafka import sessions
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
@@ -57,6 +58,10 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
         member = group.members.get(event.member_id)
         if member is None:
             member = notice(observer, group, event, at)
+        told_nothing = group.release and group.state == GroupState.COMPLETING
+        if told_nothing and not behaviour_of(group.release).completing_heartbeat_arms:
+            faults.heard(member, event)
+            return
         signs.on_told(observer, group, member, at)
         faults.heard(member, event)
         renew(observer, group, member, at)

@@ -360,6 +360,8 @@ class Group:
     rejected_at_ms: float = NEVER
     """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then if
     the join phase is over, so that all who are left may wait in their JoinGroups until its time is over."""
+    release: str = ""
+    """Release of its broker, or an older one that answers alike, where its lines are text (2.0 to 2.7); else empty."""
     deserted_by: str = ""
     """The evidence of `deserted_at_ms`; the same whether the group's record comes before or after the wait is over."""
 

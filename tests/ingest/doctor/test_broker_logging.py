@@ -111,3 +111,13 @@ def test_properties_are_given_whole_as_well(tmp_path: Path) -> None:
     assert lines == ["log4j.logger.kafka.request.logger=DEBUG, groupRequests"]
     again = written(tmp_path / "again.properties", "\n".join(found.remedy) + "\n")
     assert only(again).level is Level.GOOD
+
+
+def test_properties_of_a_broker_that_writes_text_have_filters_of_their_own(tmp_path: Path) -> None:
+    """Whoever has one such filter has a broker 2.0 to 2.7: the others are of the same kind."""
+    before = "log4j.appender.groupRequests.filter.01.StringToMatch=RequestHeader(apiKey=HEARTBEAT,\n"
+    found = only(written(tmp_path / "log4j.properties", before))
+    assert found.level is Level.BAD
+    assert not [line for line in found.remedy if "requestApiKey" in line]
+    again = written(tmp_path / "again.properties", "\n".join(found.remedy) + "\n")
+    assert only(again).level is Level.GOOD

@@ -98,12 +98,19 @@ def test_what_is_no_request_log_is_told_with_the_lines_to_add(tmp_path: Path) ->
     assert logs.examine(server, UTC, server=True)[0].level is Level.GOOD
 
 
-def test_text_lines_of_old_brokers_are_named_as_such(tmp_path: Path) -> None:
+def test_text_lines_of_old_brokers_are_read_and_named_as_such(tmp_path: Path) -> None:
+    findings = logs.examine(copied(tmp_path, "o25_odd-2.3.1"), UTC)
+    [said] = [finding for finding in findings if "of a broker 2.0 to 2.7" in finding.sentence]
+    assert said.level is Level.NOTE
+    assert said.sentence.startswith("264 of them are text")
+    assert not [finding for finding in findings if "refused" in finding.sentence]
+
+
+def test_a_text_line_that_is_cut_is_told(tmp_path: Path) -> None:
     path = tmp_path / "old.log"
     head = b"[2020-11-20 10:47:18,113] DEBUG Completed request:"
     path.write_bytes(head + b"RequestHeader(apiKey=HEARTBEAT, apiVersion=3) (kafka.request.logger)\n")
-    [bad] = [finding for finding in logs.examine(path, UTC) if "2.0 to 2.7" in finding.sentence]
-    assert bad.level is Level.BAD
+    assert [finding.level for finding in logs.examine(path, UTC) if "can read" in finding.sentence] == [Level.BAD]
 
 
 def test_a_log_without_a_filter_is_told_so(tmp_path: Path) -> None:
@@ -118,6 +125,7 @@ def test_the_documentation_shows_the_same_lines() -> None:
     text = DOCS.read_text(encoding="utf-8")
     assert f"```yaml\n{remedies.log4j2_yaml()}```" in text
     assert f"```properties\n{remedies.log4j1_properties()}```" in text
+    assert f"```properties\n{remedies.log4j1_text_properties()}```" in text
     [logger] = yaml.safe_load(remedies.log4j2_yaml())["Loggers"]["Logger"]
     assert logger["name"] == "kafka.request.logger"
 
