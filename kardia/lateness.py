@@ -1,8 +1,9 @@
 """How much later than its deadline something may happen and still follow from it: one value each, for the observer and
 the story.
 
-The observer concludes by these numbers (`observe.deadlines.late`, `observe.members.faults`) and the story words what it
-has concluded (`kardia.story.lives`); with two values a story would tell of another cause than the row that it tells of.
+The observer concludes by these numbers (`observe.deadlines.late`, `observe.members.who_broke`) and the story words what
+it has concluded (`kardia.story.lives`); with two values a story would tell of another cause than the row that it tells
+of.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def without_half(members: int, *, synced: bool, static: bool) -> Scene:
 def work(members: int, *, synced: bool, static: bool) -> int:
     scene = without_half(members, synced=synced, static=static)
     observer = Observer(ObserverSettings("test"))
-    with Lines(Path(kardia.observe.__file__).parent, besides=("faults.py",)) as lines:
+    with Lines(Path(kardia.observe.__file__).parent, besides=("who_broke.py",)) as lines:
         rows = observer.step(scene.events)
     gone = [row for row in standing("members", rows["members"]) if row["ended_at_ms"] is not None]
     assert len(gone) == members // 2

@@ -10,7 +10,7 @@ from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import late
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
-from kardia.observe.members import faults
+from kardia.observe.members import who_broke
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Foretold
 from kardia.observe.state.group import NEVER, Ended, Group, Member
@@ -44,7 +44,7 @@ def end(
             member.renewed_before_join_at_ms
         )  # the end of a join phase renews only who is in it
     over = Ended(member, at, cause, reason, certainty, by)
-    faults.judge(facts, group, over)
+    who_broke.judge(facts, group, over)
     group.ended.pop(member.member_id, None)
     group.ended[member.member_id] = over
     if len(group.ended) > MAX_ENDED:
@@ -142,7 +142,7 @@ def correct(
 ) -> None:
     """An end that was concluded from silence was another one, earlier: the member's successor was answered."""
     over.ended_at_ms, over.cause, over.certainty, over.by = max(at, over.member.joined_at_ms), cause, certainty, by
-    faults.judge(facts, group, over)
+    who_broke.judge(facts, group, over)
     facts.emit_member(group, over.member, over.ended_at_ms, certainty, over)
     facts.emit_transition(group, over.ended_at_ms, over.member.member_id, "Absent", "Absent", cause, certainty, by)
     _rescore(facts, group, over)

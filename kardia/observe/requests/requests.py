@@ -17,7 +17,7 @@ from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
-from kardia.observe.members import faults, habits, lives, polls
+from kardia.observe.members import habits, lives, polls, who_broke
 from kardia.observe.members.identity import identify, learn_library, says_library
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import rebalance, signs
@@ -52,7 +52,7 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
             heard_steady(observer, group, event, at)
         elif at > group.steady_at_ms:
             group.steady_at_ms = at
-        faults.heard(member, event)
+        who_broke.heard(member, event)
         renew(observer, group, member, at)
     elif error == REBALANCE_IN_PROGRESS:
         member = group.members.get(event.member_id)
@@ -60,10 +60,10 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
             member = notice(observer, group, event, at)
         told_nothing = group.release and group.state == GroupState.COMPLETING
         if told_nothing and not behaviour_of(group.release).completing_heartbeat_arms:
-            faults.heard(member, event)
+            who_broke.heard(member, event)
             return
         signs.on_told(observer, group, member, at)
-        faults.heard(member, event)
+        who_broke.heard(member, event)
         renew(observer, group, member, at)
         if member.rebalance_notified_at_ms < 0:
             member.rebalance_notified_at_ms = at
@@ -153,7 +153,7 @@ def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     if error == ErrorCode.UNKNOWN_MEMBER_ID:
         since = event.handled_at_ms if event.kind == Kind.JOIN else NEVER
         gone.on_gone(observer, group, event.member_id, at, since)
-        faults.came_back(observer, group, event, at)
+        who_broke.came_back(observer, group, event, at)
     elif error == ErrorCode.FENCED_INSTANCE_ID:
         gone.on_fenced(observer, group, event.member_id, at)
         tell_fenced(observer, group, event.member_id, at)
