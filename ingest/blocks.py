@@ -127,10 +127,13 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
     lines.pop()  # what stands after the last line end: nothing
     if not lines:
         return
-    if MARK in block:
-        lines = whole(lines)
-    damaged = start == 0 or b"\r\n" in block or b"\0" in block or max(map(len, lines)) > MAX_LINE_BYTES
     gathered.lines += len(lines)
+    if MARK in block:
+        count = len(lines)
+        lines = whole(lines)
+        if len(lines) < count:
+            gathered.ignored["continuation"] += count - len(lines)  # of a request that is read with its first line
+    damaged = start == 0 or b"\r\n" in block or b"\0" in block or max(map(len, lines)) > MAX_LINE_BYTES
     read, add, ignored = dialect.read, gathered.add, gathered.ignored
     lanes, events, unrouted, learn = gathered.lanes, gathered.events, gathered.unrouted, gathered.directory.learn
     before = highest = gathered.last_at_ms or 0.0

@@ -250,6 +250,8 @@ def _offset(base: Event, keys: dict[str, Any], values: dict[str, Any] | None) ->
         "offset": -1 if values is None else values["offset"],
         "commit_at_ms": -1 if values is None else values["commitTimestamp"],
     }
+    if values is not None and values.get("expireTimestamp", -1) >= 0:
+        detail["expire_at_ms"] = values["expireTimestamp"]
     return base._replace(kind=int(Kind.OFFSET_RECORD), detail=detail)
 
 

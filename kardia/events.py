@@ -143,6 +143,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "partition": "int",
         "offset": "int",
         "commit_at_ms": "int",
+        "expire_at_ms": "int; of a commit with a retention of its own, and of every commit to a broker 2.0",
     },
     Kind.OTHER_RECORD: {
         "record_type": "int",

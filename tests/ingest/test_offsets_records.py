@@ -143,6 +143,19 @@ def test_a_file_in_short_names_is_the_same_file(tmp_path: Path) -> None:
     assert len(found) == len(rows)
 
 
+def test_records_of_old_brokers_say_when_a_commit_expires() -> None:
+    """2.0 writes it with each commit, and drops the offset of a group that lives then; later ones write it only where
+    the commit asks for a retention of its own."""
+    events = list(read_offsets_file(STORIES / "o26_live_offsets-2.0.1" / "offsets.jsonl.gz"))
+    kept = [event for event in events if event.kind == Kind.OFFSET_RECORD and event.group_id == "g26"]
+    detail = [event.detail or {} for event in kept]
+    assert [one["tombstone"] for one in detail] == [False, True]
+    assert detail[0]["expire_at_ms"] - detail[0]["commit_at_ms"] == 60_000
+    later = list(read_offsets_file(STORIES / "o25_odd-2.3.1" / "offsets.jsonl.gz"))
+    asked = [event for event in later if "expire_at_ms" in (event.detail or {})]
+    assert {event.group_id for event in asked} == {"tour-ret"}
+
+
 def decoded_sample() -> list[tuple[int, int, str, dict[str, Any], dict[str, Any] | None]]:
     rows = []
     for text in (DATA / "consumer_offsets-4.1.1.decoded.txt").read_text().splitlines():

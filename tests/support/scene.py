@@ -37,6 +37,8 @@ class Scene:
         self.position = 0
         self.generation = 0
         self.ticked = 0
+        self.release = ""
+        """Oldest release whose text lines look like its JoinGroups; empty for JSON lines."""
         self.hosts: dict[str, str] = {}
         """client.id -> address, where it is not everybody's."""
 
@@ -130,6 +132,7 @@ class Scene:
                     "protocol_name": assignor,
                     "members": listed if member == leader else [],
                     "reason": reason,
+                    **({"release": self.release} if self.release else {}),
                 },
             )
 

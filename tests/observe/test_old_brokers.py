@@ -1,0 +1,86 @@
+"""What brokers 2.0 to 2.7 do otherwise: 27 while the rebalance completes, no timer for SyncGroup, and the new members
+that 2.4 does not time. The release is that of the JoinGroup's line, or as configured.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kardia.observe import Observer, ObserverSettings
+from tests.support.scene import Scene
+from tests.support.stories import standing
+
+
+def joined(release: str, *, rebalance_ms: int = 60_000) -> Scene:
+    """A group of two, whose join phase ends at 1,000 ms; sessions of 10 s."""
+    scene = Scene(coordinator="scala", software="")
+    scene.release = release
+    scene.joined(1_000, 1, {"a": 0.0, "b": 10.0}, first=("a", "b"), rebalance_ms=rebalance_ms)
+    return scene
+
+
+@pytest.mark.parametrize("release", ["2.0", "2.3", "2.5"])
+def test_told_27_before_the_leader_has_synced_renews_nothing(release: str) -> None:
+    scene = joined(release)
+    scene.heartbeats(2_000, 10_001, "a", every=1_000, error=27)
+    scene.heartbeat(11_500, "a", error=25)
+    scene.tick(30_000)
+    known = scene.known()
+    assert known.ended()["a"][:2] == (11_000, "session_expired")
+    assert [one["generation_before"] for one in known.rebalances()][:1] == [0]
+
+
+def test_told_27_while_others_are_awaited_renews() -> None:
+    """b joins again at 30 s; a heartbeats meanwhile and is a member still, longer than its session."""
+    scene = joined("2.3")
+    scene.synced(1_010, "a", "b")
+    scene.heartbeats(3_000, 12_001, "a", "b")
+    scene.heartbeats(15_000, 30_001, "a", every=3_000, error=27)
+    scene.joined(30_500, 2, {"b": 13_000.0, "a": 30_400.0}, leader="b")
+    scene.synced(30_510, "b", "a")
+    scene.tick(32_000)
+    assert scene.known().ended() == {}
+
+
+@pytest.mark.parametrize(
+    ("release", "cause"), [("", "sync_timeout"), ("2.3", "session_expired"), ("2.6", "session_expired")]
+)
+def test_nobody_is_removed_for_a_missing_sync(release: str, cause: str) -> None:
+    """The time for SyncGroup would be over at 5 s, the session of b is over at 11 s."""
+    scene = joined(release, rebalance_ms=4_000)
+    scene.synced(1_010, "a")
+    scene.heartbeats(3_000, 5_000, "a", every=1_000)
+    if not release:
+        scene.heartbeats(6_000, 7_000, "a", every=1_000, error=27)
+        scene.joined(7_100, 2, {"a": 7_000.0})
+    else:
+        scene.heartbeats(5_000, 11_000, "a", every=1_000)
+        scene.heartbeats(12_000, 13_000, "a", every=1_000, error=27)
+        scene.joined(13_100, 2, {"a": 13_000.0})
+    scene.tick(20_000)
+    assert scene.known().ended()["b"][1] == cause
+
+
+@pytest.mark.parametrize(("release", "version"), [("2.4", ""), ("2.3", "2.4.1")])
+def test_a_new_member_that_falls_silent_is_not_timed_by_2_4(release: str, version: str) -> None:
+    scene = joined(release)
+    scene.synced(1_010, "a")
+    scene.heartbeats(3_000, 40_001, "a")
+    scene.tick(41_000)
+    observer = Observer(ObserverSettings("test", version))
+    rows = observer.step(scene.events)
+    assert {row["member_id"]: row["end_cause"] for row in standing("members", rows["members"])} == {
+        "a": None,
+        "b": None,
+    }
+    assert not [row for row in standing("predictions", rows["predictions"]) if row["kind"] == "session"]
+
+
+def test_a_new_member_that_was_heard_once_is_timed_by_2_4() -> None:
+    scene = joined("2.4")
+    scene.synced(1_010, "a", "b")
+    scene.heartbeats(3_000, 11_000, "a")
+    scene.heartbeats(12_000, 14_000, "a", every=1_000, error=27)
+    scene.joined(14_100, 2, {"a": 14_000.0})
+    scene.tick(30_000)
+    assert scene.known().ended()["b"][:2] == (11_010, "session_expired")
