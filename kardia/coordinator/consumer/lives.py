@@ -1,0 +1,54 @@
+"""What the cluster does: topics come and go, a broker becomes coordinator and stops being it.
+
+Follows `onLoaded`, `onUnloaded` and `onNewMetadataImage` (`onMetadataUpdate`).
+"""
+
+from __future__ import annotations
+
+from kardia.coordinator.consumer.member import MemberState
+from kardia.coordinator.consumer.operations import Topics
+from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
+from kardia.coordinator.operations import Load, Unload
+
+
+def change_topics(shard: Shard, request: Topics) -> None:
+    """The cluster has other topics: groups that subscribe to one that changed look again at their next heartbeat."""
+    old, new = shard.topics, {topic.name: topic for topic in request.topics}
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    if not changed:
+        return
+    shard.topics = new
+    shard.version += 1
+    if not shard.loaded:
+        return
+    if any(topic.topic_id not in {one.topic_id for one in old.values()} for topic in new.values()):
+        shard.created_version = shard.version
+    gone = {topic.topic_id for topic in old.values()} - {topic.topic_id for topic in new.values()}
+    for group in shard.groups.values():
+        if any(group.is_subscribed(name) for name in changed):
+            group.refreshed = False
+        for place, offset in list(group.offsets.items()):
+            if offset.topic_id in gone:
+                del group.offsets[place]
+
+
+def load(shard: Shard, operation: Load) -> None:  # noqa: ARG001
+    """The shard is read back: all that was recorded is there, every session starts anew."""
+    shard.loaded = True
+    shard.created_version = shard.version
+    shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
+    for group in shard.groups.values():
+        for member_id in sorted(group.members):
+            shard.arm_session(group.group_id, member_id)
+            if group.members[member_id].state is MemberState.UNREVOKED:
+                shard.arm_rebalance(group.group_id, group.members[member_id])
+
+
+def unload(shard: Shard, operation: Unload) -> None:  # noqa: ARG001
+    """Timers and look-ups on their way are gone; the records remain."""
+    shard.loaded = False
+    shard.timers.clear()
+    shard.rebalance_epochs.clear()
+    shard.tasks.clear()
+    for group in shard.groups.values():
+        group.refreshed, group.refreshed_epoch, group.resolving = False, 0, False

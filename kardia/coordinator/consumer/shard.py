@@ -1,0 +1,78 @@
+"""One shard of the coordinator: its groups, timers and cluster, and the small steps every rule is made of.
+
+Decides nothing; the rules are in `heartbeats`, `leaves`, `expressions`, `offsets` and `lives`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kardia.coordinator.consumer.assignors import Choose
+from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
+from kardia.coordinator.consumer.errors import Code
+from kardia.coordinator.consumer.group import ConsumerGroup
+from kardia.coordinator.consumer.member import Member
+from kardia.coordinator.consumer.operations import ConsumerAnswer, Topic
+from kardia.coordinator.consumer.settings import ConsumerSettings
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Answer
+from kardia.coordinator.timers import Key, Timers
+
+SESSION, REBALANCE, EXPIRE = "session-timeout", "rebalance-timeout", "expire"
+"""Kinds of timers: the first two have a key for each member, the last one for the shard."""
+EXPIRE_KEY: Key = (EXPIRE, "", "")
+
+
+class Task:
+    """A resolution of regular expressions on its way: what the group subscribed to, and the cluster it is done for."""
+
+    def __init__(self, group: ConsumerGroup, expressions: Sequence[str], topics: Mapping[str, Topic]) -> None:
+        """Nothing of it happens before it is done."""
+        self.group, self.expressions, self.topics = group, expressions, topics
+
+
+class Shard:
+    """State of a shard at `now_ms`. `answers` and `happenings` collect what the rules say until they are taken."""
+
+    def __init__(self, behaviour: ConsumerBehaviour, settings: ConsumerSettings, choose: Choose) -> None:
+        self.behaviour = behaviour
+        self.settings = settings
+        self.choose = choose
+        self.now_ms = settings.started_at_ms
+        self.loaded = True
+        self.groups: dict[str, ConsumerGroup] = {}
+        self.timers = Timers()
+        self.rebalance_epochs: dict[Key, int] = {}
+        """By the key of a rebalance timer: the epoch that the member must have left by then."""
+        self.topics: dict[str, Topic] = {}
+        self.version = 0
+        """Of the cluster's topics; grows with every change."""
+        self.created_version = 0
+        """Version in which a topic was created last, or in which the shard was loaded."""
+        self.tasks: list[Task] = []
+        self.answers: list[ConsumerAnswer] = []
+        self.happenings: list[Happening] = []
+
+    def answer(self, number: int, code: Code) -> None:
+        """Answer with nothing but an error code."""
+        self.answers.append(Answer(number, self.now_ms, int(code)))
+
+    def happen(self, group_id: str, kind: str, member_id: str = "", detail: str = "") -> None:
+        """Note what happened."""
+        self.happenings.append(Happening(self.now_ms, group_id, kind, member_id, detail))
+
+    def arm_session(self, group_id: str, member_id: str) -> None:
+        """A full session from now."""
+        key = (SESSION, group_id, member_id)
+        self.timers.arm(key, self.now_ms, self.settings.group_consumer_session_timeout_ms)
+
+    def arm_rebalance(self, group_id: str, member: Member) -> None:
+        """The member must have left its epoch when its rebalance timeout is over."""
+        key = (REBALANCE, group_id, member.member_id)
+        self.rebalance_epochs[key] = member.epoch
+        self.timers.arm(key, self.now_ms, member.rebalance_timeout_ms)
+
+    def cancel(self, group_id: str, member_id: str, *kinds: str) -> None:
+        """Forget timers of a member."""
+        for kind in kinds:
+            self.timers.cancel((kind, group_id, member_id))

@@ -1,0 +1,220 @@
+"""Kafka's Java coordinator as it is asked about consumer groups: with topics, an executor that waits, and their view.
+
+A look-up of regular expressions is handed to an executor of ours, which does the oldest one when `resolve` is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jpype
+
+from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerView, Partition, Topic
+from kardia.coordinator.consumer.settings import ConsumerSettings
+from tests.truth.oracle.clock import Clock
+from tests.truth.oracle.java_release import JavaRelease
+from tests.truth.oracle.jvm import field, jclass
+
+_MODERN = "org.apache.kafka.coordinator.group.modern."
+_IMAGE = "org.apache.kafka.image."
+_COORDINATOR_IMAGE = "org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadata"
+
+
+class ConsumerRelease(JavaRelease):
+    """One shard of the Java coordinator that holds consumer groups."""
+
+    def __init__(self, clock: Clock, settings: ConsumerSettings) -> None:
+        """Build it and become its coordinator, in a cluster without topics."""
+        self._tasks: list[Any] = []
+        self._ids: dict[str, str] = {}
+        self._topics: dict[str, Topic] = {}
+        self._image = jclass(_IMAGE + "MetadataImage").EMPTY
+        self._offset = 0
+        super().__init__(clock, settings)
+        self._owners = field(_MODERN + "consumer.ConsumerGroup", "currentPartitionEpoch")
+
+    def _executor(self) -> Any:
+        def submit(task: Any, *_: Any) -> None:
+            self._tasks.append(task)
+
+        nothing: Callable[..., None] = lambda *_: None  # noqa: E731
+        return jpype.JProxy(
+            "java.util.concurrent.ExecutorService",
+            dict={"submit": submit, "execute": submit, "shutdown": nothing, "shutdownNow": nothing, "close": nothing},
+        )
+
+    def resolve(self) -> None:
+        """Do the oldest look-up that waits."""
+        if self._tasks:
+            self._tasks.pop(0).run()
+            self.settle()
+
+    def wipe(self) -> None:
+        """A new, empty shard in a cluster without topics, loaded now."""
+        if self._topics:
+            self.change_topics(())
+        self._tasks.clear()
+        super().wipe()
+
+    def unload(self) -> None:
+        """Be coordinator no longer."""
+        super().unload()
+        # What was handed over is called off; the thread would find so.
+        for task in self._tasks:
+            task.run()
+        self._tasks.clear()
+        self.settle()
+
+    # -- topics ---------------------------------------------------------------------------------------------------
+
+    def uuid(self, topic_id: str) -> Any:
+        """Kafka's id of a topic."""
+        digest = hashlib.sha256(topic_id.encode()).digest()
+        made = jclass("org.apache.kafka.common.Uuid")(
+            jpype.JLong(int.from_bytes(digest[:8], "big", signed=True)),
+            jpype.JLong(int.from_bytes(digest[8:16], "big", signed=True)),
+        )
+        self._ids[str(made)] = topic_id
+        return made
+
+    def change_topics(self, topics: tuple[Topic, ...]) -> None:
+        """The cluster has these topics from now on."""
+        new = {topic.name: topic for topic in topics}
+        old, self._topics = self._topics, new
+        delta = jclass(_IMAGE + "MetadataDelta$Builder")().setImage(self._image).build()
+        metadata = "org.apache.kafka.common.metadata."
+        gone = [topic for topic in old.values() if topic.topic_id not in {one.topic_id for one in topics}]
+        for topic in gone:
+            delta.replay(jclass(metadata + "RemoveTopicRecord")().setTopicId(self.uuid(topic.topic_id)))
+        for topic in topics:
+            before = old.get(topic.name)
+            known = before.partitions if before is not None and before.topic_id == topic.topic_id else 0
+            if not known:
+                record = jclass(metadata + "TopicRecord")().setName(topic.name).setTopicId(self.uuid(topic.topic_id))
+                delta.replay(record)
+            for number in range(known, topic.partitions):
+                partition = jclass(metadata + "PartitionRecord")()
+                delta.replay(partition.setTopicId(self.uuid(topic.topic_id)).setPartitionId(number))
+        if new == old:
+            return
+        self._offset += 1
+        provenance = jclass(_IMAGE + "MetadataProvenance")(self._offset, 1, self._clock.now_ms, True)
+        self._image = delta.apply(provenance)
+        self._publish(delta, [topic.name for topic in gone for _ in range(1)])
+        self._forget_offsets(gone)
+
+    def _publish(self, delta: Any, _gone: list[str]) -> None:
+        service = self.service
+        if hasattr(service, "onMetadataUpdate"):
+            self._while_events_run(lambda: service.onMetadataUpdate(delta, self._image))
+            return
+        try:
+            service.onNewMetadataImage(self._image, delta)
+        except TypeError:
+            wrapped = [
+                jclass(_COORDINATOR_IMAGE + name)(one) for name, one in (("Image", self._image), ("Delta", delta))
+            ]
+            service.onNewMetadataImage(*wrapped)
+        self.settle()
+
+    def _forget_offsets(self, gone: list[Topic]) -> None:
+        """What brokers before 4.3 say in a call of its own."""
+        if not gone or not hasattr(self.service, "onPartitionsDeleted"):
+            return
+        deleted = jclass("java.util.ArrayList")()
+        for topic in gone:
+            for number in range(topic.partitions):
+                deleted.add(jclass("org.apache.kafka.common.TopicPartition")(topic.name, number))
+        no_caching = jclass("org.apache.kafka.common.utils.BufferSupplier").NO_CACHING
+        self._while_events_run(lambda: self.service.onPartitionsDeleted(deleted, no_caching))
+
+    def _while_events_run(self, call: Callable[[], None]) -> None:
+        """The call waits for what it hands to the events of the shard, so they run beside it."""
+        done = threading.Event()
+
+        def act() -> None:
+            try:
+                call()
+            finally:
+                done.set()
+
+        caller = threading.Thread(target=act)
+        caller.start()
+        while not done.wait(0.0005):
+            self.settle()
+        caller.join()
+        self.settle()
+
+    # -- view -----------------------------------------------------------------------------------------------------
+
+    def consumer_view(self, group_id: str) -> ConsumerView | None:
+        """What is held about a consumer group, or None."""
+        group = None if self._groups is None else self._groups.get(group_id)
+        if group is None:
+            return None
+        stamp = int(group.assignmentTimestamp()) if hasattr(group, "assignmentTimestamp") else 0
+        expressions = group.resolvedRegularExpressions()
+        return ConsumerView(
+            str(group.stateAsString()),
+            int(group.groupEpoch()),
+            int(group.assignmentEpoch()),
+            stamp,
+            tuple(sorted(self._member(group_id, group, member) for member in group.members().values())),
+            tuple(
+                sorted(
+                    (str(one.getKey()), tuple(sorted(str(topic) for topic in _topics(one.getValue()))))
+                    for one in expressions.entrySet()
+                )
+            ),
+            self._partitions(self._owners.get(group)),
+        )
+
+    def _member(self, group_id: str, group: Any, member: Any) -> ConsumerMemberView:
+        member_id = str(member.memberId())
+        assignor = member.serverAssignorName()
+        return ConsumerMemberView(
+            member_id,
+            _text(member.instanceId()),
+            _text(member.rackId()),
+            str(member.clientId()),
+            str(member.clientHost()),
+            int(member.rebalanceTimeoutMs()),
+            tuple(sorted(str(name) for name in member.subscribedTopicNames())),
+            _text(member.subscribedTopicRegex()) or None,
+            str(assignor.get()) if assignor.isPresent() else None,
+            int(member.memberEpoch()),
+            int(member.previousMemberEpoch()),
+            str(member.state().name()),
+            self._partitions(member.assignedPartitions()),
+            self._partitions(member.partitionsPendingRevocation()),
+            tuple(partition for partition, _ in self._partitions(group.targetAssignment(member_id).partitions())),
+            self._deadline(f"session-timeout-{group_id}-{member_id}"),
+            self._deadline(f"rebalance-timeout-{group_id}-{member_id}"),
+        )
+
+    def _partitions(self, by_topic: Any) -> tuple[tuple[Partition, int], ...]:
+        """Partitions of a map of topics, with their epochs if it has them."""
+        found: list[tuple[Partition, int]] = []
+        for entry in by_topic.entrySet():
+            topic_id = self._ids[str(entry.getKey())]
+            numbers = entry.getValue()
+            if hasattr(numbers, "entrySet"):
+                found += [((topic_id, int(one.getKey())), int(one.getValue())) for one in numbers.entrySet()]
+            else:
+                found += [((topic_id, int(number)), 0) for number in numbers]
+        return tuple(sorted(found))
+
+    def topic_id(self, made: Any) -> str:
+        """Our id of a topic that Kafka names."""
+        return self._ids[str(made)]
+
+
+def _topics(resolved: Any) -> Any:
+    return resolved.topics() if hasattr(resolved, "topics") and callable(resolved.topics) else resolved.topics
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
