@@ -27,8 +27,13 @@ class Subscriber(NamedTuple):
 class Choose(Protocol):
     """Answers what Kafka leaves to the order of a hash map."""
 
-    def assignor(self, group_id: str, candidates: Sequence[str]) -> str:
-        """The assignor among those that equally many members name. One of the candidates."""
+    def assignor(self, group_id: str, candidates: Sequence[str], by_range: Target) -> str:
+        """The assignor among those that equally many members name. One of the candidates. `by_range`: what `range`
+        would make of them."""
+        ...
+
+    def assignor_changed(self, group_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
+        """Whether the preferred assignor is another one, where equally many members name several."""
         ...
 
     def uniform(self, group_id: str, subscribers: Sequence[Subscriber], alike: bool) -> Target:
@@ -57,9 +62,13 @@ def assign_range(subscribers: Sequence[Subscriber], alike: bool) -> Target:
 class Uniform:
     """A uniform assignor with an order of its own: by id. The default answer to the questions of `Choose`."""
 
-    def assignor(self, group_id: str, candidates: Sequence[str]) -> str:  # noqa: ARG002
+    def assignor(self, group_id: str, candidates: Sequence[str], by_range: Target) -> str:  # noqa: ARG002
         """First by name."""
         return candidates[0]
+
+    def assignor_changed(self, group_id: str, before: Sequence[str], after: Sequence[str]) -> bool:  # noqa: ARG002
+        """First by name, in both."""
+        return before[0] != after[0]
 
     def uniform(self, group_id: str, subscribers: Sequence[Subscriber], alike: bool) -> Target:  # noqa: ARG002
         """Everybody keeps what fits its part; what is left goes to who has least."""
@@ -86,12 +95,18 @@ class Uniform:
 
 
 def broken_law(subscribers: Sequence[Subscriber], alike: bool, target: Mapping[str, frozenset[Partition]]) -> str:
-    """What a target does that the assignor `uniform` never does; "" when it keeps all laws."""
+    """What a target does that the assignor `uniform` never does; "" when it keeps all laws.
+
+    Kafka may take members for subscribed alike that are not (it looks at the group before a heartbeat that changes no
+    subscription of names); who gets what then is up to the member that comes first.
+    """
+    if alike and len({one.topics for one in subscribers}) > 1:
+        return ""
     topics = {topic for one in subscribers for topic in one.topics}
     given = [(partition, one) for one in subscribers for partition in target.get(one.member_id, frozenset())]
     every = {(topic.topic_id, number) for topic in topics for number in range(topic.partitions)}
     if sorted(partition for partition, _ in given) != sorted(every):
-        return "a partition is nobody's, or two members', or of no subscribed topic"
+        return f"{sorted(p for p, _ in given)} are given of {sorted(every)}"
     for partition, one in given:
         if partition[0] not in {topic.topic_id for topic in one.topics}:
             return f"{one.member_id} gets {partition} and does not subscribe to it"

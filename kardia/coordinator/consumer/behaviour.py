@@ -28,6 +28,7 @@ class ConsumerBehaviour(NamedTuple):
     emptying_assigns: bool
     assignor_counts: bool
     static_rejoins_full_group: bool
+    changed_instance_id_is_free: bool
     dropped_regex_counts: bool
     regexes_age: bool
     request_checked_before_ownership: bool
@@ -40,8 +41,8 @@ SWITCHES: dict[str, Switch] = {
         Switch(
             "groups_start_at_one",
             since((4, 3, 0)),
-            "a new group is in epoch 1 before anything happened, so the first change leads to 2; before, to 1, and the "
-            "first heartbeat counts as a change",
+            "a new group is in epoch 1 and has a target for it before anything happened, so the first change leads to "
+            "2; before, to 1, and the first heartbeat counts as a change",
             "KAFKA-20268",
         ),
         Switch(
@@ -91,6 +92,13 @@ SWITCHES: dict[str, Switch] = {
             since((4, 4, 0)),
             "an instance id that the group knows may come back under another member id although the group is full",
             "KAFKA-20601",
+        ),
+        Switch(
+            "changed_instance_id_is_free",
+            since((4, 4, 0)),
+            "a member that comes with another instance id gives up its old one; before, the old one leads to it as "
+            "long as it lives and is refused (25) afterwards",
+            "ConsumerGroup.updateStaticMember",
         ),
         Switch(
             "dropped_regex_counts",

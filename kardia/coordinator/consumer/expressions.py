@@ -52,7 +52,7 @@ def look(shard: Shard, group: ConsumerGroup, member: Member, updated: Member) ->
         elif old:
             bumps = shard.behaviour.dropped_regex_counts
     outcome = Outcome(changed, bumps, dropped)
-    if (not wanted and not subscribed) or group.resolving:
+    if (not wanted and not subscribed) or any(task.group_id == group.group_id for task in shard.tasks):
         return outcome
     last = next(iter(group.regexes.values()), None)
     if last is not None and shard.now_ms <= last.at_ms + _REST_MS:
@@ -82,8 +82,7 @@ def compiled(regex: str) -> re.Pattern[str]:
 
 def order(shard: Shard, group: ConsumerGroup, wanted: tuple[str, ...]) -> None:
     """A look-up of a group's expressions waits from now on for a thread of the broker."""
-    group.resolving = True
-    shard.tasks.append(Task(group, wanted, dict(shard.topics)))
+    shard.tasks.append(Task(group.group_id, wanted))
 
 
 def resolve(shard: Shard, operation: Resolve) -> None:  # noqa: ARG001
@@ -91,17 +90,16 @@ def resolve(shard: Shard, operation: Resolve) -> None:  # noqa: ARG001
     if not shard.tasks:
         return
     task = shard.tasks.pop(0)
-    group = shard.groups.get(task.group.group_id)
+    group = shard.groups.get(task.group_id)
     if group is None:
         return
-    group.resolving = False
     subscribed = group.expressions(group.members.values())
     bump = False
     for regex in task.expressions:
         if subscribed[regex]:
             pattern = compiled(regex)
             found = Resolved(
-                frozenset(name for name in task.topics if pattern.fullmatch(name)), shard.version, shard.now_ms
+                frozenset(name for name in shard.topics if pattern.fullmatch(name)), shard.version, shard.now_ms
             )
             known = group.regexes.get(regex)
             bump = bump or found.topics != (known.topics if known is not None else frozenset())

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kardia.coordinator.consumer.errors import NotModelledError
+from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
 from kardia.coordinator.consumer.member import Held, Member
 from kardia.coordinator.consumer.operations import Partition, Topic
 
@@ -52,11 +52,12 @@ class ConsumerGroup:
     """Partitions that a member holds or has to give up, with that member's epoch."""
     instances: dict[str, str] = field(default_factory=dict)
     offsets: dict[tuple[str, int], Offset] = field(default_factory=dict)
+    alike: bool = True
+    """Whether Kafka takes all members for subscribed alike. It looks when a member is put or removed, not when an
+    expression is resolved or dropped."""
     refreshed: bool = False
     """Whether the subscribed topics were looked at since the last change of any of them, and since the load."""
     refreshed_epoch: int = 0
-    resolving: bool = False
-    """Whether a resolution of regular expressions is on its way."""
 
     # -- members --------------------------------------------------------------------------------------------------
 
@@ -70,6 +71,7 @@ class ConsumerGroup:
         self._own(member.pending, member.epoch)
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
+        self._compare()
 
     def remove(self, member_id: str) -> None:
         """Take a member out, with its target."""
@@ -78,6 +80,11 @@ class ConsumerGroup:
         self.target.pop(member_id, None)
         if member.instance_id is not None:
             self.instances.pop(member.instance_id, None)
+        self._compare()
+
+    def _compare(self) -> None:
+        members = list(self.members.values())
+        self.alike = subscribed_alike(self.subscriptions(members), self.expressions(members), len(members))
 
     def _release(self, member: Member) -> None:
         for one in (*member.assigned, *member.pending):
@@ -91,16 +98,20 @@ class ConsumerGroup:
             self.owners[one] = epoch
 
     def holder(self, instance_id: str | None) -> Member | None:
-        """The member that has an instance id."""
+        """The member that has an instance id. Raises RefusedError where that one is gone: a member that changed its
+        instance id leaves the old one behind."""
         member_id = None if instance_id is None else self.instances.get(instance_id)
-        return None if member_id is None else self.members[member_id]
+        if member_id is None:
+            return None
+        if member_id not in self.members:
+            raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+        return self.members[member_id]
 
     # -- subscriptions --------------------------------------------------------------------------------------------
 
     def with_member(self, updated: Member) -> list[Member]:
         """The members as they will be: `updated` in its place, or in that of the one that had its instance id."""
-        replaced = self.holder(updated.instance_id)
-        gone = {updated.member_id, replaced.member_id if replaced is not None else updated.member_id}
+        gone = {updated.member_id, self.instances.get(updated.instance_id or "", updated.member_id)}
         return [*(one for member_id, one in self.members.items() if member_id not in gone), updated]
 
     def expressions(self, members: Iterable[Member]) -> Counter[str]:
@@ -124,10 +135,13 @@ class ConsumerGroup:
         return topic in self.subscriptions(self.members.values())
 
     def topics_of(self, member: Member, cluster: Cluster) -> list[Topic]:
-        """Existing topics that a member subscribes to, by name or by its resolved expression."""
+        """Existing topics that a member subscribes to."""
+        return [cluster[name] for name in sorted(self.names_of(member)) if name in cluster]
+
+    def names_of(self, member: Member) -> frozenset[str]:
+        """Topics that a member subscribes to, by name or by its resolved expression."""
         resolved = self.regexes.get(member.regex) if member.regex else None
-        names = member.names | (resolved.topics if resolved is not None else frozenset())
-        return [cluster[name] for name in sorted(names) if name in cluster]
+        return member.names | (resolved.topics if resolved is not None else frozenset())
 
     # -- the group ------------------------------------------------------------------------------------------------
 

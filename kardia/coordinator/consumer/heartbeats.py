@@ -63,10 +63,15 @@ class _Change(NamedTuple):
     """What a heartbeat is about to do to the group; nothing is done before all of it is known."""
 
     replaced: str | None
+    """The member whose place is taken."""
+    before: Member
+    merged: Member
+    """With what the request says."""
+    after: Member
+    """With what it is assigned."""
     group_epoch: int
     metadata: dict[str, Topic] | None
     target: dict[str, frozenset[Partition]] | None
-    member: Member
 
 
 def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
@@ -74,7 +79,8 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
     found = shard.groups.get(beat.group_id)
     if found is None and beat.member_epoch != _JOIN:
         raise RefusedError(Code.GROUP_ID_NOT_FOUND)
-    group = found or ConsumerGroup(beat.group_id, int(behaviour.groups_start_at_one))
+    first = int(behaviour.groups_start_at_one)
+    group = found or ConsumerGroup(beat.group_id, first, first)
     _refuse_if_full(shard, group, beat)
     member, replaced = _who(shard, group, beat)
     updated = _merged(member, beat)
@@ -83,10 +89,8 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
     members = group.with_member(updated)
     counts = group.subscriptions(members, regex.dropped)
     bump = names_changed or regex.bumps
-    bump = bump or (group.group_epoch == 0) or (behaviour.assignor_counts and _assignor_changed(shard, group, members))
-    group_epoch, metadata = group.group_epoch, None
-    alike = subscribed_alike(group.subscriptions(group.members.values()), group.expressions(group.members.values()),
-                             len(group.members))
+    bump = bump or group.group_epoch == 0 or (behaviour.assignor_counts and _assignor_changed(shard, group, members))
+    group_epoch, metadata, alike = group.group_epoch, None, group.alike
     if bump or not group.refreshed or group.group_epoch < group.refreshed_epoch:
         metadata = {name: shard.topics[name] for name in counts if name in shard.topics}
         alike = subscribed_alike(counts, group.expressions(members), len(members))
@@ -94,15 +98,15 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
         group.refreshed, group.refreshed_epoch = True, group_epoch
     target, target_epoch = None, group.assignment_epoch
     if group_epoch > group.assignment_epoch and _may_assign(shard, group):
-        target, target_epoch = _assigned(shard, group, members, updated, replaced, alike), group_epoch
+        target, target_epoch = _assigned(shard, group, members, updated, alike), group_epoch
     held = (target or group.target).get(updated.member_id, frozenset())
     if target is None and updated.instance_id is not None:
-        holder = group.holder(updated.instance_id)
-        held = group.target.get(holder.member_id, frozenset()) if holder is not None else frozenset()
+        held = group.target.get(group.instances.get(updated.instance_id, ""), frozenset())
     aim = Aim(
         target_epoch,
         held,
         {topic.topic_id for topic in group.topics_of(updated, shard.topics)},
+        not group.names_of(updated),
         names_changed or regex.changed,
         beat.owned,
         group.owners,
@@ -113,7 +117,8 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
             shard.arm_rebalance(group.group_id, reconciled)
         else:
             shard.cancel(group.group_id, reconciled.member_id, REBALANCE)
-    _apply(shard, group, found is None, _Change(replaced, group_epoch, metadata, target, reconciled), regex)
+    change = _Change(replaced, member, updated, reconciled, group_epoch, metadata, target)
+    _apply(shard, group, found is None, change, regex)
     shard.arm_session(beat.group_id, updated.member_id)
     full = beat.rebalance_timeout_ms != -1 and (beat.names, beat.regex) != (None, None) and beat.owned is not None
     told = beat.member_epoch == _JOIN or full or set(reconciled.assigned) != set(member.assigned)
@@ -189,15 +194,13 @@ def _merged(member: Member, beat: Beat) -> Member:
     )
 
 
-def _assignor(shard: Shard, group: ConsumerGroup, members: list[Member]) -> str:
-    candidates = group.preferred_assignor(members)
-    if not candidates:
-        return shard.settings.group_consumer_assignors[0]
-    return candidates[0] if len(candidates) == 1 else shard.choose.assignor(group.group_id, candidates)
-
-
 def _assignor_changed(shard: Shard, group: ConsumerGroup, members: list[Member]) -> bool:
-    return _assignor(shard, group, list(group.members.values())) != _assignor(shard, group, members)
+    default = [shard.settings.group_consumer_assignors[0]]
+    before = group.preferred_assignor(group.members.values()) or default
+    after = group.preferred_assignor(members) or default
+    if set(before).isdisjoint(after) or len(before) == len(after) == 1:
+        return before != after
+    return shard.choose.assignor_changed(group.group_id, before, after)
 
 
 def _may_assign(shard: Shard, group: ConsumerGroup) -> bool:
@@ -208,18 +211,23 @@ def _may_assign(shard: Shard, group: ConsumerGroup) -> bool:
 
 
 def _assigned(
-    shard: Shard, group: ConsumerGroup, members: list[Member], updated: Member, replaced: str | None, alike: bool
+    shard: Shard, group: ConsumerGroup, members: list[Member], updated: Member, alike: bool
 ) -> dict[str, frozenset[Partition]]:
     """The new target."""
     subscribers = []
     for one in members:
-        holder = group.holder(one.instance_id) if one is updated else None
-        had_by = holder.member_id if holder is not None else one.member_id
+        had_by = one.member_id
+        if one is updated and one.instance_id is not None:
+            had_by = group.instances.get(one.instance_id, had_by)
         topics = tuple(group.topics_of(one, shard.topics))
         subscribers.append(Subscriber(one.member_id, one.instance_id, topics, group.target.get(had_by, frozenset())))
-    assignor = _assignor(shard, group, members)
+    by_range = assign_range(subscribers, alike)
+    candidates = group.preferred_assignor(members) or shard.settings.group_consumer_assignors[:1]
+    assignor = candidates[0]
+    if len(candidates) > 1:
+        assignor = shard.choose.assignor(group.group_id, candidates, by_range)
     if assignor == "range":
-        return assign_range(subscribers, alike)
+        return by_range
     if assignor != "uniform":
         raise NotModelledError(f"group {group.group_id!r}: the assignor {assignor!r} is none of Kafka's own")
     target = shard.choose.uniform(group.group_id, subscribers, alike)
@@ -229,21 +237,23 @@ def _assigned(
     return target
 
 
-def _apply(
-    shard: Shard, group: ConsumerGroup, is_new: bool, change: _Change, regex: expressions.Outcome
-) -> None:
+def _apply(shard: Shard, group: ConsumerGroup, is_new: bool, change: _Change, regex: expressions.Outcome) -> None:
+    """In the order in which Kafka writes its records: some of what it remembers depends on that."""
+    member_id = change.after.member_id
     if is_new:
         shard.groups[group.group_id] = group
         group.refreshed, group.refreshed_epoch = False, 0
         shard.happen(group.group_id, "created")
     if change.replaced is not None:
-        copy = replace(change.member, epoch=0)
         target = group.target.get(change.replaced, frozenset())
         group.remove(change.replaced)
-        group.target[copy.member_id] = target
-        shard.happen(group.group_id, "member_replaced", copy.member_id, change.replaced)
-    elif change.member.member_id not in group.members:
-        shard.happen(group.group_id, "member_added", change.member.member_id, change.member.instance_id or "")
+        group.put(change.before)
+        group.target[member_id] = target
+        shard.happen(group.group_id, "member_replaced", member_id, change.replaced)
+    elif member_id not in group.members:
+        shard.happen(group.group_id, "member_added", member_id, change.after.instance_id or "")
+    if change.merged != change.before:
+        _put(shard, group, change.merged)
     for one in regex.dropped:
         group.regexes.pop(one, None)
     if change.group_epoch != group.group_epoch:
@@ -255,6 +265,15 @@ def _apply(
         group.assignment_epoch = change.group_epoch
         group.assigned_at_ms = shard.now_ms if shard.behaviour.waits_for_assignment_interval else 0
         shard.happen(group.group_id, "assigned", detail=str(group.assignment_epoch))
-    group.put(change.member)
+    if change.after != change.merged:
+        group.put(change.after)
     if regex.wanted:
         expressions.order(shard, group, regex.wanted)
+
+
+def _put(shard: Shard, group: ConsumerGroup, member: Member) -> None:
+    old = group.members.get(member.member_id)
+    group.put(member)
+    renamed = old is not None and old.instance_id is not None and old.instance_id != member.instance_id
+    if shard.behaviour.changed_instance_id_is_free and old is not None and renamed:
+        group.instances.pop(old.instance_id or "", None)

@@ -23,12 +23,13 @@ def change_topics(shard: Shard, request: Topics) -> None:
         return
     if any(topic.topic_id not in {one.topic_id for one in old.values()} for topic in new.values()):
         shard.created_version = shard.version
-    gone = {topic.topic_id for topic in old.values()} - {topic.topic_id for topic in new.values()}
+    gone = {one.topic_id for one in old.values()} - {one.topic_id for one in new.values()}
     for group in shard.groups.values():
         if any(group.is_subscribed(name) for name in changed):
             group.refreshed = False
         for place, offset in list(group.offsets.items()):
-            if offset.topic_id in gone:
+            topic = old.get(place[0])
+            if topic is not None and topic.topic_id in gone and offset.topic_id in ("", topic.topic_id):
                 del group.offsets[place]
 
 
@@ -36,12 +37,12 @@ def load(shard: Shard, operation: Load) -> None:  # noqa: ARG001
     """The shard is read back: all that was recorded is there, every session starts anew."""
     shard.loaded = True
     shard.created_version = shard.version
-    shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
     for group in shard.groups.values():
         for member_id in sorted(group.members):
             shard.arm_session(group.group_id, member_id)
             if group.members[member_id].state is MemberState.UNREVOKED:
                 shard.arm_rebalance(group.group_id, group.members[member_id])
+    shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
 
 
 def unload(shard: Shard, operation: Unload) -> None:  # noqa: ARG001
@@ -51,4 +52,4 @@ def unload(shard: Shard, operation: Unload) -> None:  # noqa: ARG001
     shard.rebalance_epochs.clear()
     shard.tasks.clear()
     for group in shard.groups.values():
-        group.refreshed, group.refreshed_epoch, group.resolving = False, 0, False
+        group.refreshed, group.refreshed_epoch = False, 0

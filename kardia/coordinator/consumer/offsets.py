@@ -12,6 +12,8 @@ from kardia.coordinator.consumer.operations import Fetch
 from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
 from kardia.coordinator.operations import Answer, Commit, DeleteGroups
 
+_BY_ID = 10
+"""The version of OffsetCommit from which on a topic is named by its id."""
 _KNOWS_EPOCHS = 9
 """The version of OffsetCommit from which on members of the consumer protocol may use it."""
 
@@ -29,14 +31,11 @@ def commit(shard: Shard, request: Commit) -> None:
         shard.answer(request.number, code)
         return
     topic = shard.topics.get(request.topic)
-    topic_id = topic.topic_id if topic is not None else ""
+    topic_id = topic.topic_id if topic is not None and request.version >= _BY_ID else ""
     try:
         _check_commit(shard, group, request, topic_id)
     except RefusedError as refused:
         shard.answer(request.number, refused.code)
-        return
-    if request.too_large:
-        shard.answer(request.number, Code.OFFSET_METADATA_TOO_LARGE)
         return
     group.offsets[request.topic, request.partition] = Offset(request.offset, shard.now_ms, topic_id)
     shard.answer(request.number, Code.NONE)
@@ -45,20 +44,27 @@ def commit(shard: Shard, request: Commit) -> None:
 def _check_commit(shard: Shard, group: ConsumerGroup, request: Commit, topic_id: str) -> None:
     epoch = request.generation_id
     if epoch < 0 and not group.members:
-        return
+        return _refuse_large(request)
     member = group.members.get(request.member_id)
     if member is None:
         raise RefusedError(Code.UNKNOWN_MEMBER_ID)
     if request.version < _KNOWS_EPOCHS:
         raise RefusedError(Code.UNSUPPORTED_VERSION)
     if epoch == member.epoch:
-        return
+        return _refuse_large(request)
     if epoch > member.epoch or not shard.behaviour.partitions_have_epochs:
         raise RefusedError(Code.STALE_MEMBER_EPOCH)
+    _refuse_large(request)
     partition = (topic_id, request.partition)
     since = member.assigned.get(partition, member.pending.get(partition))
     if since is None or epoch < since:
         raise RefusedError(Code.STALE_MEMBER_EPOCH)
+    return None
+
+
+def _refuse_large(request: Commit) -> None:
+    if request.too_large:
+        raise RefusedError(Code.OFFSET_METADATA_TOO_LARGE)
 
 
 def fetch(shard: Shard, request: Fetch) -> None:
@@ -68,12 +74,11 @@ def fetch(shard: Shard, request: Fetch) -> None:
         return
     group = shard.groups.get(request.group_id)
     code = Code.NONE
-    if group is None:
-        asks_as_member = request.member_id is not None or request.member_epoch >= 0
-        code = Code.GROUP_ID_NOT_FOUND if asks_as_member else Code.NONE
-    elif request.member_id is not None or request.member_epoch >= 0:
-        member = group.members.get(request.member_id or "")
-        if member is None:
+    if group is not None and (request.member_id is not None or request.member_epoch >= 0):
+        member = None if request.member_id is None else group.members.get(request.member_id)
+        if request.member_id is None:
+            code = Code.UNKNOWN_SERVER_ERROR  # Kafka looks for the member without a name.
+        elif member is None:
             code = Code.UNKNOWN_MEMBER_ID
         elif member.epoch != request.member_epoch:
             code = Code.STALE_MEMBER_EPOCH
@@ -110,7 +115,10 @@ def expire(shard: Shard) -> None:
     settings = shard.settings
     for group in list(shard.groups.values()):
         for (topic, number), offset in list(group.offsets.items()):
-            if not group.is_subscribed(topic) and shard.now_ms - offset.committed_at_ms >= settings.offsets_retention_ms:
+            if (
+                not group.is_subscribed(topic)
+                and shard.now_ms - offset.committed_at_ms >= settings.offsets_retention_ms
+            ):
                 del group.offsets[topic, number]
         if not group.offsets and not group.members:
             bury(shard, group)

@@ -21,7 +21,9 @@ class Aim(NamedTuple):
     epoch: int
     target: frozenset[Partition]
     subscribed: Collection[str]
-    """Ids of the topics it subscribes to."""
+    """Ids of the topics it subscribes to, as far as they exist."""
+    subscribes_to_nothing: bool
+    """No name and no match, not even of topics that do not exist."""
     subscription_changed: bool
     owned: Collection[Partition] | None
     owners: Mapping[Partition, int]
@@ -62,11 +64,13 @@ def _next(member: Member, aim: Aim, epoch: int, behaviour: ConsumerBehaviour) ->
 def _unsubscribe(member: Member, aim: Aim, behaviour: ConsumerBehaviour) -> Member:
     """Take away what is assigned of topics it no longer subscribes to."""
     dropped = {one: since for one, since in member.assigned.items() if one[0] not in aim.subscribed}
+    previous = member.epoch if behaviour.unsubscribing_sets_previous_epoch else member.previous_epoch
     if not dropped:
-        return member
+        # Without any subscription Kafka builds the member anew even if nothing is taken from it.
+        anew = aim.subscribes_to_nothing and not member.pending
+        return replace(member, previous_epoch=previous) if anew else member
     kept = {one: since for one, since in member.assigned.items() if one not in dropped}
     pending = {**member.pending, **dropped}
-    previous = member.epoch if behaviour.unsubscribing_sets_previous_epoch else member.previous_epoch
     member = replace(member, previous_epoch=previous)
     if pending and _owns(aim, pending):
         return replace(member, state=MemberState.UNREVOKED, assigned=kept, pending=pending)

@@ -5,7 +5,7 @@ Decides nothing; the rules are in `heartbeats`, `leaves`, `expressions`, `offset
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from kardia.coordinator.consumer.assignors import Choose
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
@@ -23,12 +23,11 @@ SESSION, REBALANCE, EXPIRE = "session-timeout", "rebalance-timeout", "expire"
 EXPIRE_KEY: Key = (EXPIRE, "", "")
 
 
-class Task:
-    """A resolution of regular expressions on its way: what the group subscribed to, and the cluster it is done for."""
+class Task(NamedTuple):
+    """A look-up of regular expressions that waits for a thread of the broker."""
 
-    def __init__(self, group: ConsumerGroup, expressions: Sequence[str], topics: Mapping[str, Topic]) -> None:
-        """Nothing of it happens before it is done."""
-        self.group, self.expressions, self.topics = group, expressions, topics
+    group_id: str
+    expressions: tuple[str, ...]
 
 
 class Shard:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import uuid
 from typing import Any
 
 import jpype
@@ -25,7 +27,7 @@ from tests.truth.oracle.jvm import jclass
 from tests.truth.oracle.requests import Requests, read
 
 _DATA = "org.apache.kafka.common.message."
-_shared: list[tuple[Clock, Requests]] = []
+_shared: list[tuple[Clock, jvm.Ids, Requests]] = []
 _built: dict[ConsumerSettings, ConsumerRelease] = {}
 
 
@@ -36,11 +38,12 @@ class ConsumerOracle:
         """Start Java if need be, build or take the coordinator of these settings, and begin a history."""
         jvm.start(version)
         if not _shared:
-            _shared.append((Clock(), Requests()))
-        self._clock, self._requests = _shared[0]
+            _shared.append((Clock(), jvm.Ids(), Requests()))
+        self._clock, self._ids, self._requests = _shared[0]
         if settings not in _built:
             _built[settings] = ConsumerRelease(self._clock, settings)
         self._release = _built[settings]
+        self._requests.topic_uuid = self._release.uuid_of
         self._errors = jclass("org.apache.kafka.common.protocol.Errors")
         self._beat = jclass(_DATA + "ConsumerGroupHeartbeatRequestData")
         self._owned = jclass(_DATA + "ConsumerGroupHeartbeatRequestData$TopicPartitions")
@@ -106,6 +109,8 @@ class ConsumerOracle:
     def _begin(self, operation: Any) -> Any:
         service = self._release.service
         if isinstance(operation, Beat):
+            if operation.new_id:
+                self._ids.will_be(str(uuid.UUID(bytes=base64.urlsafe_b64decode(operation.new_id + "=="))))
             context = self._requests.context_of(
                 "CONSUMER_GROUP_HEARTBEAT", operation.version, operation.client_id, operation.client_host
             )

@@ -17,6 +17,7 @@ from kardia.coordinator.consumer.settings import ConsumerSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease
 from tests.truth.oracle.jvm import field, jclass
+from tests.truth.oracle.requests import COMMITS_BY_ID
 
 _MODERN = "org.apache.kafka.coordinator.group.modern."
 _IMAGE = "org.apache.kafka.image."
@@ -31,9 +32,14 @@ class ConsumerRelease(JavaRelease):
         self._tasks: list[Any] = []
         self._ids: dict[str, str] = {}
         self._topics: dict[str, Topic] = {}
+        self._known: dict[tuple[str, str], tuple[tuple[int, int], ConsumerMemberView, Any]] = {}
+        """By group and member: what was read last, of which objects, and these."""
+        self._identity = jclass("java.lang.System").identityHashCode
         self._image = jclass(_IMAGE + "MetadataImage").EMPTY
         self._offset = 0
         super().__init__(clock, settings)
+        commits = jclass("org.apache.kafka.common.protocol.ApiKeys").OFFSET_COMMIT
+        self._knows_commits_by_id = int(commits.latestVersion()) >= COMMITS_BY_ID
         self._owners = field(_MODERN + "consumer.ConsumerGroup", "currentPartitionEpoch")
 
     def _executor(self) -> Any:
@@ -57,6 +63,7 @@ class ConsumerRelease(JavaRelease):
         if self._topics:
             self.change_topics(())
         self._tasks.clear()
+        self._known.clear()
         super().wipe()
 
     def unload(self) -> None:
@@ -79,6 +86,11 @@ class ConsumerRelease(JavaRelease):
         )
         self._ids[str(made)] = topic_id
         return made
+
+    def uuid_of(self, name: str) -> Any:
+        """Kafka's id of the topic that has a name now, None if none has."""
+        topic = self._topics.get(name)
+        return None if topic is None or not self._knows_commits_by_id else self.uuid(topic.topic_id)
 
     def change_topics(self, topics: tuple[Topic, ...]) -> None:
         """The cluster has these topics from now on."""
@@ -103,13 +115,17 @@ class ConsumerRelease(JavaRelease):
         self._offset += 1
         provenance = jclass(_IMAGE + "MetadataProvenance")(self._offset, 1, self._clock.now_ms, True)
         self._image = delta.apply(provenance)
-        self._publish(delta, [topic.name for topic in gone for _ in range(1)])
+        self._publish(delta, bool(gone))
         self._forget_offsets(gone)
 
-    def _publish(self, delta: Any, _gone: list[str]) -> None:
+    def _publish(self, delta: Any, waits: bool) -> None:
         service = self.service
         if hasattr(service, "onMetadataUpdate"):
-            self._while_events_run(lambda: service.onMetadataUpdate(delta, self._image))
+            if waits:
+                self._while_events_run(lambda: service.onMetadataUpdate(delta, self._image))
+            else:
+                service.onMetadataUpdate(delta, self._image)
+                self.settle()
             return
         try:
             service.onNewMetadataImage(self._image, delta)
@@ -155,6 +171,8 @@ class ConsumerRelease(JavaRelease):
         group = None if self._groups is None else self._groups.get(group_id)
         if group is None:
             return None
+        if str(group.type().name()) != "CONSUMER":
+            return ConsumerView(str(group.type().name()), -1, -1, -1, (), (), ())
         stamp = int(group.assignmentTimestamp()) if hasattr(group, "assignmentTimestamp") else 0
         expressions = group.resolvedRegularExpressions()
         return ConsumerView(
@@ -174,6 +192,18 @@ class ConsumerRelease(JavaRelease):
 
     def _member(self, group_id: str, group: Any, member: Any) -> ConsumerMemberView:
         member_id = str(member.memberId())
+        given = group.targetAssignment(member_id)
+        # Both are values that Kafka replaces as a whole; what is held on to here keeps its identity to itself.
+        seen = (self._identity(member), self._identity(given))
+        known = self._known.get((group_id, member_id))
+        if known is None or known[0] != seen:
+            known = self._known[group_id, member_id] = (seen, self._read(member_id, member, given), (member, given))
+        return known[1]._replace(
+            session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"),
+            rebalance_deadline_at_ms=self._deadline(f"rebalance-timeout-{group_id}-{member_id}"),
+        )
+
+    def _read(self, member_id: str, member: Any, given: Any) -> ConsumerMemberView:
         assignor = member.serverAssignorName()
         return ConsumerMemberView(
             member_id,
@@ -190,9 +220,9 @@ class ConsumerRelease(JavaRelease):
             str(member.state().name()),
             self._partitions(member.assignedPartitions()),
             self._partitions(member.partitionsPendingRevocation()),
-            tuple(partition for partition, _ in self._partitions(group.targetAssignment(member_id).partitions())),
-            self._deadline(f"session-timeout-{group_id}-{member_id}"),
-            self._deadline(f"rebalance-timeout-{group_id}-{member_id}"),
+            tuple(partition for partition, _ in self._partitions(given.partitions())),
+            -1,
+            -1,
         )
 
     def _partitions(self, by_topic: Any) -> tuple[tuple[Partition, int], ...]:

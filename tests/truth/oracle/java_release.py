@@ -23,6 +23,8 @@ from tests.truth.oracle.settings import properties
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 _GROUP = "org.apache.kafka.coordinator.group."
 _SHARE_CONFIG = _GROUP + "modern.share.ShareGroupConfig"
+_EVENTS = "java.util.concurrent.ConcurrentLinkedDeque"
+"""Of threads: a change of topics waits in one for what another one runs."""
 _PERSISTER = "org.apache.kafka.server.share.persister."
 
 
@@ -43,7 +45,7 @@ class JavaRelease:
         self._keys: dict[int, str] = {}
         self._instances: dict[str, str | None] = {}
         self._partition = jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0)
-        self._events = jclass("java.util.ArrayDeque")()
+        self._events = jclass(_EVENTS)()
         self._log = JavaLog(self._partition)
         self._pending_join = field(_GROUP + "classic.ClassicGroup", "pendingJoinMembers")
         self._make()
@@ -85,8 +87,8 @@ class JavaRelease:
             "withLogPrefix": "",
             "withLogContext": log_context,
             "withEventProcessor": MadeUp(_RUNTIME + "CoordinatorEventProcessor")
-            .passes("enqueueLast", self._events, "java.util.ArrayDeque", "addLast", 0)
-            .passes("enqueueFirst", self._events, "java.util.ArrayDeque", "addFirst", 0)
+            .passes("enqueueLast", self._events, _EVENTS, "addLast", 0)
+            .passes("enqueueFirst", self._events, _EVENTS, "addFirst", 0)
             .make(),
             "withPartitionWriter": self._log.writer,
             "withLoader": self._log.loader,

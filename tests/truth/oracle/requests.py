@@ -17,6 +17,9 @@ from tests.truth.oracle.jvm import either, jclass
 TOO_LARGE = "m" * 5000
 """Metadata over the default of offset.metadata.max.bytes, 4096."""
 
+COMMITS_BY_ID = 10
+"""The version of OffsetCommit from which on a topic is named by its id; the broker adds the name."""
+
 _DATA = "org.apache.kafka.common.message."
 
 
@@ -26,6 +29,8 @@ class Requests:
     def __init__(self) -> None:
         """Look the classes up once."""
         self._contexts: dict[tuple[str, int, str, str], Any] = {}
+        self.topic_uuid: Callable[[str], Any] = lambda _: None
+        """Kafka's id of a topic by its name; without one a commit names the topic only."""
         self._keys = jclass("org.apache.kafka.common.protocol.ApiKeys")
         self._header = jclass("org.apache.kafka.common.requests.RequestHeader")
         self._context = jclass("org.apache.kafka.common.requests.RequestContext")
@@ -159,6 +164,8 @@ class Requests:
             .setCommittedMetadata(TOO_LARGE if commit.too_large else "")
         )
         topic = self._commit_topic().setName(commit.topic).setPartitions(self._one(partition))
+        if commit.version >= COMMITS_BY_ID and (made := self.topic_uuid(commit.topic)) is not None:
+            topic.setTopicId(made)
         data = (
             self._commit()
             .setGroupId(commit.group_id)
