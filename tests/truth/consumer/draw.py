@@ -182,6 +182,8 @@ class ConsumerArtist:
         member = rng.choice(late) if late and rng.random() < 0.5 else rng.choice(members)
         if member.epoch == -2:
             return self._join(group_id, member.member_id, member.instance_id)
+        if member.instance_id is not None and member.pending and rng.random() < 0.15:
+            return self._plain(group_id, member.member_id, -2, member.instance_id)
         return self._follow(group_id, member)
 
     def _follow(self, group_id: str, member: ConsumerMemberView) -> Beat:

@@ -43,7 +43,6 @@ class ConsumerOracle:
         if settings not in _built:
             _built[settings] = ConsumerRelease(self._clock, settings)
         self._release = _built[settings]
-        self._requests.topic_uuid = self._release.uuid_of
         self._errors = jclass("org.apache.kafka.common.protocol.Errors")
         self._beat = jclass(_DATA + "ConsumerGroupHeartbeatRequestData")
         self._owned = jclass(_DATA + "ConsumerGroupHeartbeatRequestData$TopicPartitions")
@@ -56,6 +55,8 @@ class ConsumerOracle:
     def reset(self) -> None:
         """Begin a new history: an empty log that has just been loaded, at `started_at_ms`."""
         self._waiting.clear()
+        # The requests are shared; topics are those of the coordinator that plays now.
+        self._requests.topic_uuid = self._release.uuid_of
         self._clock.set(self._started_at_ms)
         self._release.wipe()
 
