@@ -13,7 +13,7 @@ from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
 from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Commit, Heartbeat
+from kardia.coordinator.operations import Commit, Join
 from tests.coordinator.consumer_context import ORDERS, Consumers, orders
 
 EVERY = ("4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
@@ -215,8 +215,9 @@ def test_the_default_uniform_assignor_keeps_the_laws() -> None:
 def test_what_is_not_modelled_is_refused() -> None:
     group = Consumers("4.4.0")
     group.join(0.0, "m")
-    with pytest.raises(NotModelledError, match="Heartbeat to a consumer group is not modelled"):
-        group.do(1.0, Heartbeat(1, 4, "g", 1, "m", None))  # type: ignore[arg-type]
+    with pytest.raises(NotModelledError, match="JoinGroup makes a classic group"):
+        protocols = (("range", b""),)
+        group.do(1.0, Join(1, 9, "other", "", None, "c", "/h", 10_000, 10_000, "consumer", protocols, None, "n"))
     with pytest.raises(NotModelledError, match="makes a classic group"):
         group.do(1.0, Commit(2, 9, "other", -1, "", None, "orders", 0, 1))
     with pytest.raises(NotModelledError, match="regular expression"):

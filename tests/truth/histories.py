@@ -99,7 +99,8 @@ class Player:
             while start < len(kept):
                 fewer = kept[:start] + kept[start + chunk :]
                 shown = self.play(found.settings, [moves[one] for one in fewer]) if _possible(moves, fewer) else None
-                if shown is None:
+                # With moves left out the model may be asked what it does not know; that is another matter.
+                if shown is None or shown.refused is not last.refused:
                     start += chunk
                 else:
                     kept, last, removed = fewer, shown, True

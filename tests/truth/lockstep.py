@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kardia.coordinator.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import ConsumerOperation
 from kardia.coordinator.coordinator import Coordinator
 from kardia.coordinator.happenings import Happening
@@ -58,10 +59,10 @@ class Step(NamedTuple):
 class Disagreement(Exception):  # noqa: N818 - a finding, not a failure of this program
     """Kafka's classes and the model differ. `what` says in what, with both sides."""
 
-    def __init__(self, at_ms: int, doing: str, what: str) -> None:
-        """Keep the place and the difference."""
+    def __init__(self, at_ms: int, doing: str, what: str, refused: bool = False) -> None:
+        """Keep the place and the difference. `refused`: the model says that it does not know."""
         super().__init__(f"at {at_ms}, {doing}: {what}")
-        self.at_ms, self.doing, self.what = at_ms, doing, what
+        self.at_ms, self.doing, self.what, self.refused = at_ms, doing, what, refused
 
 
 class Followed:
@@ -211,7 +212,8 @@ class Lockstep:
         try:
             said = ask()
         except Exception as error:
-            raise Disagreement(at_ms, self._doing, f"the model raised {error!r}") from error
+            refused = isinstance(error, NotModelledError)
+            raise Disagreement(at_ms, self._doing, f"the model raised {error!r}", refused) from error
         answers.sort()
         said.sort()
         if answers != said:

@@ -33,6 +33,8 @@ class ConsumerBehaviour(NamedTuple):
     regexes_age: bool
     request_checked_before_ownership: bool
     partitions_have_epochs: bool
+    classic_rejoins_for_target: bool
+    policy_refuses_classic: bool
 
 
 SWITCHES: dict[str, Switch] = {
@@ -123,6 +125,19 @@ SWITCHES: dict[str, Switch] = {
             since((4, 3, 0)),
             "a commit in an older epoch is taken for a partition that the member has had since then",
             "KIP-1251",
+        ),
+        Switch(
+            "classic_rejoins_for_target",
+            since((4, 3, 0)),
+            "a member of the classic protocol is told to join again (27) when there is a target of a later epoch; "
+            "before, as soon as there is a later epoch",
+            "KAFKA-20272",
+        ),
+        Switch(
+            "policy_refuses_classic",
+            since((4, 3, 1)),
+            "a JoinGroup of the classic protocol is refused (23) where group.consumer.migration.policy is disabled",
+            "KAFKA-20640",
         ),
     )
 }

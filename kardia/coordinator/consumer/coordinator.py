@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kardia.coordinator.consumer import expressions, heartbeats, leaves, lives, offsets
+from kardia.coordinator.consumer import classics, expressions, heartbeats, leaves, lives, offsets
 from kardia.coordinator.consumer.assignors import Choose, Uniform
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.errors import NotModelledError
@@ -22,12 +22,16 @@ from kardia.coordinator.consumer.operations import (
     Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, REBALANCE, SESSION, Shard
+from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, JOIN, REBALANCE, SESSION, SYNC, Shard
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Commit, DeleteGroups, Load, Unload
+from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload
 
 HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     Beat: heartbeats.heartbeat,
+    Join: classics.join,
+    Sync: classics.sync,
+    Heartbeat: classics.heartbeat,
+    Leave: classics.leave,
     Commit: offsets.commit,
     Fetch: offsets.fetch,
     DeleteGroups: offsets.delete_groups,
@@ -126,6 +130,7 @@ class ConsumerCoordinator:
         timers = self._shard.timers
         with_epochs = self._shard.behaviour.partitions_have_epochs
         assigned = member.assigned if with_epochs else dict.fromkeys(member.assigned, 0)
+        classic = member.classic
         pending = member.pending if with_epochs else dict.fromkeys(member.pending, 0)
         return ConsumerMemberView(
             member.member_id,
@@ -145,6 +150,9 @@ class ConsumerCoordinator:
             tuple(sorted(group.target.get(member.member_id, frozenset()))),
             timers.deadline((SESSION, group.group_id, member.member_id)),
             timers.deadline((REBALANCE, group.group_id, member.member_id)),
+            timers.deadline((JOIN, group.group_id, member.member_id)),
+            timers.deadline((SYNC, group.group_id, member.member_id)),
+            classic and (classic.session_timeout_ms, tuple(name for name, _ in classic.protocols)),
         )
 
     def _take_answers(self) -> list[ConsumerAnswer]:

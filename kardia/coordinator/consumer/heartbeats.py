@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: who may, what it changes, and what the member is told.
+"""ConsumerGroupHeartbeat: who may, and what the member is told. What it changes is in `progress`.
 
 Follows `GroupMetadataManager.consumerGroupHeartbeat` and what it calls.
 """
@@ -6,19 +6,16 @@ Follows `GroupMetadataManager.consumerGroupHeartbeat` and what it calls.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
-from kardia.coordinator.consumer import expressions
-from kardia.coordinator.consumer.assignors import Subscriber, assign_range, broken_law
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
-from kardia.coordinator.consumer.group import ConsumerGroup, subscribed_alike
+from kardia.coordinator.consumer.errors import Code, RefusedError
+from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import leave
-from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE, Member, MemberState
-from kardia.coordinator.consumer.operations import Beat, BeatAnswer, Partition, Topic
-from kardia.coordinator.consumer.reconcile import Aim, reconcile
+from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE, Member
+from kardia.coordinator.consumer.operations import Beat, BeatAnswer
+from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_full
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.consumer.shard import REBALANCE, Shard
+from kardia.coordinator.consumer.shard import Shard
 
 _JOIN = 0
 _CLIENT_MAKES_IDS = 1
@@ -59,21 +56,6 @@ def _invalid(beat: Beat, settings: ConsumerSettings) -> Code | None:
     return None
 
 
-class _Change(NamedTuple):
-    """What a heartbeat is about to do to the group; nothing is done before all of it is known."""
-
-    replaced: str | None
-    """The member whose place is taken."""
-    before: Member
-    merged: Member
-    """With what the request says."""
-    after: Member
-    """With what it is assigned."""
-    group_epoch: int
-    metadata: dict[str, Topic] | None
-    target: dict[str, frozenset[Partition]] | None
-
-
 def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
     behaviour = shard.behaviour
     found = shard.groups.get(beat.group_id)
@@ -81,64 +63,21 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
         raise RefusedError(Code.GROUP_ID_NOT_FOUND)
     first = int(behaviour.groups_start_at_one)
     group = found or ConsumerGroup(beat.group_id, first, first)
-    _refuse_if_full(shard, group, beat)
-    member, replaced = _who(shard, group, beat)
-    updated = _merged(member, beat)
-    names_changed = updated.names != member.names
-    regex = expressions.look(shard, group, member, updated)
-    members = group.with_member(updated)
-    counts = group.subscriptions(members, regex.dropped)
-    bump = names_changed or regex.bumps
-    bump = bump or group.group_epoch == 0 or (behaviour.assignor_counts and _assignor_changed(shard, group, members))
-    group_epoch, metadata, alike = group.group_epoch, None, group.alike
-    if bump or not group.refreshed or group.group_epoch < group.refreshed_epoch:
-        metadata = {name: shard.topics[name] for name in counts if name in shard.topics}
-        alike = subscribed_alike(counts, group.expressions(members), len(members))
-        group_epoch += bump or metadata != group.metadata
-        group.refreshed, group.refreshed_epoch = True, group_epoch
-    target, target_epoch = None, group.assignment_epoch
-    if group_epoch > group.assignment_epoch and _may_assign(shard, group):
-        target, target_epoch = _assigned(shard, group, members, updated, alike), group_epoch
-    held = (target or group.target).get(updated.member_id, frozenset())
-    if target is None and updated.instance_id is not None:
-        held = group.target.get(group.instances.get(updated.instance_id, ""), frozenset())
-    aim = Aim(
-        target_epoch,
-        held,
-        {topic.topic_id for topic in group.topics_of(updated, shard.topics)},
-        not group.names_of(updated),
-        names_changed or regex.changed,
-        beat.owned,
-        group.owners,
-    )
-    reconciled = reconcile(updated, aim, behaviour)
-    if reconciled != updated:
-        if reconciled.state is MemberState.UNREVOKED:
-            shard.arm_rebalance(group.group_id, reconciled)
-        else:
-            shard.cancel(group.group_id, reconciled.member_id, REBALANCE)
-    change = _Change(replaced, member, updated, reconciled, group_epoch, metadata, target)
-    _apply(shard, group, found is None, change, regex)
-    shard.arm_session(beat.group_id, updated.member_id)
+    refuse_if_full(shard, group, beat.member_id, beat.instance_id)
+    before, replaced = _who(shard, group, beat)
+    after = progress(shard, Arrival(group, found is None, before, replaced, _merged(before, beat), beat.owned))
+    shard.arm_session(beat.group_id, after.member_id)
     full = beat.rebalance_timeout_ms != -1 and (beat.names, beat.regex) != (None, None) and beat.owned is not None
-    told = beat.member_epoch == _JOIN or full or set(reconciled.assigned) != set(member.assigned)
+    told = beat.member_epoch == _JOIN or full or set(after.assigned) != set(before.assigned)
     return BeatAnswer(
         beat.number,
         shard.now_ms,
         int(Code.NONE),
-        reconciled.member_id,
-        reconciled.epoch,
+        after.member_id,
+        after.epoch,
         shard.settings.group_consumer_heartbeat_interval_ms,
-        tuple(sorted(reconciled.assigned)) if told else None,
+        tuple(sorted(after.assigned)) if told else None,
     )
-
-
-def _refuse_if_full(shard: Shard, group: ConsumerGroup, beat: Beat) -> None:
-    if len(group.members) < shard.settings.group_consumer_max_size or beat.member_id in group.members:
-        return
-    if shard.behaviour.static_rejoins_full_group and group.holder(beat.instance_id) is not None:
-        return
-    raise RefusedError(Code.GROUP_MAX_SIZE_REACHED)
 
 
 def _who(shard: Shard, group: ConsumerGroup, beat: Beat) -> tuple[Member, str | None]:
@@ -163,7 +102,7 @@ def _who(shard: Shard, group: ConsumerGroup, beat: Beat) -> tuple[Member, str | 
         return holder, None
     if holder is None:
         return group.members.get(member_id) or Member(member_id), None
-    if holder.epoch != LEAVE_FOR_A_WHILE:
+    if holder.epoch != LEAVE_FOR_A_WHILE and holder.classic is None:
         raise RefusedError(Code.UNRELEASED_INSTANCE_ID)
     return replace(holder, member_id=member_id, epoch=0, previous_epoch=0), holder.member_id
 
@@ -191,89 +130,5 @@ def _merged(member: Member, beat: Beat) -> Member:
         names=frozenset(beat.names) if beat.names is not None else member.names,
         regex=beat.regex if beat.regex is not None else member.regex,
         assignor=beat.assignor if beat.assignor is not None else member.assignor,
+        classic=None,
     )
-
-
-def _assignor_changed(shard: Shard, group: ConsumerGroup, members: list[Member]) -> bool:
-    default = [shard.settings.group_consumer_assignors[0]]
-    before = group.preferred_assignor(group.members.values()) or default
-    after = group.preferred_assignor(members) or default
-    if set(before).isdisjoint(after) or len(before) == len(after) == 1:
-        return before != after
-    return shard.choose.assignor_changed(group.group_id, before, after)
-
-
-def _may_assign(shard: Shard, group: ConsumerGroup) -> bool:
-    interval_ms = shard.settings.group_consumer_assignment_interval_ms
-    if not shard.behaviour.waits_for_assignment_interval or not group.assigned_at_ms or not interval_ms:
-        return True
-    return shard.now_ms >= group.assigned_at_ms + interval_ms
-
-
-def _assigned(
-    shard: Shard, group: ConsumerGroup, members: list[Member], updated: Member, alike: bool
-) -> dict[str, frozenset[Partition]]:
-    """The new target."""
-    subscribers = []
-    for one in members:
-        had_by = one.member_id
-        if one is updated and one.instance_id is not None:
-            had_by = group.instances.get(one.instance_id, had_by)
-        topics = tuple(group.topics_of(one, shard.topics))
-        subscribers.append(Subscriber(one.member_id, one.instance_id, topics, group.target.get(had_by, frozenset())))
-    by_range = assign_range(subscribers, alike)
-    candidates = group.preferred_assignor(members) or shard.settings.group_consumer_assignors[:1]
-    assignor = candidates[0]
-    if len(candidates) > 1:
-        assignor = shard.choose.assignor(group.group_id, candidates, by_range)
-    if assignor == "range":
-        return by_range
-    if assignor != "uniform":
-        raise NotModelledError(f"group {group.group_id!r}: the assignor {assignor!r} is none of Kafka's own")
-    target = shard.choose.uniform(group.group_id, subscribers, alike)
-    broken = broken_law(subscribers, alike, target)
-    if broken:
-        raise NotModelledError(f"group {group.group_id!r}: {broken}; the assignor `uniform` does not do so")
-    return target
-
-
-def _apply(shard: Shard, group: ConsumerGroup, is_new: bool, change: _Change, regex: expressions.Outcome) -> None:
-    """In the order in which Kafka writes its records: some of what it remembers depends on that."""
-    member_id = change.after.member_id
-    if is_new:
-        shard.groups[group.group_id] = group
-        group.refreshed, group.refreshed_epoch = False, 0
-        shard.happen(group.group_id, "created")
-    if change.replaced is not None:
-        target = group.target.get(change.replaced, frozenset())
-        group.remove(change.replaced)
-        group.put(change.before)
-        group.target[member_id] = target
-        shard.happen(group.group_id, "member_replaced", member_id, change.replaced)
-    elif member_id not in group.members:
-        shard.happen(group.group_id, "member_added", member_id, change.after.instance_id or "")
-    if change.merged != change.before:
-        _put(shard, group, change.merged)
-    for one in regex.dropped:
-        group.regexes.pop(one, None)
-    if change.group_epoch != group.group_epoch:
-        group.group_epoch = change.group_epoch
-        group.metadata = change.metadata or {}
-        shard.happen(group.group_id, "epoch", detail=str(group.group_epoch))
-    if change.target is not None:
-        group.target = dict(change.target)
-        group.assignment_epoch = change.group_epoch
-        group.assigned_at_ms = shard.now_ms if shard.behaviour.waits_for_assignment_interval else 0
-        shard.happen(group.group_id, "assigned", detail=str(group.assignment_epoch))
-    if change.after != change.merged:
-        group.put(change.after)
-    if regex.wanted:
-        expressions.order(shard, group, regex.wanted)
-
-
-def _put(shard: Shard, group: ConsumerGroup, member: Member) -> None:
-    old = group.members.get(member.member_id)
-    group.put(member)
-    renamed = old is not None and old.instance_id is not None and old.instance_id != member.instance_id
-    if shard.behaviour.changed_instance_id_is_free and old is not None and renamed:
-        group.instances.pop(old.instance_id or "", None)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kardia.coordinator.consumer.errors import Code, RefusedError
+from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import LEAVE_FOR_A_WHILE, Member
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer
-from kardia.coordinator.consumer.shard import REBALANCE, SESSION, Shard
+from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
 from kardia.coordinator.timers import Timer
+
+_FIRED = {SESSION: "session_expired", REBALANCE: "rebalance_timeout", JOIN: "join_timeout", SYNC: "sync_timeout"}
+"""What has happened when a timer of a member fences it."""
 
 
 def leave(shard: Shard, beat: Beat) -> BeatAnswer:
@@ -34,7 +37,7 @@ def leave(shard: Shard, beat: Beat) -> BeatAnswer:
         _leave_for_a_while(shard, group, member)
     else:
         shard.happen(group.group_id, "left", member.member_id)
-        fence(shard, group, member)
+        fence(shard, group, [member])
     return BeatAnswer(beat.number, shard.now_ms, int(Code.NONE), beat.member_id, beat.member_epoch)
 
 
@@ -45,27 +48,39 @@ def _leave_for_a_while(shard: Shard, group: ConsumerGroup, member: Member) -> No
     shard.happen(group.group_id, "left_for_a_while", member.member_id)
 
 
-def fence(shard: Shard, group: ConsumerGroup, member: Member) -> None:
-    """The member is no member any more; what it held is free, and the group needs a new target."""
-    group.remove(member.member_id)
-    if member.regex and not group.expressions(group.members.values())[member.regex]:
-        group.regexes.pop(member.regex, None)
+def fence(shard: Shard, group: ConsumerGroup, members: list[Member]) -> None:
+    """These are no members any more; what they held is free, and the group needs a new target: one epoch for all."""
+    gone = {member.member_id for member in members}
+    refuse_downgrade(shard, [member for member_id, member in group.members.items() if member_id not in gone])
+    for member in members:
+        group.remove(member.member_id)
+    subscribed = group.expressions(group.members.values())
+    for member in members:
+        if member.regex and not subscribed[member.regex]:
+            group.regexes.pop(member.regex, None)
+        shard.cancel(group.group_id, member.member_id, SESSION, REBALANCE, JOIN, SYNC)
     counts = group.subscriptions(group.members.values())
     group.metadata = {name: shard.topics[name] for name in counts if name in shard.topics}
     group.group_epoch += 1
     if not group.members and shard.behaviour.emptying_assigns:
         group.assignment_epoch, group.assigned_at_ms = group.group_epoch, 0
-    shard.cancel(group.group_id, member.member_id, SESSION, REBALANCE)
     shard.happen(group.group_id, "epoch", detail=str(group.group_epoch))
 
 
+def refuse_downgrade(shard: Shard, remaining: list[Member]) -> None:
+    """Raises NotModelledError where a group of these would become a classic one."""
+    allowed = shard.settings.group_consumer_migration_policy in ("bidirectional", "downgrade")
+    if allowed and remaining and all(member.classic is not None for member in remaining):
+        raise NotModelledError("a consumer group whose members all speak the classic protocol becomes a classic group")
+
+
 def timer_fired(shard: Shard, timer: Timer) -> None:
-    """A session or a rebalance timer of a member is due."""
+    """A timer of a member is due."""
     kind, group_id, member_id = timer.key
     group = shard.groups.get(group_id)
     member = None if group is None else group.members.get(member_id)
     captured = shard.rebalance_epochs.pop(timer.key, None)
     if group is None or member is None or (kind == REBALANCE and member.epoch != captured):
         return
-    shard.happen(group_id, "session_expired" if kind == SESSION else "rebalance_timeout", member_id)
-    fence(shard, group, member)
+    shard.happen(group_id, _FIRED[kind], member_id)
+    fence(shard, group, [member])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from kardia.coordinator.consumer.operations import Partition
 
@@ -27,6 +28,13 @@ Held = Mapping[Partition, int]
 """Partitions with the epoch in which each was assigned."""
 
 
+class Classic(NamedTuple):
+    """What a member of the classic protocol said in its last JoinGroup."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """Identity, what it asked for, and how far it is."""
@@ -46,6 +54,8 @@ class Member:
     assigned: Held = field(default_factory=dict)
     pending: Held = field(default_factory=dict)
     """What it has to give up."""
+    classic: Classic | None = None
+    """None for a member of the consumer protocol."""
 
     def reached(self, epoch: int) -> bool:
         """Whether it has all that the target of an epoch gives it."""

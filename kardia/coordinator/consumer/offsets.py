@@ -48,17 +48,18 @@ def _check_commit(shard: Shard, group: ConsumerGroup, request: Commit, topic_id:
     member = group.members.get(request.member_id)
     if member is None:
         raise RefusedError(Code.UNKNOWN_MEMBER_ID)
-    if request.version < _KNOWS_EPOCHS:
+    stale = Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
+    if request.version < _KNOWS_EPOCHS and member.classic is None:
         raise RefusedError(Code.UNSUPPORTED_VERSION)
     if epoch == member.epoch:
         return _refuse_large(request)
     if epoch > member.epoch or not shard.behaviour.partitions_have_epochs:
-        raise RefusedError(Code.STALE_MEMBER_EPOCH)
+        raise RefusedError(stale)
     _refuse_large(request)
     partition = (topic_id, request.partition)
     since = member.assigned.get(partition, member.pending.get(partition))
     if since is None or epoch < since:
-        raise RefusedError(Code.STALE_MEMBER_EPOCH)
+        raise RefusedError(stale)
     return None
 
 
@@ -81,7 +82,7 @@ def fetch(shard: Shard, request: Fetch) -> None:
         elif member is None:
             code = Code.UNKNOWN_MEMBER_ID
         elif member.epoch != request.member_epoch:
-            code = Code.STALE_MEMBER_EPOCH
+            code = Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
     shard.answer(request.number, code)
 
 

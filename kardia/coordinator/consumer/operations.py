@@ -1,14 +1,14 @@
 """What is asked of a coordinator of consumer groups, and what can be seen of it: the words of model and oracle alike.
 
-`Commit`, `DeleteGroups`, `Load` and `Unload` are those of the classic coordinator. Instants are ms of one clock; -1
-stands for none.
+Operations that are not here are those of the classic coordinator, also those of its members. Instants are ms of one
+clock; -1 stands for none.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Load, Unload
+from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload
 
 Partition = tuple[str, int]
 """Topic id and number. A topic that is deleted and created again has another id."""
@@ -67,14 +67,15 @@ class Resolve(NamedTuple):
     number: int
 
 
-ConsumerOperation = Beat | Fetch | Commit | DeleteGroups | Topics | Resolve | Load | Unload
+OfClassicMember = Join | Sync | Heartbeat | Leave
+ConsumerOperation = Beat | Fetch | Commit | OfClassicMember | DeleteGroups | Topics | Resolve | Load | Unload
 
 
 def groups_named(operation: ConsumerOperation) -> tuple[str, ...]:
     """Groups that an operation names; none where it may concern all of the shard."""
     if isinstance(operation, DeleteGroups):
         return operation.group_ids
-    return (operation.group_id,) if isinstance(operation, Beat | Fetch | Commit) else ()
+    return () if isinstance(operation, Topics | Resolve | Load | Unload) else (operation.group_id,)
 
 
 class BeatAnswer(NamedTuple):
@@ -89,7 +90,16 @@ class BeatAnswer(NamedTuple):
     assignment: tuple[Partition, ...] | None = None
 
 
-ConsumerAnswer = Answer | BeatAnswer
+class SyncAnswer(NamedTuple):
+    """Answer to a SyncGroup; what is assigned by topic name, sorted."""
+
+    number: int
+    at_ms: int
+    error_code: int
+    assignment: tuple[tuple[str, int], ...] = ()
+
+
+ConsumerAnswer = Answer | BeatAnswer | SyncAnswer
 
 
 class ConsumerMemberView(NamedTuple):
@@ -113,6 +123,10 @@ class ConsumerMemberView(NamedTuple):
     target: tuple[Partition, ...]
     session_deadline_at_ms: int
     rebalance_deadline_at_ms: int
+    join_deadline_at_ms: int
+    sync_deadline_at_ms: int
+    classic: tuple[int, tuple[str, ...]] | None
+    """Session timeout and protocols of a member of the classic protocol."""
 
 
 class ConsumerView(NamedTuple):

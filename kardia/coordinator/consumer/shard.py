@@ -19,7 +19,9 @@ from kardia.coordinator.operations import Answer
 from kardia.coordinator.timers import Key, Timers
 
 SESSION, REBALANCE, EXPIRE = "session-timeout", "rebalance-timeout", "expire"
-"""Kinds of timers: the first two have a key for each member, the last one for the shard."""
+JOIN, SYNC = "join", "sync"
+"""Kinds of timers: one key for each member, of `EXPIRE` one for the shard. The last two are for members of the classic
+protocol, which must join again when they were told to, and sync when they have joined."""
 EXPIRE_KEY: Key = (EXPIRE, "", "")
 
 
@@ -60,10 +62,10 @@ class Shard:
         """Note what happened."""
         self.happenings.append(Happening(self.now_ms, group_id, kind, member_id, detail))
 
-    def arm_session(self, group_id: str, member_id: str) -> None:
-        """A full session from now."""
-        key = (SESSION, group_id, member_id)
-        self.timers.arm(key, self.now_ms, self.settings.group_consumer_session_timeout_ms)
+    def arm_session(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        """A full session from now; without `timeout_ms` that of the consumer protocol."""
+        session_ms = self.settings.group_consumer_session_timeout_ms if timeout_ms is None else timeout_ms
+        self.timers.arm((SESSION, group_id, member_id), self.now_ms, session_ms)
 
     def arm_rebalance(self, group_id: str, member: Member) -> None:
         """The member must have left its epoch when its rebalance timeout is over."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from kardia.coordinator.consumer import coordinator, heartbeats, leaves, lives, reconcile
+from kardia.coordinator.consumer import coordinator, heartbeats, leaves, lives, progress, reconcile
 from kardia.coordinator.consumer.assignors import Subscriber, Target, assign_range
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour, consumer_behaviour_of
 from kardia.coordinator.consumer.group import ConsumerGroup
@@ -23,8 +23,8 @@ Patch = Any
 
 
 def _sessions_last_one_ms_longer() -> Patch:
-    def wrong(self: Shard, group_id: str, member_id: str) -> None:
-        session_ms = self.settings.group_consumer_session_timeout_ms
+    def wrong(self: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        session_ms = timeout_ms or self.settings.group_consumer_session_timeout_ms
         self.timers.arm((SESSION, group_id, member_id), self.now_ms, session_ms + 1)
 
     return patch.object(Shard, "arm_session", wrong)
@@ -73,8 +73,8 @@ def _held_partitions_are_free() -> Patch:
 def _every_heartbeat_renews_the_rebalance_timer() -> Patch:
     right = Shard.arm_session
 
-    def wrong(self: Shard, group_id: str, member_id: str) -> None:
-        right(self, group_id, member_id)
+    def wrong(self: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        right(self, group_id, member_id, timeout_ms)
         if self.timers.deadline((REBALANCE, group_id, member_id)) >= 0:
             self.arm_rebalance(group_id, self.groups[group_id].members[member_id])
 
@@ -116,7 +116,7 @@ def _range_gives_the_rest_to_the_last() -> Patch:
         turned = [Subscriber(one.member_id[::-1], *one[1:]) for one in subscribers]
         return {member_id[::-1]: part for member_id, part in assign_range(turned, alike).items()}
 
-    return patch.object(heartbeats, "assign_range", wrong)
+    return patch.object(progress, "assign_range", wrong)
 
 
 def _a_static_member_starts_anew() -> Patch:

@@ -13,14 +13,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE
-from kardia.coordinator.consumer.operations import Beat, ConsumerMemberView, ConsumerView, Fetch, Resolve, Topics
-from kardia.coordinator.operations import Commit, DeleteGroups, Load, Unload
+from kardia.coordinator.consumer.operations import (
+    Beat,
+    ConsumerMemberView,
+    ConsumerView,
+    Fetch,
+    OfClassicMember,
+    Resolve,
+    Topics,
+)
+from kardia.coordinator.operations import Commit, DeleteGroups, Join, Leave, Load, Unload
 from kardia.kafka.releases import version_of
 from tests.truth.consumer.lockstep import ConsumerStep
 from tests.truth.coverage import ABSENT, AWAY, Cell, Verdict
 
 CELLS_FILE = Path(__file__).with_name("cells.json")
-TIMED = ("session_expired", "rebalance_timeout", "deleted")
+TIMED = ("session_expired", "rebalance_timeout", "join_timeout", "sync_timeout", "deleted")
 """What a timer can do to a group, by the model's names."""
 
 
@@ -80,15 +88,21 @@ def _state(view: ConsumerView | None) -> str:
     return ABSENT if view is None else view.state
 
 
-def _who(operation: Beat | Commit | Fetch, view: ConsumerView | None) -> str:
+def _who(operation: Beat | Commit | Fetch | OfClassicMember, view: ConsumerView | None) -> str:
     members = {one.member_id: one for one in view.members} if view is not None else {}
+    if isinstance(operation, Leave):
+        return "one" if len(operation.members) == 1 else "several"
     member = members.get(operation.member_id or "")
     if isinstance(operation, Beat):
         return _who_beats(operation, members, member)
+    if isinstance(operation, Join):
+        kind = "new" if member is None else "member"
+        return kind + (" static" if operation.group_instance_id is not None else "")
     if member is None:
         return "stranger" if operation.member_id else "nobody"
+    kind = "member" if member.classic is None else "classic member"
     epoch = operation.member_epoch if isinstance(operation, Fetch) else operation.generation_id
-    return "member" if epoch == member.epoch else "member, other epoch"
+    return kind if epoch == member.epoch else kind + ", other epoch"
 
 
 def _who_beats(beat: Beat, members: dict[str, ConsumerMemberView], member: ConsumerMemberView | None) -> str:

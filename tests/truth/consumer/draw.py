@@ -7,7 +7,6 @@ are drawn around the deadlines of the group: 1 ms before, at (timer or request f
 
 from __future__ import annotations
 
-import base64
 import random
 import uuid
 from collections.abc import Callable
@@ -24,7 +23,8 @@ from kardia.coordinator.consumer.operations import (
     Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Commit, DeleteGroups, Load, Unload
+from kardia.coordinator.operations import Commit, DeleteGroups, Join, Load, Unload
+from tests.truth.consumer.draw_classic import ClassicArtist, made_up
 from tests.truth.lockstep import Move
 
 STARTED_AT_MS = 1_000_000
@@ -46,6 +46,13 @@ SETTINGS = (
     _SMALL._replace(group_consumer_max_size=3, group_consumer_assignment_interval_ms=0),
     _SMALL._replace(group_consumer_session_timeout_ms=45_000, offsets_retention_check_interval_ms=600_000),
     _SMALL._replace(group_consumer_session_timeout_ms=20_000, group_consumer_assignment_interval_ms=0),
+    # With these a group never becomes a classic one, so members of the classic protocol may be in it.
+    _SMALL._replace(group_consumer_migration_policy="upgrade"),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_assignors=("range", "uniform")),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_assignment_interval_ms=0),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_max_size=3),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_session_timeout_ms=45_000),
+    _SMALL._replace(group_consumer_migration_policy="disabled"),
 )
 """What brokers are configured with; a history has one of them."""
 
@@ -63,6 +70,22 @@ _SUBSCRIPTIONS: tuple[tuple[str, ...], ...] = (
 _REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
 _BAD_REGEX = "(orders"
 _FAR_MS = 700_000
+
+
+def _first_deadline_at_ms(view: ConsumerView, now_ms: int) -> int:
+    """When a timer may fire of whoever is in the group."""
+    deadlines = [
+        deadline_at_ms
+        for one in view.members
+        for deadline_at_ms in (
+            one.session_deadline_at_ms,
+            one.rebalance_deadline_at_ms,
+            one.join_deadline_at_ms,
+            one.sync_deadline_at_ms,
+        )
+        if deadline_at_ms >= now_ms
+    ]
+    return min(deadlines, default=now_ms)
 
 
 class ConsumerArtist:
@@ -86,6 +109,8 @@ class ConsumerArtist:
         self._unrest = rng.choice((0.0, 0.01, 0.03))
         """How often the topics of the cluster change."""
         self._seen = ["nobody"]
+        mixed = settings.group_consumer_migration_policy in ("upgrade", "disabled")
+        self._classics = ClassicArtist(rng, self._next, self._new_id) if mixed else None
 
     def move(self, now_ms: int, look: Callable[[str], ConsumerView | None], loaded: bool) -> Move:
         """The next move. `look` shows a group as it is before time passes."""
@@ -109,8 +134,11 @@ class ConsumerArtist:
             return Move(at_ms, timers_first, Resolve(self._next()))
         sensible = rng.random() < self._cooperation
         operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
-        if isinstance(operation, Commit) and operation.generation_id < 0:
-            # To a group that is gone by then it would make a classic group.
+        if self._classics is not None and view is not None and view.members and rng.random() < 0.4:
+            operation = self._classics.draw(group_id, view, self._topics, sensible)
+        makes_classic = isinstance(operation, Join) or (isinstance(operation, Commit) and operation.generation_id < 0)
+        if makes_classic and view is not None and at_ms >= _first_deadline_at_ms(view, now_ms):
+            # To a group that is gone or empty by then it would make a classic group.
             return Move(now_ms, False, operation)
         return Move(at_ms, timers_first, operation)
 
@@ -126,6 +154,8 @@ class ConsumerArtist:
         interval_ms = self._settings.group_consumer_assignment_interval_ms
         deadlines = [one.session_deadline_at_ms for one in view.members]
         deadlines += [one.rebalance_deadline_at_ms for one in view.members] * 3
+        deadlines += [one.join_deadline_at_ms for one in view.members]
+        deadlines += [one.sync_deadline_at_ms for one in view.members]
         deadlines += [view.assigned_at_ms + interval_ms] * 2
         ahead = sorted(one for one in deadlines if now_ms < one <= now_ms + _FAR_MS)
         if not ahead or chance > 0.985:
@@ -160,6 +190,7 @@ class ConsumerArtist:
     # -- operations -----------------------------------------------------------------------------------------------
 
     def _next(self) -> int:
+        """The number of the next operation."""
         self._number += 1
         return self._number
 
@@ -230,6 +261,7 @@ class ConsumerArtist:
         )
 
     def _new_id(self) -> str:
+        """Of a member; whoever comes later may use it."""
         made = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         self._seen.append(made)
         return made
@@ -259,9 +291,8 @@ class ConsumerArtist:
         version = 0 if rng.random() < 0.1 else 1
         new_id = ""
         if version == 0 and rng.random() < 0.5 and member_id == self._seen[-1] and len(member_id) == 36:
-            made = base64.urlsafe_b64encode(uuid.UUID(member_id).bytes).decode().rstrip("=")
-            # Kafka makes up another one rather than one with a dash.
-            if "-" not in made:
+            made = made_up(member_id)
+            if made:
                 self._seen[-1] = made
                 member_id, new_id = "", made
         client, host = f"c{rng.randrange(1, 4)}", f"/10.0.0.{rng.randrange(1, 4)}"

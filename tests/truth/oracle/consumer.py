@@ -16,10 +16,11 @@ from kardia.coordinator.consumer.operations import (
     ConsumerView,
     Fetch,
     Resolve,
+    SyncAnswer,
     Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Answer, Load, Unload
+from kardia.coordinator.operations import Answer, Join, Load, Sync, Unload
 from tests.truth.oracle import jvm
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.consumer_release import ConsumerRelease
@@ -48,6 +49,8 @@ class ConsumerOracle:
         self._owned = jclass(_DATA + "ConsumerGroupHeartbeatRequestData$TopicPartitions")
         self._fetch = jclass(_DATA + "OffsetFetchRequestData$OffsetFetchRequestGroup")
         self._list = jclass("java.util.ArrayList")
+        self._buffer = jclass("java.nio.ByteBuffer")
+        self._protocol = jclass("org.apache.kafka.clients.consumer.internals.ConsumerProtocol")
         self._started_at_ms = settings.started_at_ms
         self._waiting: list[tuple[ConsumerOperation, Any]] = []
         self.reset()
@@ -109,9 +112,9 @@ class ConsumerOracle:
 
     def _begin(self, operation: Any) -> Any:
         service = self._release.service
+        if isinstance(operation, Beat | Join) and operation.new_id:
+            self._ids.will_be(str(uuid.UUID(bytes=base64.urlsafe_b64decode(operation.new_id + "=="))))
         if isinstance(operation, Beat):
-            if operation.new_id:
-                self._ids.will_be(str(uuid.UUID(bytes=base64.urlsafe_b64decode(operation.new_id + "=="))))
             context = self._requests.context_of(
                 "CONSUMER_GROUP_HEARTBEAT", operation.version, operation.client_id, operation.client_host
             )
@@ -155,11 +158,15 @@ class ConsumerOracle:
             response = future.get()
             if isinstance(operation, Fetch):
                 return Answer(operation.number, now_ms, int(response.errorCode()))
+            if isinstance(operation, Sync):
+                return SyncAnswer(operation.number, now_ms, int(response.errorCode()), self._assignment(response))
             if not isinstance(operation, Beat):
                 return read(operation, response, now_ms)
         except jpype.JException as error:
             cause = error.getCause() or error
-            return Answer(operation.number, now_ms, int(self._errors.forException(cause).code()))
+            code = int(self._errors.forException(cause).code())
+            failed = SyncAnswer if isinstance(operation, Sync) else Answer
+            return failed(operation.number, now_ms, code)
         assignment = response.assignment()
         partitions = None
         if assignment is not None:
@@ -178,3 +185,13 @@ class ConsumerOracle:
             int(response.heartbeatIntervalMs()),
             partitions,
         )
+
+    def _assignment(self, response: Any) -> tuple[tuple[str, int], ...]:
+        """Partitions in the assignment of a SyncGroup."""
+        if not len(response.assignment()):
+            return ()
+        read_back = self._protocol.deserializeConsumerProtocolAssignment(self._buffer.wrap(response.assignment()))
+        found = [
+            (str(one.topic()), int(number)) for one in read_back.assignedPartitions() for number in one.partitions()
+        ]
+        return tuple(sorted(found))

@@ -201,6 +201,8 @@ class ConsumerRelease(JavaRelease):
         return known[1]._replace(
             session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"),
             rebalance_deadline_at_ms=self._deadline(f"rebalance-timeout-{group_id}-{member_id}"),
+            join_deadline_at_ms=self._deadline(f"join-{group_id}-{member_id}"),
+            sync_deadline_at_ms=self._deadline(f"sync-{group_id}-{member_id}"),
         )
 
     def _read(self, member_id: str, member: Any, given: Any) -> ConsumerMemberView:
@@ -223,6 +225,9 @@ class ConsumerRelease(JavaRelease):
             tuple(partition for partition, _ in self._partitions(given.partitions())),
             -1,
             -1,
+            -1,
+            -1,
+            _classic(member),
         )
 
     def _partitions(self, by_topic: Any) -> tuple[tuple[Partition, int], ...]:
@@ -240,6 +245,13 @@ class ConsumerRelease(JavaRelease):
     def topic_id(self, made: Any) -> str:
         """Our id of a topic that Kafka names."""
         return self._ids[str(made)]
+
+
+def _classic(member: Any) -> tuple[int, tuple[str, ...]] | None:
+    if not member.useClassicProtocol():
+        return None
+    protocols = tuple(str(one.name()) for one in member.supportedClassicProtocols().get())
+    return int(member.classicProtocolSessionTimeout().get()), protocols
 
 
 def _topics(resolved: Any) -> Any:

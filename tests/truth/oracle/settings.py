@@ -48,6 +48,9 @@ def _of_consumer_groups(settings: ConsumerSettings) -> dict[str, str]:
         consumer + "assignors": ",".join(settings.group_consumer_assignors),
         consumer + "assignment.interval.ms": str(settings.group_consumer_assignment_interval_ms),
         consumer + "regex.refresh.interval.ms": str(settings.group_consumer_regex_refresh_interval_ms),
+        consumer + "migration.policy": settings.group_consumer_migration_policy,
+        "group.min.session.timeout.ms": str(settings.group_min_session_timeout_ms),
+        "group.max.session.timeout.ms": str(settings.group_max_session_timeout_ms),
         "offsets.retention.minutes": str(settings.offsets_retention_ms // _MINUTE_MS),
         "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
     }
