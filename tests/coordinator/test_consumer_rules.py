@@ -215,9 +215,9 @@ def test_the_default_uniform_assignor_keeps_the_laws() -> None:
 def test_what_is_not_modelled_is_refused() -> None:
     group = Consumers("4.4.0")
     group.join(0.0, "m")
+    join = Join(1, 9, "other", "", None, "c", "/h", 10_000, 10_000, "consumer", (("range", b""),), None, "n")
     with pytest.raises(NotModelledError, match="JoinGroup makes a classic group"):
-        protocols = (("range", b""),)
-        group.do(1.0, Join(1, 9, "other", "", None, "c", "/h", 10_000, 10_000, "consumer", protocols, None, "n"))
+        group.do(1.0, join)
     with pytest.raises(NotModelledError, match="makes a classic group"):
         group.do(1.0, Commit(2, 9, "other", -1, "", None, "orders", 0, 1))
     with pytest.raises(NotModelledError, match="regular expression"):

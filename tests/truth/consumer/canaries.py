@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from kardia.coordinator.consumer import coordinator, heartbeats, leaves, lives, progress, reconcile
+from kardia.coordinator.consumer import classics, coordinator, heartbeats, leaves, lives, progress, reconcile
 from kardia.coordinator.consumer.assignors import Subscriber, Target, assign_range
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour, consumer_behaviour_of
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import Beat
-from kardia.coordinator.consumer.shard import REBALANCE, SESSION, Shard
-from kardia.coordinator.operations import Load
+from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
+from kardia.coordinator.operations import Answer, Commit, Join, Load
 from kardia.coordinator.timers import Timer
 
 Patch = Any
@@ -129,6 +129,38 @@ def _a_static_member_starts_anew() -> Patch:
     return patch.object(heartbeats, "_who", wrong)
 
 
+def _every_refusal_extends_the_time_to_join() -> Patch:
+    def wrong(shard: Shard, group: ConsumerGroup, member: Member) -> None:
+        shard.timers.arm((JOIN, group.group_id, member.member_id), shard.now_ms, member.rebalance_timeout_ms)
+
+    return patch.object(classics, "_must_join", wrong)
+
+
+def _joined_members_need_not_sync() -> Patch:
+    right = coordinator.HANDLERS[Join]
+
+    def wrong(shard: Shard, request: Join) -> None:
+        right(shard, request)
+        answer = shard.answers[-1]
+        if isinstance(answer, Answer) and not answer.error_code:
+            shard.cancel(request.group_id, answer.member_id, SYNC)
+
+    return patch.dict(coordinator.HANDLERS, {Join: wrong})
+
+
+def _commits_renew_sessions_of_classic_members() -> Patch:
+    right = coordinator.HANDLERS[Commit]
+
+    def wrong(shard: Shard, request: Commit) -> None:
+        right(shard, request)
+        group = shard.groups.get(request.group_id)
+        member = group.members.get(request.member_id) if group is not None else None
+        if member is not None and member.classic is not None and not shard.answers[-1].error_code:
+            shard.arm_session(request.group_id, member.member_id, member.classic.session_timeout_ms)
+
+    return patch.dict(coordinator.HANDLERS, {Commit: wrong})
+
+
 EVERY: dict[str, Callable[[], Patch]] = {
     "sessions last 1 ms longer": _sessions_last_one_ms_longer,
     "refused heartbeats renew the session": _refused_heartbeats_renew_the_session,
@@ -141,6 +173,9 @@ EVERY: dict[str, Callable[[], Patch]] = {
     "the previous epoch is taken without a report": _previous_epochs_need_no_report,
     "range orders members by the ends of their ids": _range_gives_the_rest_to_the_last,
     "a static member comes back with nothing": _a_static_member_starts_anew,
+    "every 27 extends the time to join again": _every_refusal_extends_the_time_to_join,
+    "members that joined need not sync": _joined_members_need_not_sync,
+    "commits renew sessions of classic members": _commits_renew_sessions_of_classic_members,
 }
 
 
