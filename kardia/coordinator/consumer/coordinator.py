@@ -13,6 +13,7 @@ from kardia.coordinator.consumer.group import ConsumerGroup, Offset
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import (
     Beat,
+    Configure,
     ConsumerAnswer,
     ConsumerMemberView,
     ConsumerOperation,
@@ -36,6 +37,7 @@ HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     Fetch: offsets.fetch,
     DeleteGroups: offsets.delete_groups,
     Topics: lives.change_topics,
+    Configure: lives.configure,
     Resolve: expressions.resolve,
     Load: lives.load,
     Unload: lives.unload,

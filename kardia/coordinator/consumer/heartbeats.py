@@ -75,7 +75,7 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
         int(Code.NONE),
         after.member_id,
         after.epoch,
-        shard.settings.group_consumer_heartbeat_interval_ms,
+        shard.settings_of(beat.group_id).group_consumer_heartbeat_interval_ms,
         tuple(sorted(after.assigned)) if told else None,
     )
 

@@ -6,7 +6,7 @@ Follows `onLoaded`, `onUnloaded` and `onNewMetadataImage` (`onMetadataUpdate`).
 from __future__ import annotations
 
 from kardia.coordinator.consumer.member import MemberState
-from kardia.coordinator.consumer.operations import Topics
+from kardia.coordinator.consumer.operations import Configure, Topics
 from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
 from kardia.coordinator.operations import Load, Unload
 
@@ -31,6 +31,18 @@ def change_topics(shard: Shard, request: Topics) -> None:
             topic = old.get(place[0])
             if topic is not None and topic.topic_id in gone and offset.topic_id in ("", topic.topic_id):
                 del group.offsets[place]
+
+
+def configure(shard: Shard, request: Configure) -> None:
+    """A group is configured. Timers that run go on as they were armed."""
+    if request.session_timeout_ms < 0:
+        shard.own_settings.pop(request.group_id, None)
+        return
+    shard.own_settings[request.group_id] = shard.settings._replace(
+        group_consumer_session_timeout_ms=request.session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=request.heartbeat_interval_ms,
+        group_consumer_assignment_interval_ms=request.assignment_interval_ms,
+    )
 
 
 def load(shard: Shard, operation: Load) -> None:  # noqa: ARG001

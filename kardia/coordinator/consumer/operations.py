@@ -61,6 +61,19 @@ class Topics(NamedTuple):
     topics: tuple[Topic, ...]
 
 
+class Configure(NamedTuple):
+    """A group has a configuration of its own from now on; with -1 in all, that of the broker again."""
+
+    number: int
+    group_id: str
+    session_timeout_ms: int
+    """consumer.session.timeout.ms: for sessions that are armed from now on."""
+    heartbeat_interval_ms: int
+    """consumer.heartbeat.interval.ms."""
+    assignment_interval_ms: int
+    """consumer.assignment.interval.ms, from 4.3."""
+
+
 class Resolve(NamedTuple):
     """A resolution of regular expressions that waits in the broker's executor is done now; nothing if none waits."""
 
@@ -68,7 +81,9 @@ class Resolve(NamedTuple):
 
 
 OfClassicMember = Join | Sync | Heartbeat | Leave
-ConsumerOperation = Beat | Fetch | Commit | OfClassicMember | DeleteGroups | Topics | Resolve | Load | Unload
+ConsumerOperation = (
+    Beat | Fetch | Commit | OfClassicMember | DeleteGroups | Topics | Configure | Resolve | Load | Unload
+)
 
 
 def groups_named(operation: ConsumerOperation) -> tuple[str, ...]:

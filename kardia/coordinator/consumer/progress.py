@@ -109,7 +109,7 @@ def _assignor_changed(shard: Shard, group: ConsumerGroup, members: list[Member])
 
 
 def _may_assign(shard: Shard, group: ConsumerGroup) -> bool:
-    interval_ms = shard.settings.group_consumer_assignment_interval_ms
+    interval_ms = shard.settings_of(group.group_id).group_consumer_assignment_interval_ms
     if not shard.behaviour.waits_for_assignment_interval or not group.assigned_at_ms or not interval_ms:
         return True
     return shard.now_ms >= group.assigned_at_ms + interval_ms

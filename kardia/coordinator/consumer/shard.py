@@ -42,6 +42,8 @@ class Shard:
         self.now_ms = settings.started_at_ms
         self.loaded = True
         self.groups: dict[str, ConsumerGroup] = {}
+        self.own_settings: dict[str, ConsumerSettings] = {}
+        """Of groups that have a configuration of their own."""
         self.timers = Timers()
         self.rebalance_epochs: dict[Key, int] = {}
         """By the key of a rebalance timer: the epoch that the member must have left by then."""
@@ -54,6 +56,10 @@ class Shard:
         self.answers: list[ConsumerAnswer] = []
         self.happenings: list[Happening] = []
 
+    def settings_of(self, group_id: str) -> ConsumerSettings:
+        """What counts for a group."""
+        return self.own_settings.get(group_id, self.settings)
+
     def answer(self, number: int, code: Code) -> None:
         """Answer with nothing but an error code."""
         self.answers.append(Answer(number, self.now_ms, int(code)))
@@ -64,7 +70,8 @@ class Shard:
 
     def arm_session(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
         """A full session from now; without `timeout_ms` that of the consumer protocol."""
-        session_ms = self.settings.group_consumer_session_timeout_ms if timeout_ms is None else timeout_ms
+        own_ms = self.settings_of(group_id).group_consumer_session_timeout_ms
+        session_ms = own_ms if timeout_ms is None else timeout_ms
         self.timers.arm((SESSION, group_id, member_id), self.now_ms, session_ms)
 
     def arm_rebalance(self, group_id: str, member: Member) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE
 from kardia.coordinator.consumer.operations import (
     Beat,
+    Configure,
     ConsumerMemberView,
     ConsumerView,
     Fetch,
@@ -55,7 +56,7 @@ class ConsumerCoverage:
         if isinstance(operation, Resolve):
             bumps = any(happening.kind == "epoch" for happening in step.happenings)
             self.counts[Cell("any", "Resolve", "", "new epoch" if bumps else "nothing new")] += 1
-        if isinstance(operation, Load | Unload | Topics | Resolve):
+        if isinstance(operation, Load | Unload | Topics | Configure | Resolve):
             return
         kind, codes = type(operation).__name__, [step.answers[0].error_code]
         if isinstance(operation, DeleteGroups):

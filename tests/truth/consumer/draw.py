@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from kardia.coordinator.consumer.operations import (
     Beat,
+    Configure,
     ConsumerMemberView,
     ConsumerOperation,
     ConsumerView,
@@ -108,6 +109,7 @@ class ConsumerArtist:
         self._subscriptions = [rng.choice(_SUBSCRIPTIONS) for _ in range(rng.choice((1, 1, 2, 3)))]
         self._unrest = rng.choice((0.0, 0.01, 0.03))
         """How often the topics of the cluster change."""
+        self._configures = rng.random() < 0.2
         self._seen = ["nobody"]
         mixed = settings.group_consumer_migration_policy in ("upgrade", "disabled")
         self._classics = ClassicArtist(rng, self._next, self._new_id) if mixed else None
@@ -130,6 +132,8 @@ class ConsumerArtist:
         # Between the loss of a shard and its load Kafka tells nobody about topics that changed.
         if loaded and rng.random() < self._unrest:
             return Move(at_ms, timers_first, self._change_topics())
+        if self._configures and rng.random() < 0.02:
+            return Move(at_ms, timers_first, self._configure(group_id))
         if self._regexes and rng.random() < 0.12:
             return Move(at_ms, timers_first, Resolve(self._next()))
         sensible = rng.random() < self._cooperation
@@ -182,6 +186,12 @@ class ConsumerArtist:
             del topics[name]
         self._topics = tuple(topics.values())
         return Topics(self._next(), self._topics)
+
+    def _configure(self, group_id: str) -> Configure:
+        rng = self._rng
+        if rng.random() < 0.3:
+            return Configure(self._next(), group_id, -1, -1, -1)
+        return Configure(self._next(), group_id, rng.choice((4_000, 9_000, 60_000)), 2_000, rng.choice((0, 500, 4_000)))
 
     def _partition(self) -> Partition:
         topic = self._rng.choice(self._topics)

@@ -11,6 +11,7 @@ import jpype
 from kardia.coordinator.consumer.operations import (
     Beat,
     BeatAnswer,
+    Configure,
     ConsumerAnswer,
     ConsumerOperation,
     ConsumerView,
@@ -82,6 +83,8 @@ class ConsumerOracle:
             release.unload()
         elif isinstance(operation, Topics):
             release.change_topics(operation.topics)
+        elif isinstance(operation, Configure):
+            release.configure(operation)
         elif isinstance(operation, Resolve):
             release.resolve()
         else:

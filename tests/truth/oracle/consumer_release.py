@@ -12,7 +12,7 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerView, Partition, Topic
+from kardia.coordinator.consumer.operations import Configure, ConsumerMemberView, ConsumerView, Partition, Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease
@@ -32,6 +32,7 @@ class ConsumerRelease(JavaRelease):
         self._tasks: list[Any] = []
         self._ids: dict[str, str] = {}
         self._topics: dict[str, Topic] = {}
+        self._configured: set[str] = set()
         self._known: dict[tuple[str, str], tuple[tuple[int, int], ConsumerMemberView, Any]] = {}
         """By group and member: what was read last, of which objects, and these."""
         self._identity = jclass("java.lang.System").identityHashCode
@@ -62,6 +63,9 @@ class ConsumerRelease(JavaRelease):
         """A new, empty shard in a cluster without topics, loaded now."""
         if self._topics:
             self.change_topics(())
+        for group_id in self._configured:
+            self._group_configs.updateGroupConfig(group_id, jclass("java.util.Properties")())
+        self._configured.clear()
         self._tasks.clear()
         self._known.clear()
         super().wipe()
@@ -74,6 +78,18 @@ class ConsumerRelease(JavaRelease):
             task.run()
         self._tasks.clear()
         self.settle()
+
+    def configure(self, request: Configure) -> None:
+        """A group has a configuration of its own, or none any more."""
+        given = jclass("java.util.Properties")()
+        if request.session_timeout_ms >= 0:
+            self._configured.add(request.group_id)
+            names = jclass("org.apache.kafka.coordinator.group.GroupConfig")
+            given.put(names.CONSUMER_SESSION_TIMEOUT_MS_CONFIG, str(request.session_timeout_ms))
+            given.put(names.CONSUMER_HEARTBEAT_INTERVAL_MS_CONFIG, str(request.heartbeat_interval_ms))
+            if hasattr(names, "CONSUMER_ASSIGNMENT_INTERVAL_MS_CONFIG"):
+                given.put(names.CONSUMER_ASSIGNMENT_INTERVAL_MS_CONFIG, str(request.assignment_interval_ms))
+        self._group_configs.updateGroupConfig(request.group_id, given)
 
     # -- topics ---------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ class JavaRelease:
         """By group.max.size; a shard that is loaded has the newest."""
         self._epoch = 0
         self._groups: Any = None
+        self._group_configs: Any = None
         self._offsets: Any = None
         self._armed: dict[str, tuple[int, Any]] = {}
         self._keys: dict[int, str] = {}
@@ -66,11 +67,13 @@ class JavaRelease:
         abstract, config = self._config(self._properties)
         share_class = jclass(_SHARE_CONFIG)
         self._shard_config = config
-        no_overrides = jclass("java.util.HashMap")()
-        by_release = {1: (no_overrides,), 2: (config, share_class(abstract))}  # up to 4.2; from 4.4
-        by_release[3] = (no_overrides, *by_release[2])  # 4.3
         manager_class = jclass(_GROUP + "GroupConfigManager")
-        manager = manager_class(*by_release[manager_class.class_.getConstructors()[0].getParameterCount()])
+        configs: list[Any] = [config, share_class(abstract)]  # from 4.3
+        if hasattr(config, "extractGroupConfigMap"):
+            # Up to 4.3: what a group has that sets only some of its configuration, the broker's values.
+            configs.insert(0, config.extractGroupConfigMap(configs[1]))
+        manager = manager_class(*configs[: manager_class.class_.getConstructors()[0].getParameterCount()])
+        self._group_configs = manager
         registry = jclass("com.yammer.metrics.core.MetricsRegistry")()
         metrics = jclass(_GROUP + "metrics.GroupCoordinatorMetrics")(
             registry, jclass("org.apache.kafka.common.metrics.Metrics")()
