@@ -91,6 +91,9 @@ class Player:
 
     def shrink(self, found: Found) -> Found:
         """Leave out moves as long as some disagreement remains: halves, quarters, ... until no single one can go."""
+        if found.disagreement.refused:
+            # With moves left out the model would be asked what it does not know for other reasons.
+            return found
         moves, kept, last = list(found.moves), list(found.kept), found.disagreement
         chunk = max(1, len(kept) // 2)
         while True:

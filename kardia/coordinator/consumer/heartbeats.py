@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
-from kardia.coordinator.consumer.errors import Code, RefusedError
+from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import leave
 from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE, Member
@@ -104,6 +104,9 @@ def _who(shard: Shard, group: ConsumerGroup, beat: Beat) -> tuple[Member, str | 
         return group.members.get(member_id) or Member(member_id), None
     if holder.epoch != LEAVE_FOR_A_WHILE and holder.classic is None:
         raise RefusedError(Code.UNRELEASED_INSTANCE_ID)
+    if member_id != holder.member_id and member_id in group.members:
+        # Kafka then keeps or replaces its target by what the member had before.
+        raise NotModelledError(f"group {group.group_id!r}: a member takes the place of another one")
     return replace(holder, member_id=member_id, epoch=0, previous_epoch=0), holder.member_id
 
 

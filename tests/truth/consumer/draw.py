@@ -89,6 +89,13 @@ def _first_deadline_at_ms(view: ConsumerView, now_ms: int) -> int:
     return min(deadlines, default=now_ms)
 
 
+def _takes_another_place(beat: Beat, view: ConsumerView) -> bool:
+    """Whether a member comes as a static member that is another one: the model refuses that."""
+    ids = {one.member_id for one in view.members}
+    held = any(one.instance_id == beat.instance_id and one.member_id != beat.member_id for one in view.members)
+    return beat.member_epoch == 0 and beat.instance_id is not None and beat.member_id in ids and held
+
+
 class ConsumerArtist:
     """Draws the moves of one history. Equal seeds and equal views give equal moves."""
 
@@ -138,6 +145,8 @@ class ConsumerArtist:
             return Move(at_ms, timers_first, Resolve(self._next()))
         sensible = rng.random() < self._cooperation
         operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
+        if isinstance(operation, Beat) and view is not None and _takes_another_place(operation, view):
+            operation = operation._replace(instance_id=None)
         if self._classics is not None and view is not None and view.members and rng.random() < 0.4:
             operation = self._classics.draw(group_id, view, self._topics, sensible)
         makes_classic = isinstance(operation, Join) or (isinstance(operation, Commit) and operation.generation_id < 0)
