@@ -138,7 +138,7 @@ def _assigned(
     target = shard.choose.uniform(group.group_id, subscribers, alike)
     broken = broken_law(subscribers, alike, target)
     if broken:
-        raise NotModelledError(f"group {group.group_id!r}: {broken}; the assignor `uniform` does not do so")
+        raise ValueError(f"group {group.group_id!r}: {broken}; expected what the assignor `uniform` does")
     return target
 
 

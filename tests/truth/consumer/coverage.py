@@ -1,8 +1,8 @@
-"""Counts what the histories of consumer groups have reached, against the list of what can be: `cells.json`.
+"""Counts what the histories of consumer groups have reached, against the list of what they must: `cells.json`.
 
 A cell is a kind of situation: the state of the group, the operation, who asked, and the outcome; a step of a member
-from one state to another; what a timer did. A cell of the list that is never reached is seen, and so is one that is
-reached and not on the list. Some exist in some releases only; those that need luck are on the list as such.
+from one state to another; what a timer did. A cell of the list that a run never reaches is told. The list was made from
+runs of 60,000 operations: what they reached eight times at least. Rarer ones are compared and counted, not required.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from kardia.coordinator.consumer.operations import (
     Topics,
 )
 from kardia.coordinator.operations import Commit, DeleteGroups, Join, Leave, Load, Unload
-from kardia.kafka.releases import version_of
 from tests.truth.consumer.lockstep import ConsumerStep
 from tests.truth.coverage import ABSENT, AWAY, Cell, Verdict
 
@@ -131,20 +130,16 @@ class Listed(NamedTuple):
     cell: Cell
     releases: tuple[str, ...]
     """Releases it exists in; empty for all."""
-    rare: bool
-    """Whether a run of a million operations may miss it."""
 
 
 def listed() -> list[Listed]:
     """The committed list."""
     rows = json.loads(CELLS_FILE.read_text(encoding="utf-8"))
-    return [Listed(Cell(*row["cell"]), tuple(row.get("releases", ())), row.get("rare", False)) for row in rows]
+    return [Listed(Cell(*row["cell"]), tuple(row.get("releases", ()))) for row in rows]
 
 
 def judge(counts: Counter[Cell], version: str) -> Verdict:
     """Hold counts against the list."""
-    version_of(version)
-    every = {one.cell: one for one in listed() if not one.releases or version in one.releases}
     reached = {cell for cell in counts if counts[cell]}
-    missing = [cell for cell, one in every.items() if cell not in reached and not one.rare]
-    return Verdict(len(reached), 0, missing, sorted(reached - every.keys()))
+    wanted = [one.cell for one in listed() if not one.releases or version in one.releases]
+    return Verdict(len(reached), 0, [cell for cell in wanted if cell not in reached], ())

@@ -35,7 +35,6 @@ def _holds(versions: tuple[str, ...], operations: int, seed: int, every_cell: bo
         verdict = result.verdict()
         assert result.operations >= operations
         assert not result.disagreements, "\n".join(result.disagreements)
-        assert not verdict.impossible, f"{result.version}: reached, and not on the list of cells"
         assert not (every_cell and verdict.missing), f"{result.version}: not reached"
 
 
@@ -76,11 +75,11 @@ def test_a_disagreement_is_told_with_a_short_history_and_the_command_that_shows_
     assert told.count(" ms  ") <= 8
 
 
-def test_cells_are_listed_once_and_a_missing_or_unknown_one_is_told() -> None:
+def test_cells_are_listed_once_and_a_missing_one_is_told() -> None:
     cells = [one.cell for one in listed()]
     assert len(cells) == len(set(cells))
     assert all(release in CONSUMER_VERSIONS for one in listed() for release in one.releases)
 
-    verdict = judge(Counter({Cell("Stable", "Beat", "joins", "7"): 1}), "4.4.0")
-    assert Cell("Stable", "Beat", "joins", "0") in verdict.missing
-    assert list(verdict.impossible) == [Cell("Stable", "Beat", "joins", "7")]
+    joins = Cell("Stable", "Beat", "joins", "0")
+    assert joins in judge(Counter(), "4.4.0").missing
+    assert joins not in judge(Counter({joins: 1}), "4.4.0").missing
