@@ -129,10 +129,7 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
         return
     gathered.lines += len(lines)
     if MARK in block:
-        count = len(lines)
-        lines = whole(lines)
-        if len(lines) < count:
-            gathered.ignored["continuation"] += count - len(lines)  # of a request that is read with its first line
+        lines = _with_continuations(lines, gathered)
     damaged = start == 0 or b"\r\n" in block or b"\0" in block or max(map(len, lines)) > MAX_LINE_BYTES
     read, add, ignored = dialect.read, gathered.add, gathered.ignored
     lanes, events, unrouted, learn = gathered.lanes, gathered.events, gathered.unrouted, gathered.directory.learn
@@ -188,6 +185,14 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
     _note_stamps(dialect, lines, gathered, highest)
     if quiet or (gathered.last_at_ms or 0.0) - highest >= SILENCE_MS:
         _note_silences(dialect, lines, gathered, before)
+
+
+def _with_continuations(lines: list[bytes], gathered: Gathered) -> list[bytes]:
+    """The lines of a text log with those that go on in the next ones put together; what went on is counted as ignored."""
+    joined = whole(lines)
+    if len(joined) < len(lines):
+        gathered.ignored["continuation"] += len(lines) - len(joined)
+    return joined
 
 
 def _placed(lines: list[bytes], start: int) -> Iterable[tuple[bytes, int, int]]:

@@ -93,7 +93,7 @@ TIMERS: tuple[TimerRow, ...] = (
 )
 """Every timer there is. In particular none for the leader's SyncGroup alone and none for a group that became Empty."""
 
-Key = tuple[TimerKind, str, str]
+Key = tuple[str, str, str]
 """Kind, group id, member id; ids that a kind lacks are empty."""
 
 
@@ -140,7 +140,7 @@ class Timers:
         timer = self._armed.get(key)
         return -1 if timer is None else timer.deadline_at_ms
 
-    def next(self, kinds: Collection[TimerKind] = ()) -> Timer | None:
+    def next(self, kinds: Collection[str] = ()) -> Timer | None:
         """The timer that is due next, left where it is; with `kinds` the next one of these."""
         queue = self._queue
         while queue:
@@ -152,7 +152,7 @@ class Timers:
             heapq.heappop(queue)
         return None
 
-    def pop_due(self, to_ms: int, kinds: Collection[TimerKind] = ()) -> Timer | None:
+    def pop_due(self, to_ms: int, kinds: Collection[str] = ()) -> Timer | None:
         """Take the next timer whose deadline is at or before `to_ms`; with `kinds` the next one of these."""
         timer = self.next(kinds)
         if timer is None or timer.deadline_at_ms > to_ms:

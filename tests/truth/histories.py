@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kardia.coordinator.behaviour import Behaviour
+from kardia.coordinator.consumer.operations import ConsumerOperation
+from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import Load, Operation, TxnEnd, Unload
 from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
-from tests.truth.lockstep import Disagreement, Lockstep, Move, Step
+from tests.truth.lockstep import Disagreement, Lockstep, Move
 
 LENGTH = 60
 """Moves of a history: enough for a few generations, short enough that a new group is seen often."""
+
+Settings = CoordinatorSettings | ConsumerSettings
 
 
 class Found(NamedTuple):
@@ -25,21 +28,24 @@ class Found(NamedTuple):
 
     seed: int
     number: int
-    settings: CoordinatorSettings
+    settings: Settings
     moves: Sequence[Move]
     kept: Sequence[int]
     disagreement: Disagreement
+    protocol: str = "classic"
 
 
 class Player:
-    """Plays histories of one release in this process."""
+    """Plays histories of one release in this process, of groups of the classic protocol."""
 
-    def __init__(
-        self, version: str, behaviour: Behaviour | None = None, on_step: Callable[[Step], None] | None = None
-    ) -> None:
+    protocol = "classic"
+    settings: Sequence[Settings] = SETTINGS
+    """What brokers are configured with; a history has one of them."""
+
+    def __init__(self, version: str, behaviour: Any = None, on_step: Callable[[Any], None] | None = None) -> None:
         """`behaviour` as for `Lockstep`."""
         self._version, self._behaviour, self._on_step = version, behaviour, on_step
-        self._locksteps: dict[CoordinatorSettings, Lockstep] = {}
+        self._locksteps: dict[Settings, Lockstep] = {}
         self.operations = 0
         """Operations performed so far, without those of replays."""
 
@@ -49,22 +55,31 @@ class Player:
         self.operations += sum(move.operation is not None for move in moves)
         return found
 
-    def drawn(self, seed: int, number: int) -> tuple[list[Move], CoordinatorSettings, Found | None]:
+    def artist(self, rng: random.Random, settings: Any) -> Any:
+        """Who draws the moves of a history."""
+        return Artist(rng, settings)
+
+    def lockstep(self, settings: Any) -> Lockstep:
+        """Model and oracle of a configuration."""
+        return Lockstep(self._version, settings, self._behaviour, self._on_step)
+
+    def drawn(self, seed: int, number: int) -> tuple[list[Move], Settings, Found | None]:
         """The moves of a history, its configuration, and what was found; counts nothing."""
         rng = random.Random(f"{seed}:{number}")
-        settings = rng.choice(SETTINGS)
+        settings = rng.choice(self.settings)
         lockstep = self._begin(settings)
-        artist = Artist(rng, settings)
+        artist = self.artist(rng, settings)
         moves: list[Move] = []
         try:
             for _ in range(LENGTH):
                 moves.append(artist.move(lockstep.now_ms, lockstep.views.get, lockstep.loaded))
                 lockstep.play(moves[-1])
         except Disagreement as disagreement:
-            return moves, settings, Found(seed, number, settings, moves, range(len(moves)), disagreement)
+            every = range(len(moves))
+            return moves, settings, Found(seed, number, settings, moves, every, disagreement, self.protocol)
         return moves, settings, None
 
-    def play(self, settings: CoordinatorSettings, moves: Iterable[Move]) -> Disagreement | None:
+    def play(self, settings: Settings, moves: Iterable[Move]) -> Disagreement | None:
         """Play given moves; None when all agrees."""
         lockstep = self._begin(settings)
         try:
@@ -76,6 +91,9 @@ class Player:
 
     def shrink(self, found: Found) -> Found:
         """Leave out moves as long as some disagreement remains: halves, quarters, ... until no single one can go."""
+        if found.disagreement.refused:
+            # With moves left out the model would be asked what it does not know for other reasons.
+            return found
         moves, kept, last = list(found.moves), list(found.kept), found.disagreement
         chunk = max(1, len(kept) // 2)
         while True:
@@ -84,7 +102,8 @@ class Player:
             while start < len(kept):
                 fewer = kept[:start] + kept[start + chunk :]
                 shown = self.play(found.settings, [moves[one] for one in fewer]) if _possible(moves, fewer) else None
-                if shown is None:
+                # With moves left out the model may be asked what it does not know; that is another matter.
+                if shown is None or shown.refused is not last.refused:
                     start += chunk
                 else:
                     kept, last, removed = fewer, shown, True
@@ -92,11 +111,10 @@ class Player:
                 return found._replace(moves=[moves[one] for one in kept], kept=kept, disagreement=last)
             chunk = max(1, chunk // 2)
 
-    def _begin(self, settings: CoordinatorSettings) -> Lockstep:
+    def _begin(self, settings: Settings) -> Lockstep:
         lockstep = self._locksteps.get(settings)
         if lockstep is None:
-            made = Lockstep(self._version, settings, self._behaviour, self._on_step)
-            self._locksteps[settings] = lockstep = made
+            self._locksteps[settings] = lockstep = self.lockstep(settings)
         lockstep.begin()
         return lockstep
 
@@ -118,7 +136,9 @@ def _possible(moves: Sequence[Move], kept: Sequence[int]) -> bool:
 def replay_command(found: Found, version: str) -> str:
     """The command that plays exactly these moves again."""
     kept = ",".join(str(one) for one in found.kept)
-    return f"python -m tests.truth.run --version {version} --seed {found.seed} --history {found.number} --keep {kept}"
+    protocol = "" if found.protocol == "classic" else f" --protocol {found.protocol}"
+    which = f"--seed {found.seed} --history {found.number}"
+    return f"python -m tests.truth.run --version {version}{protocol} {which} --keep {kept}"
 
 
 def text(found: Found, version: str) -> str:
@@ -128,7 +148,7 @@ def text(found: Found, version: str) -> str:
     changed = [
         f"{name}={value}"
         for name, value in found.settings._asdict().items()
-        if value != CoordinatorSettings._field_defaults[name]
+        if value != type(found.settings)._field_defaults[name]
     ]
     lines = [f"Kafka {version} and the model disagree; {', '.join(changed)}", ""]
     for move in found.moves:
@@ -148,7 +168,7 @@ def text(found: Found, version: str) -> str:
     return f"{told}\n\nAgain: {replay_command(found, version)}\n"
 
 
-def _shown(operation: Operation) -> str:
+def _shown(operation: Operation | ConsumerOperation) -> str:
     """An operation without the fields that say nothing."""
     fields = operation._asdict()
     number = fields.pop("number")

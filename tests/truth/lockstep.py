@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kardia.coordinator.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.consumer.errors import NotModelledError
+from kardia.coordinator.consumer.operations import ConsumerOperation
 from kardia.coordinator.coordinator import Coordinator
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import (
@@ -39,7 +41,7 @@ class Move(NamedTuple):
 
     at_ms: int
     timers_first: bool
-    operation: Operation | None
+    operation: Operation | ConsumerOperation | None
     """None: time passes."""
 
 
@@ -57,10 +59,10 @@ class Step(NamedTuple):
 class Disagreement(Exception):  # noqa: N818 - a finding, not a failure of this program
     """Kafka's classes and the model differ. `what` says in what, with both sides."""
 
-    def __init__(self, at_ms: int, doing: str, what: str) -> None:
-        """Keep the place and the difference."""
+    def __init__(self, at_ms: int, doing: str, what: str, refused: bool = False) -> None:
+        """Keep the place and the difference. `refused`: the model says that it does not know."""
         super().__init__(f"at {at_ms}, {doing}: {what}")
-        self.at_ms, self.doing, self.what = at_ms, doing, what
+        self.at_ms, self.doing, self.what, self.refused = at_ms, doing, what, refused
 
 
 class Followed:
@@ -107,17 +109,38 @@ class Lockstep:
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
         """`behaviour`: another one than the release's, to see whether the difference is noticed."""
-        self._oracle = Oracle(version, settings)
-        self._settings = settings
-        self._behaviour = behaviour or behaviour_of(version)
-        self._on_step = on_step
-        self._followed = Followed()
-        self._model: Coordinator
+        self._version = version
+        self._settings: Any = settings
+        self._behaviour: Any = behaviour
+        self._on_step: Callable[[Any], None] | None = on_step
+        self._followed: Any
+        # Oracle and model of one kind of groups or another: alike in what is used here.
+        self._oracle: Any
+        self._model: Any
+        self._set_up()
         self._doing = ""
         self.loaded = True
         self.views: dict[str, View | None] = {}
         """Views of the groups named so far, after the last step."""
         self._fresh()
+
+    def _set_up(self) -> None:
+        """Build what lasts for all histories."""
+        self._oracle = Oracle(self._version, self._settings)
+        self._behaviour = self._behaviour or behaviour_of(self._version)
+        self._followed = Followed()
+
+    def _new_model(self) -> Any:
+        """A model at the begin of a history."""
+        return Coordinator(self._behaviour, self._settings, self._followed)
+
+    def _named(self, operation: Any) -> tuple[str, ...]:
+        """Groups that an operation names; none where any may be concerned."""
+        return groups_of(operation)
+
+    def _new_step(self, operation: Any, answers: Sequence[Any], before: Any, after: Any) -> Any:
+        """What the coverage is told."""
+        return Step(operation, answers, before, after, self._model.take_happenings(), self.loaded)
 
     def begin(self) -> None:
         """Start a new history."""
@@ -126,7 +149,7 @@ class Lockstep:
 
     def _fresh(self) -> None:
         self._oracle.take_armed()
-        self._model = Coordinator(self._behaviour, self._settings, self._followed)
+        self._model = self._new_model()
         self._followed.asked.clear()
         self.loaded = True
         self.views = {}
@@ -134,7 +157,7 @@ class Lockstep:
     @property
     def now_ms(self) -> int:
         """Where both stand."""
-        return self._oracle.now_ms
+        return int(self._oracle.now_ms)
 
     def play(self, move: Move) -> None:
         """Let time pass to the move and apply it. Raises Disagreement."""
@@ -155,7 +178,7 @@ class Lockstep:
             oracle.advance(to_ms)
             self._early(model, to_ms)
 
-    def _early(self, model: Coordinator, to_ms: int) -> None:
+    def _early(self, model: Any, to_ms: int) -> None:
         """Kafka's classes do nothing until this instant; neither may the model."""
         deadline_at_ms = model.next_deadline_at_ms()
         if to_ms > model.now_ms:
@@ -168,11 +191,11 @@ class Lockstep:
                     to_ms, f"the model's timer at {deadline_at_ms} had an effect, Kafka's classes have none there"
                 )
 
-    def perform(self, operation: Operation, at_ms: int) -> None:
+    def perform(self, operation: Operation | ConsumerOperation, at_ms: int) -> None:
         """Apply an operation, firing no timer."""
         model = self._model
         self._doing = f"{type(operation).__name__} {operation.number}"
-        for group_id in groups_of(operation):
+        for group_id in self._named(operation):
             self.views.setdefault(group_id, None)
             self._followed.asked[operation.number] = group_id
         answers = self._oracle.perform(operation, at_ms)
@@ -180,18 +203,17 @@ class Lockstep:
         if isinstance(operation, Load | Unload):
             self.loaded = isinstance(operation, Load)
 
-    def _compare(
-        self, operation: Operation | None, answers: list[Answer], ask: Callable[[], list[Answer]], at_ms: int
-    ) -> None:
+    def _compare(self, operation: Any, answers: list[Answer], ask: Callable[[], list[Answer]], at_ms: int) -> None:
         oracle, model, followed = self._oracle, self._model, self._followed
         # A request changes no other group than it names; a timer, a load or the end of a transaction may change any.
-        looked_at = (() if operation is None else groups_of(operation)) or tuple(self.views)
+        looked_at = (() if operation is None else self._named(operation)) or tuple(self.views)
         views = self.views | {group_id: oracle.view(group_id) for group_id in looked_at}
         followed.views, followed.answers, followed.armed = views, answers, oracle.take_armed()
         try:
             said = ask()
         except Exception as error:
-            raise Disagreement(at_ms, self._doing, f"the model raised {error!r}") from error
+            refused = isinstance(error, NotModelledError)
+            raise Disagreement(at_ms, self._doing, f"the model raised {error!r}", refused) from error
         answers.sort()
         said.sort()
         if answers != said:
@@ -203,9 +225,9 @@ class Lockstep:
             if operation is None or isinstance(operation, TOUCHES_OFFSETS):
                 self._compare_offsets(group_id, at_ms)
         before, self.views = self.views, views
-        happenings = model.take_happenings()
+        step = self._new_step(operation, answers, before, views)
         if self._on_step is not None:
-            self._on_step(Step(operation, answers, before, views, happenings, self.loaded))
+            self._on_step(step)
 
     def _compare_offsets(self, group_id: str, at_ms: int) -> None:
         committed = self._oracle.committed(group_id)

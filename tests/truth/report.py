@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.truth.coverage import Cell, judge
+from tests.truth.coverage import Cell, Verdict
+from tests.truth.protocols import PROTOCOLS
 
 BEGIN, END = "<!-- begin: make truth -->", "<!-- end: make truth -->"
 
@@ -22,10 +23,15 @@ class Result(NamedTuple):
     seconds: float
     disagreements: Sequence[str]
     counts: Counter[Cell]
+    protocol: str = "classic"
+
+    def verdict(self) -> Verdict:
+        """What was reached of what there is."""
+        return PROTOCOLS[self.protocol].judge(self.counts, self.version)
 
     def good(self) -> bool:
         """No disagreement, every cell reached or known to be out of reach."""
-        verdict = judge(self.counts, self.version)
+        verdict = self.verdict()
         return not (self.disagreements or verdict.missing or verdict.impossible)
 
 
@@ -33,7 +39,7 @@ def plain(results: Sequence[Result]) -> str:
     """For a terminal."""
     lines = []
     for result in results:
-        verdict = judge(result.counts, result.version)
+        verdict = result.verdict()
         rate = result.operations / result.seconds if result.seconds else 0
         lines.append(
             f"Kafka {result.version}: {result.operations} operations in {result.histories} histories, "
@@ -63,7 +69,7 @@ def part(results: Sequence[Result]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for result in results:
-        verdict = judge(result.counts, result.version)
+        verdict = result.verdict()
         numbers = (
             result.operations,
             result.histories,

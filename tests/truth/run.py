@@ -3,6 +3,7 @@
     python -m tests.truth.run --operations 1000000 --seed 1          each release in a process of its own
     python -m tests.truth.run --version 4.1.2 --json                 one release, here, for programs
     python -m tests.truth.run --version 4.1.2 --seed 1 --history 7   one history; --keep 0,3,5 only these moves of it
+    python -m tests.truth.run --protocol consumer ...                 groups of the consumer protocol instead
 
 Exit code 1 when there is a disagreement or a cell of the coverage is missing.
 """
@@ -22,11 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kardia.coordinator.behaviour import SWITCHES
-from tests.truth import canaries
-from tests.truth.coverage import Cell, Coverage
+from tests.truth.coverage import Cell
 from tests.truth.histories import Found, Player, text
 from tests.truth.oracle import EVERY_VERSION
+from tests.truth.protocols import PROTOCOLS
 from tests.truth.report import Result, markdown, plain
 
 ENOUGH = 3
@@ -38,13 +38,14 @@ SAY_EVERY_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def play(version: str, seed: int, operations: int) -> Result:
+def play(version: str, seed: int, operations: int, protocol: str = "classic") -> Result:
     """Play histories of one release in this process until they hold so many operations."""
     gc.freeze()
     started = time.monotonic()
-    coverage = Coverage()
-    player = Player(version, on_step=coverage.see)
-    shrinker = Player(version)
+    kind = PROTOCOLS[protocol]
+    coverage = kind.coverage()
+    player = kind.player(version, on_step=coverage.see)
+    shrinker = kind.player(version)
     told: list[str] = []
     number = 0
     say_at = started + SAY_EVERY_S
@@ -58,33 +59,35 @@ def play(version: str, seed: int, operations: int) -> Result:
             far = f"{player.operations:,} of {operations:,} operations, {len(told)} disagreements"
             sys.stderr.write(f"{version}: {far}\n")
     seconds = time.monotonic() - started
-    return Result(version, seed, player.operations, number, seconds, tuple(told), coverage.counts)
+    return Result(version, seed, player.operations, number, seconds, tuple(told), coverage.counts, protocol)
 
 
-def replay(version: str, seed: int, number: int, keep: Sequence[int] | None) -> Found | None:
+def replay(version: str, seed: int, number: int, keep: Sequence[int] | None, protocol: str = "classic") -> Found | None:
     """Play one history again, or only some moves of it."""
-    player = Player(version)
+    player = PROTOCOLS[protocol].player(version)
     moves, settings, found = player.drawn(seed, number)
     if keep is None:
         return found
     kept = [moves[one] for one in keep]
     disagreement = player.play(settings, kept)
-    return Found(seed, number, settings, kept, keep, disagreement) if disagreement else None
+    return Found(seed, number, settings, kept, keep, disagreement, protocol) if disagreement else None
 
 
-def catch(version: str, seed: int, operations: int, name: str) -> int:
+def catch(version: str, seed: int, operations: int, name: str, protocol: str = "classic") -> int:
     """Operations until a canary's mistake is noticed, -1 if it is not within the number given."""
-    if name in SWITCHES:
-        player = Player(version, canaries.flipped(version, name))
+    kind = PROTOCOLS[protocol]
+    if name in kind.switches:
+        player = kind.player(version, kind.flipped(version, name))
         return _until_found(player, seed, operations)
-    with canaries.planted(name):
-        return _until_found(Player(version), seed, operations)
+    with kind.planted(name):
+        return _until_found(kind.player(version), seed, operations)
 
 
-def show(version: str, seed: int, operations: int, name: str) -> str:
+def show(version: str, seed: int, operations: int, name: str, protocol: str = "classic") -> str:
     """The shrunk history that shows a planted mistake, "" if it is not noticed."""
-    with canaries.planted(name):
-        player = Player(version)
+    kind = PROTOCOLS[protocol]
+    with kind.planted(name):
+        player = kind.player(version)
         number = 0
         while player.operations < operations:
             found = player.draw(seed, number)
@@ -127,11 +130,14 @@ def _to_json(result: Result) -> str:
     return json.dumps(result._asdict() | {"counts": counts})
 
 
-def agree(operations: int, seed: int, versions: Sequence[str] = EVERY_VERSION) -> list[Result]:
+def agree(
+    operations: int, seed: int, versions: Sequence[str] = EVERY_VERSION, protocol: str = "classic"
+) -> list[Result]:
     """Run the releases side by side, each in its own process, as many at once as there are cores, three at least."""
 
     def one(version: str) -> Result:
-        return _from_json(finish(start(version, "--operations", str(operations), "--seed", str(seed))))
+        options = ("--operations", str(operations), "--seed", str(seed), "--protocol", protocol)
+        return _from_json(finish(start(version, *options)))
 
     with ThreadPoolExecutor(max(os.cpu_count() or 1, 3)) as pool:
         return list(pool.map(one, versions))
@@ -142,6 +148,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.truth.run", description="Kafka's own classes as the judge.")
     parser.add_argument("--operations", type=int, default=200_000, help="per release")
     parser.add_argument("--version", choices=EVERY_VERSION, help="one release only")
+    parser.add_argument("--protocol", choices=tuple(PROTOCOLS), default="classic", help="of the groups")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--history", type=int, help="play this one history again")
     parser.add_argument("--keep", help="with --history: the numbers of the moves to play")
@@ -151,25 +158,33 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="write the part of this file between the marks of a run")
     given = parser.parse_args()
     write = sys.stdout.write
+    kind = PROTOCOLS[given.protocol]
+    version = given.version or kind.versions[-1]
+    if version not in kind.versions:
+        parser.error(
+            f"--version {version}: no {given.protocol} groups in it; expected one of {', '.join(kind.versions)}"
+        )
+    if given.markdown and given.protocol != "classic":
+        parser.error("--markdown: the page tells of classic groups only")
     if given.history is not None:
         keep = [int(one) for one in given.keep.split(",")] if given.keep else None
-        found = replay(given.version or EVERY_VERSION[-1], given.seed, given.history, keep)
-        write(text(found, given.version or EVERY_VERSION[-1]) if found else "No disagreement.\n")
+        found = replay(version, given.seed, given.history, keep, given.protocol)
+        write(text(found, version) if found else "No disagreement.\n")
         return int(found is not None)
     if given.canaries is not None:
-        version = given.version or EVERY_VERSION[-1]
-        names = given.canaries or [*canaries.EVERY, *SWITCHES]
-        caught = {name: catch(version, given.seed, given.operations, name) for name in names}
+        names = given.canaries or [*kind.mistakes, *kind.switches]
+        caught = {name: catch(version, given.seed, given.operations, name, given.protocol) for name in names}
         write(json.dumps(caught, indent=None if given.json else 1) + "\n")
         return 0
     if given.shrink is not None:
-        told = show(given.version or EVERY_VERSION[-1], given.seed, given.operations, given.shrink)
+        told = show(version, given.seed, given.operations, given.shrink, given.protocol)
         write(json.dumps({"told": told}) + "\n" if given.json else told)
         return 0
     if given.version and given.json:
-        write(_to_json(play(given.version, given.seed, given.operations)) + "\n")
+        write(_to_json(play(version, given.seed, given.operations, given.protocol)) + "\n")
         return 0
-    results = agree(given.operations, given.seed, (given.version,) if given.version else EVERY_VERSION)
+    versions = (given.version,) if given.version else kind.versions
+    results = agree(given.operations, given.seed, versions, given.protocol)
     write(plain(results))
     if given.markdown:
         markdown(results, given.markdown)

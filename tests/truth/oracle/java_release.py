@@ -11,6 +11,7 @@ from typing import Any
 
 import jpype
 
+from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import View
 from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.oracle.clock import Clock
@@ -22,29 +23,33 @@ from tests.truth.oracle.settings import properties
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 _GROUP = "org.apache.kafka.coordinator.group."
 _SHARE_CONFIG = _GROUP + "modern.share.ShareGroupConfig"
+_EVENTS = "java.util.concurrent.ConcurrentLinkedDeque"
+"""Of threads: a change of topics waits in one for what another one runs."""
 _PERSISTER = "org.apache.kafka.server.share.persister."
 
 
 class JavaRelease:
     """One shard of the Java coordinator. `service` takes requests; call `settle` after each."""
 
-    def __init__(self, clock: Clock, settings: CoordinatorSettings) -> None:
+    def __init__(self, clock: Clock, settings: CoordinatorSettings | ConsumerSettings) -> None:
         """Build it and become its coordinator."""
         self._clock = clock
         self._settings = settings
+        self._properties = properties(settings)
         self._configs: dict[int, Any] = {}
         """By group.max.size; a shard that is loaded has the newest."""
         self._epoch = 0
         self._groups: Any = None
+        self._group_configs: Any = None
         self._offsets: Any = None
         self._armed: dict[str, tuple[int, Any]] = {}
         self._keys: dict[int, str] = {}
         self._instances: dict[str, str | None] = {}
         self._partition = jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0)
-        self._events = jclass("java.util.ArrayDeque")()
+        self._events = jclass(_EVENTS)()
         self._log = JavaLog(self._partition)
         self._pending_join = field(_GROUP + "classic.ClassicGroup", "pendingJoinMembers")
-        self._make(settings)
+        self._make()
         try:
             self._key = field(_RUNTIME + "CoordinatorTimerImpl$1", "val$key")
         except jpype.JException:
@@ -54,15 +59,21 @@ class JavaRelease:
         self.armed_sessions: list[str] = []
         """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
 
-    def _make(self, settings: CoordinatorSettings) -> None:
-        abstract, config = self._config(settings)
+    def _executor(self) -> Any:
+        """What resolves regular expressions. Classic groups have none."""
+        return jclass("java.util.concurrent.Executors").newSingleThreadExecutor()
+
+    def _make(self) -> None:
+        abstract, config = self._config(self._properties)
         share_class = jclass(_SHARE_CONFIG)
         self._shard_config = config
-        no_overrides = jclass("java.util.HashMap")()
-        by_release = {1: (no_overrides,), 2: (config, share_class(abstract))}  # up to 4.2; from 4.4
-        by_release[3] = (no_overrides, *by_release[2])  # 4.3
         manager_class = jclass(_GROUP + "GroupConfigManager")
-        manager = manager_class(*by_release[manager_class.class_.getConstructors()[0].getParameterCount()])
+        configs: list[Any] = [config, share_class(abstract)]  # from 4.3
+        if hasattr(config, "extractGroupConfigMap"):
+            # Up to 4.3: what a group has that sets only some of its configuration, the broker's values.
+            configs.insert(0, config.extractGroupConfigMap(configs[1]))
+        manager = manager_class(*configs[: manager_class.class_.getConstructors()[0].getParameterCount()])
+        self._group_configs = manager
         registry = jclass("com.yammer.metrics.core.MetricsRegistry")()
         metrics = jclass(_GROUP + "metrics.GroupCoordinatorMetrics")(
             registry, jclass("org.apache.kafka.common.metrics.Metrics")()
@@ -79,8 +90,8 @@ class JavaRelease:
             "withLogPrefix": "",
             "withLogContext": log_context,
             "withEventProcessor": MadeUp(_RUNTIME + "CoordinatorEventProcessor")
-            .passes("enqueueLast", self._events, "java.util.ArrayDeque", "addLast", 0)
-            .passes("enqueueFirst", self._events, "java.util.ArrayDeque", "addFirst", 0)
+            .passes("enqueueLast", self._events, _EVENTS, "addLast", 0)
+            .passes("enqueueFirst", self._events, _EVENTS, "addFirst", 0)
             .make(),
             "withPartitionWriter": self._log.writer,
             "withLoader": self._log.loader,
@@ -96,7 +107,7 @@ class JavaRelease:
             "withCoordinatorMetrics": metrics,
             "withSerializer": jclass(_GROUP + "GroupCoordinatorRecordSerde")(),
             "withCompression": jclass("org.apache.kafka.common.compress.Compression").NONE,
-            "withExecutorService": jclass("java.util.concurrent.Executors").newSingleThreadExecutor(),
+            "withExecutorService": self._executor(),
             "withCachedBufferMaxBytesSupplier": jpype.JProxy(
                 "java.util.function.Supplier", dict={"get": lambda: jclass("java.lang.Integer").valueOf(1 << 20)}
             ),
@@ -131,8 +142,8 @@ class JavaRelease:
         )
         self.service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
 
-    def _config(self, settings: CoordinatorSettings) -> tuple[Any, Any]:
-        """The broker's configuration with these settings, and the coordinator's view of it."""
+    def _config(self, given_properties: dict[str, str]) -> tuple[Any, Any]:
+        """The broker's configuration with these properties, and the coordinator's view of it."""
         config_class = jclass(_GROUP + "GroupCoordinatorConfig")
         definitions = jclass("org.apache.kafka.common.config.ConfigDef")()
         for source in (config_class, jclass(_SHARE_CONFIG)):
@@ -141,7 +152,7 @@ class JavaRelease:
                     for key in part.get(None).configKeys().values():
                         definitions.define(key)
         given = jclass("java.util.HashMap")()
-        for name, value in properties(settings).items():
+        for name, value in given_properties.items():
             given.put(name, value)
         abstract = jclass("org.apache.kafka.common.config.AbstractConfig")(definitions, given, False)
         return abstract, config_class(abstract)
@@ -156,14 +167,15 @@ class JavaRelease:
         self._instances.clear()
         self._keys.clear()
         self._log.wipe()
-        self.load(self._settings.group_max_size)
+        self.load(int(self._properties["group.max.size"]))
 
     def load(self, group_max_size: int | None = None, meanwhile: Callable[[], None] | None = None) -> None:
         """Become coordinator, with another group.max.size if one is given: replay the log. `meanwhile` is called when
         the log has been read and the shard still loads."""
         if group_max_size is not None:
             if group_max_size not in self._configs:
-                self._configs[group_max_size] = self._config(self._settings._replace(group_max_size=group_max_size))[1]
+                with_size = self._properties | {"group.max.size": str(group_max_size)}
+                self._configs[group_max_size] = self._config(with_size)[1]
             self._shard_config = self._configs[group_max_size]
         self._epoch += 1
         held: Any = None if meanwhile is None else self._log.hold_load()

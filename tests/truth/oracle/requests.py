@@ -17,6 +17,9 @@ from tests.truth.oracle.jvm import either, jclass
 TOO_LARGE = "m" * 5000
 """Metadata over the default of offset.metadata.max.bytes, 4096."""
 
+COMMITS_BY_ID = 10
+"""The version of OffsetCommit from which on a topic is named by its id; the broker adds the name."""
+
 _DATA = "org.apache.kafka.common.message."
 
 
@@ -26,6 +29,8 @@ class Requests:
     def __init__(self) -> None:
         """Look the classes up once."""
         self._contexts: dict[tuple[str, int, str, str], Any] = {}
+        self.topic_uuid: Callable[[str], Any] = lambda _: None
+        """Kafka's id of a topic by its name; without one a commit names the topic only."""
         self._keys = jclass("org.apache.kafka.common.protocol.ApiKeys")
         self._header = jclass("org.apache.kafka.common.requests.RequestHeader")
         self._context = jclass("org.apache.kafka.common.requests.RequestContext")
@@ -74,7 +79,8 @@ class Requests:
         """Hand the operation over; returns Kafka's future of the response."""
         return self._begin[type(operation)](service, operation)
 
-    def _context_of(self, api: str, version: int, client_id: str = "c", host: str = "/127.0.0.1") -> Any:
+    def context_of(self, api: str, version: int, client_id: str = "c", host: str = "/127.0.0.1") -> Any:
+        """The frame of a request in a version, from a client."""
         key = (api, version, client_id, host)
         found = self._contexts.get(key)
         if found is None:
@@ -111,7 +117,7 @@ class Requests:
             data.setGroupInstanceId(join.group_instance_id)
         if join.reason is not None:
             data.setReason(join.reason)
-        context = self._context_of("JOIN_GROUP", join.version, join.client_id, join.client_host)
+        context = self.context_of("JOIN_GROUP", join.version, join.client_id, join.client_host)
         return service.joinGroup(context, data, self._no_caching)
 
     def _begin_sync(self, service: Any, sync: ops.Sync) -> Any:
@@ -127,7 +133,7 @@ class Requests:
             for member_id, assignment in sync.assignments:
                 assignments.add(self._assignment().setMemberId(member_id).setAssignment(assignment))
             data.setAssignments(assignments)
-        return service.syncGroup(self._context_of("SYNC_GROUP", sync.version), data, self._no_caching)
+        return service.syncGroup(self.context_of("SYNC_GROUP", sync.version), data, self._no_caching)
 
     def _begin_heartbeat(self, service: Any, beat: ops.Heartbeat) -> Any:
         data = (
@@ -135,7 +141,7 @@ class Requests:
         )
         if beat.group_instance_id is not None:
             data.setGroupInstanceId(beat.group_instance_id)
-        return service.heartbeat(self._context_of("HEARTBEAT", beat.version), data)
+        return service.heartbeat(self.context_of("HEARTBEAT", beat.version), data)
 
     def _begin_leave(self, service: Any, leave: ops.Leave) -> Any:
         members = self._list()
@@ -147,7 +153,7 @@ class Requests:
                 identity.setReason(entry.reason)
             members.add(identity)
         # Versions 0 to 2 are brought into the form of version 3 before they reach the coordinator.
-        context = self._context_of("LEAVE_GROUP", max(leave.version, 3))
+        context = self.context_of("LEAVE_GROUP", max(leave.version, 3))
         return service.leaveGroup(context, self._leave().setGroupId(leave.group_id).setMembers(members))
 
     def _begin_commit(self, service: Any, commit: ops.Commit) -> Any:
@@ -158,6 +164,8 @@ class Requests:
             .setCommittedMetadata(TOO_LARGE if commit.too_large else "")
         )
         topic = self._commit_topic().setName(commit.topic).setPartitions(self._one(partition))
+        if commit.version >= COMMITS_BY_ID and (made := self.topic_uuid(commit.topic)) is not None:
+            topic.setTopicId(made)
         data = (
             self._commit()
             .setGroupId(commit.group_id)
@@ -168,7 +176,7 @@ class Requests:
         )
         if commit.group_instance_id is not None:
             data.setGroupInstanceId(commit.group_instance_id)
-        context = self._context_of("OFFSET_COMMIT", commit.version)
+        context = self.context_of("OFFSET_COMMIT", commit.version)
         return service.commitOffsets(context, data, self._no_caching)
 
     def _begin_txn(self, service: Any, commit: ops.TxnCommit) -> Any:
@@ -191,11 +199,11 @@ class Requests:
         getattr(data, self._txn_generation)(commit.generation_id)
         if commit.group_instance_id is not None:
             data.setGroupInstanceId(commit.group_instance_id)
-        context = self._context_of("TXN_OFFSET_COMMIT", commit.version)
+        context = self.context_of("TXN_OFFSET_COMMIT", commit.version)
         return service.commitTransactionalOffsets(context, data, self._no_caching)
 
     def _begin_delete(self, service: Any, delete: ops.DeleteGroups) -> Any:
-        context = self._context_of("DELETE_GROUPS", 2)
+        context = self.context_of("DELETE_GROUPS", 2)
         names = self._list()
         for group_id in delete.group_ids:
             names.add(group_id)
@@ -210,7 +218,7 @@ class Requests:
                     partitions.add(self._offset_partition().setPartitionIndex(number))
             topics.add(self._offset_topic().setName(name).setPartitions(partitions))
         data = self._offset_delete().setGroupId(delete.group_id).setTopics(topics)
-        return service.deleteOffsets(self._context_of("OFFSET_DELETE", 0), data, self._no_caching)
+        return service.deleteOffsets(self.context_of("OFFSET_DELETE", 0), data, self._no_caching)
 
     def _one(self, item: Any) -> Any:
         items = self._list()

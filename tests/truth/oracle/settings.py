@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.settings import CoordinatorSettings
 
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
@@ -14,10 +15,12 @@ fetched for long runs only."""
 _MINUTE_MS = 60_000
 
 
-def properties(settings: CoordinatorSettings) -> dict[str, str]:
+def properties(settings: CoordinatorSettings | ConsumerSettings) -> dict[str, str]:
     """Settings as a Java broker reads them. Raises ValueError when the retention is not a whole number of minutes."""
     if settings.offsets_retention_ms % _MINUTE_MS:
         raise ValueError(f"offsets_retention_ms {settings.offsets_retention_ms}: the broker counts in minutes")
+    if isinstance(settings, ConsumerSettings):
+        return _of_consumer_groups(settings)
     return {
         "group.initial.rebalance.delay.ms": str(settings.initial_rebalance_delay_ms),
         "group.min.session.timeout.ms": str(settings.group_min_session_timeout_ms),
@@ -26,3 +29,32 @@ def properties(settings: CoordinatorSettings) -> dict[str, str]:
         "offsets.retention.minutes": str(settings.offsets_retention_ms // _MINUTE_MS),
         "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
     }
+
+
+def _of_consumer_groups(settings: ConsumerSettings) -> dict[str, str]:
+    consumer = "group.consumer."
+    bounds = {
+        # Kafka's own bounds would make every history last for minutes.
+        consumer + "min.session.timeout.ms": "1",
+        consumer + "max.session.timeout.ms": "1800000",
+        consumer + "min.heartbeat.interval.ms": "1",
+        consumer + "max.assignment.interval.ms": "600000",
+        "group.max.size": "2147483647",
+    }
+    return bounds | {
+        consumer + "session.timeout.ms": str(settings.group_consumer_session_timeout_ms),
+        consumer + "heartbeat.interval.ms": str(settings.group_consumer_heartbeat_interval_ms),
+        consumer + "max.size": str(settings.group_consumer_max_size),
+        consumer + "assignors": ",".join(settings.group_consumer_assignors),
+        consumer + "assignment.interval.ms": str(settings.group_consumer_assignment_interval_ms),
+        consumer + "regex.refresh.interval.ms": str(settings.group_consumer_regex_refresh_interval_ms),
+        consumer + "migration.policy": settings.group_consumer_migration_policy,
+        "group.min.session.timeout.ms": str(settings.group_min_session_timeout_ms),
+        "group.max.session.timeout.ms": str(settings.group_max_session_timeout_ms),
+        "offsets.retention.minutes": str(settings.offsets_retention_ms // _MINUTE_MS),
+        "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
+    }
+
+
+CONSUMER_VERSIONS = tuple(version for version in EVERY_VERSION if version.startswith("4."))
+"""Releases that coordinate consumer groups."""

@@ -1,0 +1,162 @@
+"""`ConsumerCoordinator`: one shard of the coordinator of consumer groups behind perform, advance and view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kardia.coordinator.consumer import classics, expressions, heartbeats, leaves, lives, offsets
+from kardia.coordinator.consumer.assignors import Choose, Uniform
+from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
+from kardia.coordinator.consumer.errors import NotModelledError
+from kardia.coordinator.consumer.group import ConsumerGroup, Offset
+from kardia.coordinator.consumer.member import Member
+from kardia.coordinator.consumer.operations import (
+    Beat,
+    Configure,
+    ConsumerAnswer,
+    ConsumerMemberView,
+    ConsumerOperation,
+    ConsumerView,
+    Fetch,
+    Resolve,
+    Topics,
+)
+from kardia.coordinator.consumer.settings import ConsumerSettings
+from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, JOIN, REBALANCE, SESSION, SYNC, Shard
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload
+
+HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
+    Beat: heartbeats.heartbeat,
+    Join: classics.join,
+    Sync: classics.sync,
+    Heartbeat: classics.heartbeat,
+    Leave: classics.leave,
+    Commit: offsets.commit,
+    Fetch: offsets.fetch,
+    DeleteGroups: offsets.delete_groups,
+    Topics: lives.change_topics,
+    Configure: lives.configure,
+    Resolve: expressions.resolve,
+    Load: lives.load,
+    Unload: lives.unload,
+}
+
+
+class ConsumerCoordinator:
+    """A shard that is loaded at `settings.started_at_ms`, with nothing in it and no topic in the cluster."""
+
+    def __init__(
+        self, behaviour: ConsumerBehaviour, settings: ConsumerSettings | None = None, choose: Choose | None = None
+    ) -> None:
+        self._shard = Shard(behaviour, settings or ConsumerSettings(), choose or Uniform())
+        interval_ms = self._shard.settings.offsets_retention_check_interval_ms
+        self._shard.timers.arm(EXPIRE_KEY, self._shard.now_ms, interval_ms)
+
+    @property
+    def now_ms(self) -> int:
+        """The instant of the last step."""
+        return self._shard.now_ms
+
+    def perform(self, operation: ConsumerOperation, at_ms: int) -> list[ConsumerAnswer]:
+        """Apply an operation at `at_ms` and return its answer. Fires no timer, not even one due at `at_ms`.
+
+        Raises ValueError when `at_ms` lies before the last step or beyond a timer that has not fired, NotModelledError
+        for what the model does not know.
+        """
+        shard = self._shard
+        if at_ms < shard.now_ms:
+            raise ValueError(f"at_ms {at_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
+        due = shard.timers.next()
+        if due is not None and due.deadline_at_ms < at_ms:
+            raise ValueError(
+                f"at_ms {at_ms}: a {due.key[0]} timer is due at {due.deadline_at_ms}; advance to {at_ms - 1} before"
+            )
+        handler = HANDLERS.get(type(operation))
+        if handler is None:
+            raise NotModelledError(f"{type(operation).__name__} to a consumer group is not modelled")
+        shard.now_ms = at_ms
+        handler(shard, operation)
+        return self._take_answers()
+
+    def advance(self, to_ms: int) -> list[ConsumerAnswer]:
+        """Let time pass to `to_ms`: fires what is due at or before it, by deadline, then in the order of arming."""
+        shard = self._shard
+        if to_ms < shard.now_ms:
+            raise ValueError(f"to_ms {to_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
+        while (timer := shard.timers.pop_due(to_ms)) is not None:
+            shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
+            if timer.key[0] == EXPIRE:
+                offsets.expire(shard)
+            else:
+                leaves.timer_fired(shard, timer)
+        shard.now_ms = to_ms
+        return self._take_answers()
+
+    def next_deadline_at_ms(self) -> int:
+        """When the next timer is due; -1 when none is armed."""
+        timer = self._shard.timers.next()
+        return -1 if timer is None else timer.deadline_at_ms
+
+    def group_ids(self) -> tuple[str, ...]:
+        """Groups in memory, sorted."""
+        return tuple(sorted(self._shard.groups)) if self._shard.loaded else ()
+
+    def view(self, group_id: str) -> ConsumerView | None:
+        """The group as it is now, None when the coordinator does not know it."""
+        group = self._shard.groups.get(group_id)
+        if group is None or not self._shard.loaded:
+            return None
+        return ConsumerView(
+            group.state(),
+            group.group_epoch,
+            group.assignment_epoch,
+            group.assigned_at_ms,
+            tuple(self._member_view(group, member) for _, member in sorted(group.members.items())),
+            tuple(sorted((regex, tuple(sorted(found.topics))) for regex, found in group.regexes.items())),
+            tuple(sorted(group.owners.items())),
+        )
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], Offset]:
+        """Committed offsets, by topic name and partition."""
+        group = self._shard.groups.get(group_id)
+        return {} if group is None or not self._shard.loaded else dict(group.offsets)
+
+    def take_happenings(self) -> list[Happening]:
+        """What happened since this was last called, oldest first. Kept until taken."""
+        taken, self._shard.happenings = self._shard.happenings, []
+        return taken
+
+    def _member_view(self, group: ConsumerGroup, member: Member) -> ConsumerMemberView:
+        timers = self._shard.timers
+        with_epochs = self._shard.behaviour.partitions_have_epochs
+        assigned = member.assigned if with_epochs else dict.fromkeys(member.assigned, 0)
+        classic = member.classic
+        pending = member.pending if with_epochs else dict.fromkeys(member.pending, 0)
+        return ConsumerMemberView(
+            member.member_id,
+            member.instance_id,
+            member.rack_id,
+            member.client_id,
+            member.client_host,
+            member.rebalance_timeout_ms,
+            tuple(sorted(member.names)),
+            member.regex or None,
+            member.assignor,
+            member.epoch,
+            member.previous_epoch,
+            member.state.value,
+            tuple(sorted(assigned.items())),
+            tuple(sorted(pending.items())),
+            tuple(sorted(group.target.get(member.member_id, frozenset()))),
+            timers.deadline((SESSION, group.group_id, member.member_id)),
+            timers.deadline((REBALANCE, group.group_id, member.member_id)),
+            timers.deadline((JOIN, group.group_id, member.member_id)),
+            timers.deadline((SYNC, group.group_id, member.member_id)),
+            classic and (classic.session_timeout_ms, tuple(name for name, _ in classic.protocols)),
+        )
+
+    def _take_answers(self) -> list[ConsumerAnswer]:
+        taken, self._shard.answers = self._shard.answers, []
+        return taken

@@ -1,0 +1,67 @@
+"""What the cluster does: topics come and go, a broker becomes coordinator and stops being it.
+
+Follows `onLoaded`, `onUnloaded` and `onNewMetadataImage` (`onMetadataUpdate`).
+"""
+
+from __future__ import annotations
+
+from kardia.coordinator.consumer.member import MemberState
+from kardia.coordinator.consumer.operations import Configure, Topics
+from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
+from kardia.coordinator.operations import Load, Unload
+
+
+def change_topics(shard: Shard, request: Topics) -> None:
+    """The cluster has other topics: groups that subscribe to one that changed look again at their next heartbeat."""
+    old, new = shard.topics, {topic.name: topic for topic in request.topics}
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    if not changed:
+        return
+    shard.topics = new
+    shard.version += 1
+    if not shard.loaded:
+        return
+    if any(topic.topic_id not in {one.topic_id for one in old.values()} for topic in new.values()):
+        shard.created_version = shard.version
+    gone = {one.topic_id for one in old.values()} - {one.topic_id for one in new.values()}
+    for group in shard.groups.values():
+        if any(group.is_subscribed(name) for name in changed):
+            group.refreshed = False
+        for place, offset in list(group.offsets.items()):
+            topic = old.get(place[0])
+            if topic is not None and topic.topic_id in gone and offset.topic_id in ("", topic.topic_id):
+                del group.offsets[place]
+
+
+def configure(shard: Shard, request: Configure) -> None:
+    """A group is configured. Timers that run go on as they were armed."""
+    if request.session_timeout_ms < 0:
+        shard.own_settings.pop(request.group_id, None)
+        return
+    shard.own_settings[request.group_id] = shard.settings._replace(
+        group_consumer_session_timeout_ms=request.session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=request.heartbeat_interval_ms,
+        group_consumer_assignment_interval_ms=request.assignment_interval_ms,
+    )
+
+
+def load(shard: Shard, operation: Load) -> None:  # noqa: ARG001
+    """The shard is read back: all that was recorded is there, every session starts anew."""
+    shard.loaded = True
+    shard.created_version = shard.version
+    for group in shard.groups.values():
+        for member_id in sorted(group.members):
+            shard.arm_session(group.group_id, member_id)
+            if group.members[member_id].state is MemberState.UNREVOKED:
+                shard.arm_rebalance(group.group_id, group.members[member_id])
+    shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
+
+
+def unload(shard: Shard, operation: Unload) -> None:  # noqa: ARG001
+    """Timers and look-ups on their way are gone; the records remain."""
+    shard.loaded = False
+    shard.timers.clear()
+    shard.rebalance_epochs.clear()
+    shard.tasks.clear()
+    for group in shard.groups.values():
+        group.refreshed, group.refreshed_epoch = False, 0

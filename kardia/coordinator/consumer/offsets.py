@@ -1,0 +1,126 @@
+"""Offsets of consumer groups: who may commit and fetch, and when they and their group expire.
+
+Follows `ConsumerGroup.validateOffsetCommit`, `validateOffsetFetch` and `OffsetMetadataManager`. Transactions and groups
+that have offsets but no members of the consumer protocol are not modelled.
+"""
+
+from __future__ import annotations
+
+from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.group import ConsumerGroup, Offset
+from kardia.coordinator.consumer.operations import Fetch
+from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
+from kardia.coordinator.operations import Answer, Commit, DeleteGroups
+
+_BY_ID = 10
+"""The version of OffsetCommit from which on a topic is named by its id."""
+_KNOWS_EPOCHS = 9
+"""The version of OffsetCommit from which on members of the consumer protocol may use it."""
+
+
+def commit(shard: Shard, request: Commit) -> None:
+    """OffsetCommit. Never touches a session."""
+    if not shard.loaded:
+        shard.answer(request.number, Code.NOT_COORDINATOR)
+        return
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        if request.generation_id < 0:
+            raise NotModelledError(f"group {request.group_id!r}: a commit without a member makes a classic group")
+        code = Code.GROUP_ID_NOT_FOUND if request.version >= _KNOWS_EPOCHS else Code.ILLEGAL_GENERATION
+        shard.answer(request.number, code)
+        return
+    topic = shard.topics.get(request.topic)
+    topic_id = topic.topic_id if topic is not None and request.version >= _BY_ID else ""
+    try:
+        _check_commit(shard, group, request, topic_id)
+    except RefusedError as refused:
+        shard.answer(request.number, refused.code)
+        return
+    group.offsets[request.topic, request.partition] = Offset(request.offset, shard.now_ms, topic_id)
+    shard.answer(request.number, Code.NONE)
+
+
+def _check_commit(shard: Shard, group: ConsumerGroup, request: Commit, topic_id: str) -> None:
+    epoch = request.generation_id
+    if epoch < 0 and not group.members:
+        return _refuse_large(request)
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+    stale = Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
+    if request.version < _KNOWS_EPOCHS and member.classic is None:
+        raise RefusedError(Code.UNSUPPORTED_VERSION)
+    if epoch == member.epoch:
+        return _refuse_large(request)
+    if epoch > member.epoch or not shard.behaviour.partitions_have_epochs:
+        raise RefusedError(stale)
+    _refuse_large(request)
+    partition = (topic_id, request.partition)
+    since = member.assigned.get(partition, member.pending.get(partition))
+    if since is None or epoch < since:
+        raise RefusedError(stale)
+    return None
+
+
+def _refuse_large(request: Commit) -> None:
+    if request.too_large:
+        raise RefusedError(Code.OFFSET_METADATA_TOO_LARGE)
+
+
+def fetch(shard: Shard, request: Fetch) -> None:
+    """OffsetFetch: only whether it is answered."""
+    if not shard.loaded:
+        shard.answer(request.number, Code.NOT_COORDINATOR)
+        return
+    group = shard.groups.get(request.group_id)
+    code = Code.NONE
+    if group is not None and (request.member_id is not None or request.member_epoch >= 0):
+        member = None if request.member_id is None else group.members.get(request.member_id)
+        if request.member_id is None:
+            code = Code.UNKNOWN_SERVER_ERROR  # Kafka looks for the member without a name.
+        elif member is None:
+            code = Code.UNKNOWN_MEMBER_ID
+        elif member.epoch != request.member_epoch:
+            code = Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
+    shard.answer(request.number, code)
+
+
+def delete_groups(shard: Shard, request: DeleteGroups) -> None:
+    """DeleteGroups: Empty groups go, with their offsets."""
+    errors: dict[str, int] = {}
+    for group_id in request.group_ids:
+        if not shard.loaded:
+            errors[group_id] = int(Code.NOT_COORDINATOR)
+            continue
+        group = shard.groups.get(group_id)
+        if group is None:
+            errors[group_id] = int(Code.GROUP_ID_NOT_FOUND)
+        elif group.members:
+            errors[group_id] = int(Code.NON_EMPTY_GROUP)
+        else:
+            errors[group_id] = int(Code.NONE)
+            bury(shard, group)
+    answer = Answer(request.number, shard.now_ms, errors[request.group_ids[0]], parts=tuple(sorted(errors.items())))
+    shard.answers.append(answer)
+
+
+def bury(shard: Shard, group: ConsumerGroup) -> None:
+    """The group is gone; the next one of the name starts from nothing."""
+    del shard.groups[group.group_id]
+    shard.happen(group.group_id, "deleted")
+
+
+def expire(shard: Shard) -> None:
+    """The periodic look for offsets that nobody needs, and for groups that have none."""
+    settings = shard.settings
+    for group in list(shard.groups.values()):
+        for (topic, number), offset in list(group.offsets.items()):
+            if (
+                not group.is_subscribed(topic)
+                and shard.now_ms - offset.committed_at_ms >= settings.offsets_retention_ms
+            ):
+                del group.offsets[topic, number]
+        if not group.offsets and not group.members:
+            bury(shard, group)
+    shard.timers.arm(EXPIRE_KEY, shard.now_ms, settings.offsets_retention_check_interval_ms)

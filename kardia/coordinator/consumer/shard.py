@@ -1,0 +1,86 @@
+"""One shard of the coordinator: its groups, timers and cluster, and the small steps every rule is made of.
+
+Decides nothing; the rules are in `heartbeats`, `leaves`, `expressions`, `offsets` and `lives`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kardia.coordinator.consumer.assignors import Choose
+from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
+from kardia.coordinator.consumer.errors import Code
+from kardia.coordinator.consumer.group import ConsumerGroup
+from kardia.coordinator.consumer.member import Member
+from kardia.coordinator.consumer.operations import ConsumerAnswer, Topic
+from kardia.coordinator.consumer.settings import ConsumerSettings
+from kardia.coordinator.happenings import Happening
+from kardia.coordinator.operations import Answer
+from kardia.coordinator.timers import Key, Timers
+
+SESSION, REBALANCE, EXPIRE = "session-timeout", "rebalance-timeout", "expire"
+JOIN, SYNC = "join", "sync"
+"""Kinds of timers: one key for each member, of `EXPIRE` one for the shard. The last two are for members of the classic
+protocol, which must join again when they were told to, and sync when they have joined."""
+EXPIRE_KEY: Key = (EXPIRE, "", "")
+
+
+class Task(NamedTuple):
+    """A look-up of regular expressions that waits for a thread of the broker."""
+
+    group_id: str
+    expressions: tuple[str, ...]
+
+
+class Shard:
+    """State of a shard at `now_ms`. `answers` and `happenings` collect what the rules say until they are taken."""
+
+    def __init__(self, behaviour: ConsumerBehaviour, settings: ConsumerSettings, choose: Choose) -> None:
+        self.behaviour = behaviour
+        self.settings = settings
+        self.choose = choose
+        self.now_ms = settings.started_at_ms
+        self.loaded = True
+        self.groups: dict[str, ConsumerGroup] = {}
+        self.own_settings: dict[str, ConsumerSettings] = {}
+        """Of groups that have a configuration of their own."""
+        self.timers = Timers()
+        self.rebalance_epochs: dict[Key, int] = {}
+        """By the key of a rebalance timer: the epoch that the member must have left by then."""
+        self.topics: dict[str, Topic] = {}
+        self.version = 0
+        """Of the cluster's topics; grows with every change."""
+        self.created_version = 0
+        """Version in which a topic was created last, or in which the shard was loaded."""
+        self.tasks: list[Task] = []
+        self.answers: list[ConsumerAnswer] = []
+        self.happenings: list[Happening] = []
+
+    def settings_of(self, group_id: str) -> ConsumerSettings:
+        """What counts for a group."""
+        return self.own_settings.get(group_id, self.settings)
+
+    def answer(self, number: int, code: Code) -> None:
+        """Answer with nothing but an error code."""
+        self.answers.append(Answer(number, self.now_ms, int(code)))
+
+    def happen(self, group_id: str, kind: str, member_id: str = "", detail: str = "") -> None:
+        """Note what happened."""
+        self.happenings.append(Happening(self.now_ms, group_id, kind, member_id, detail))
+
+    def arm_session(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        """A full session from now; without `timeout_ms` that of the consumer protocol."""
+        own_ms = self.settings_of(group_id).group_consumer_session_timeout_ms
+        session_ms = own_ms if timeout_ms is None else timeout_ms
+        self.timers.arm((SESSION, group_id, member_id), self.now_ms, session_ms)
+
+    def arm_rebalance(self, group_id: str, member: Member) -> None:
+        """The member must have left its epoch when its rebalance timeout is over."""
+        key = (REBALANCE, group_id, member.member_id)
+        self.rebalance_epochs[key] = member.epoch
+        self.timers.arm(key, self.now_ms, member.rebalance_timeout_ms)
+
+    def cancel(self, group_id: str, member_id: str, *kinds: str) -> None:
+        """Forget timers of a member."""
+        for kind in kinds:
+            self.timers.cancel((kind, group_id, member_id))

@@ -1,0 +1,193 @@
+"""Models of consumer groups with one mistake each: what the comparison must notice, or it proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from kardia.coordinator.consumer import classics, coordinator, heartbeats, leaves, lives, progress, reconcile
+from kardia.coordinator.consumer.assignors import Subscriber, Target, assign_range
+from kardia.coordinator.consumer.behaviour import ConsumerBehaviour, consumer_behaviour_of
+from kardia.coordinator.consumer.group import ConsumerGroup
+from kardia.coordinator.consumer.member import Member
+from kardia.coordinator.consumer.operations import Beat
+from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
+from kardia.coordinator.operations import Answer, Commit, Join, Load
+from kardia.coordinator.timers import Timer
+
+Patch = Any
+"""What `unittest.mock.patch` gives."""
+
+
+def _sessions_last_one_ms_longer() -> Patch:
+    def wrong(self: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        session_ms = timeout_ms or self.settings.group_consumer_session_timeout_ms
+        self.timers.arm((SESSION, group_id, member_id), self.now_ms, session_ms + 1)
+
+    return patch.object(Shard, "arm_session", wrong)
+
+
+def _refused_heartbeats_renew_the_session() -> Patch:
+    right = coordinator.HANDLERS[Beat]
+
+    def wrong(shard: Shard, beat: Beat) -> None:
+        right(shard, beat)
+        group = shard.groups.get(beat.group_id)
+        if shard.loaded and shard.answers[-1].error_code and group is not None and beat.member_id in group.members:
+            shard.arm_session(beat.group_id, beat.member_id)
+
+    return patch.dict(coordinator.HANDLERS, {Beat: wrong})
+
+
+def _leaving_for_a_while_renews_the_session() -> Patch:
+    right = leaves._leave_for_a_while
+
+    def wrong(shard: Shard, group: ConsumerGroup, member: Member) -> None:
+        right(shard, group, member)
+        shard.arm_session(group.group_id, member.member_id)
+
+    return patch.object(leaves, "_leave_for_a_while", wrong)
+
+
+def _no_report_proves_a_revocation() -> Patch:
+    right = reconcile._owns
+
+    def wrong(aim: reconcile.Aim, partitions: Any) -> bool:
+        return aim.owned is not None and right(aim, partitions)
+
+    return patch.object(reconcile, "_owns", wrong)
+
+
+def _held_partitions_are_free() -> Patch:
+    right = reconcile._next
+
+    def wrong(member: Member, aim: reconcile.Aim, epoch: int, behaviour: ConsumerBehaviour) -> Member:
+        return right(member, aim._replace(owners={}), epoch, behaviour)
+
+    return patch.object(reconcile, "_next", wrong)
+
+
+def _every_heartbeat_renews_the_rebalance_timer() -> Patch:
+    right = Shard.arm_session
+
+    def wrong(self: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        right(self, group_id, member_id, timeout_ms)
+        if self.timers.deadline((REBALANCE, group_id, member_id)) >= 0:
+            self.arm_rebalance(group_id, self.groups[group_id].members[member_id])
+
+    return patch.object(Shard, "arm_session", wrong)
+
+
+def _rebalance_timers_look_at_no_epoch() -> Patch:
+    right = leaves.timer_fired
+
+    def wrong(shard: Shard, timer: Timer) -> None:
+        group = shard.groups.get(timer.key[1])
+        member = group.members.get(timer.key[2]) if group is not None else None
+        if timer.key in shard.rebalance_epochs and member is not None:
+            shard.rebalance_epochs[timer.key] = member.epoch
+        right(shard, timer)
+
+    return patch.object(leaves, "timer_fired", wrong)
+
+
+def _a_load_arms_no_rebalance_timer() -> Patch:
+    def wrong(shard: Shard, operation: Load) -> None:
+        with patch.object(Shard, "arm_rebalance"):
+            lives.load(shard, operation)
+
+    return patch.dict(coordinator.HANDLERS, {Load: wrong})
+
+
+def _previous_epochs_need_no_report() -> Patch:
+    right = heartbeats._refuse_epoch
+
+    def wrong(behaviour: ConsumerBehaviour, member: Member, beat: Beat) -> None:
+        right(behaviour, member, beat._replace(owned=beat.owned or ()))
+
+    return patch.object(heartbeats, "_refuse_epoch", wrong)
+
+
+def _range_gives_the_rest_to_the_last() -> Patch:
+    def wrong(subscribers: Any, alike: bool) -> Target:
+        turned = [Subscriber(one.member_id[::-1], *one[1:]) for one in subscribers]
+        return {member_id[::-1]: part for member_id, part in assign_range(turned, alike).items()}
+
+    return patch.object(progress, "assign_range", wrong)
+
+
+def _a_static_member_starts_anew() -> Patch:
+    right = heartbeats._who
+
+    def wrong(shard: Shard, group: ConsumerGroup, beat: Beat) -> tuple[Member, str | None]:
+        member, replaced = right(shard, group, beat)
+        return (replace(member, assigned={}) if replaced is not None else member), replaced
+
+    return patch.object(heartbeats, "_who", wrong)
+
+
+def _every_refusal_extends_the_time_to_join() -> Patch:
+    def wrong(shard: Shard, group: ConsumerGroup, member: Member) -> None:
+        shard.timers.arm((JOIN, group.group_id, member.member_id), shard.now_ms, member.rebalance_timeout_ms)
+
+    return patch.object(classics, "_must_join", wrong)
+
+
+def _joined_members_need_not_sync() -> Patch:
+    right = coordinator.HANDLERS[Join]
+
+    def wrong(shard: Shard, request: Join) -> None:
+        right(shard, request)
+        answer = shard.answers[-1]
+        if isinstance(answer, Answer) and not answer.error_code:
+            shard.cancel(request.group_id, answer.member_id, SYNC)
+
+    return patch.dict(coordinator.HANDLERS, {Join: wrong})
+
+
+def _commits_renew_sessions_of_classic_members() -> Patch:
+    right = coordinator.HANDLERS[Commit]
+
+    def wrong(shard: Shard, request: Commit) -> None:
+        right(shard, request)
+        group = shard.groups.get(request.group_id)
+        member = group.members.get(request.member_id) if group is not None else None
+        if member is not None and member.classic is not None and not shard.answers[-1].error_code:
+            shard.arm_session(request.group_id, member.member_id, member.classic.session_timeout_ms)
+
+    return patch.dict(coordinator.HANDLERS, {Commit: wrong})
+
+
+EVERY: dict[str, Callable[[], Patch]] = {
+    "sessions last 1 ms longer": _sessions_last_one_ms_longer,
+    "refused heartbeats renew the session": _refused_heartbeats_renew_the_session,
+    "leaving for a while renews the session": _leaving_for_a_while_renews_the_session,
+    "no report of owned partitions proves a revocation": _no_report_proves_a_revocation,
+    "partitions of others are free": _held_partitions_are_free,
+    "every heartbeat renews the rebalance timer": _every_heartbeat_renews_the_rebalance_timer,
+    "a rebalance timer fences in any epoch": _rebalance_timers_look_at_no_epoch,
+    "a load arms no rebalance timer": _a_load_arms_no_rebalance_timer,
+    "the previous epoch is taken without a report": _previous_epochs_need_no_report,
+    "range orders members by the ends of their ids": _range_gives_the_rest_to_the_last,
+    "a static member comes back with nothing": _a_static_member_starts_anew,
+    "every 27 extends the time to join again": _every_refusal_extends_the_time_to_join,
+    "members that joined need not sync": _joined_members_need_not_sync,
+    "commits renew sessions of classic members": _commits_renew_sessions_of_classic_members,
+}
+
+
+def flipped(version: str, switch: str) -> ConsumerBehaviour:
+    """A release's behaviour with one row of the table turned around."""
+    right = consumer_behaviour_of(version)
+    turned: dict[str, Any] = {switch: not getattr(right, switch)}
+    return right._replace(**turned)
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The model has this mistake inside the block."""
+    with EVERY[name]():
+        yield

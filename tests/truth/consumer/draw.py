@@ -1,0 +1,420 @@
+"""Draws random histories of consumer groups that reach the corners: each next move is drawn from what the group is now.
+
+Most moves are what a client that follows the protocol does next (it heartbeats, reports what it owns, gives up, comes
+back); the others are anything, with ids, epochs and partitions that are right, stale, another's or made up. Instants
+are drawn around the deadlines of the group: 1 ms before, at (timer or request first), 1 ms after.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+
+from kardia.coordinator.consumer.operations import (
+    Beat,
+    Configure,
+    ConsumerMemberView,
+    ConsumerOperation,
+    ConsumerView,
+    Fetch,
+    Partition,
+    Resolve,
+    Topic,
+    Topics,
+)
+from kardia.coordinator.consumer.settings import ConsumerSettings
+from kardia.coordinator.operations import Commit, DeleteGroups, Join, Load, Unload
+from tests.truth.consumer.draw_classic import ClassicArtist, made_up
+from tests.truth.lockstep import Move
+
+STARTED_AT_MS = 1_000_000
+
+_SMALL = ConsumerSettings(
+    group_consumer_session_timeout_ms=6_000,
+    group_consumer_heartbeat_interval_ms=1_000,
+    group_consumer_regex_refresh_interval_ms=30_000,
+    offsets_retention_ms=60_000,
+    offsets_retention_check_interval_ms=20_000,
+    started_at_ms=STARTED_AT_MS,
+)
+SETTINGS = (
+    _SMALL,
+    _SMALL._replace(group_consumer_assignors=("range", "uniform")),
+    _SMALL._replace(group_consumer_assignment_interval_ms=0),
+    _SMALL._replace(group_consumer_assignment_interval_ms=5_000, group_consumer_assignors=("range",)),
+    _SMALL._replace(group_consumer_max_size=2),
+    _SMALL._replace(group_consumer_max_size=3, group_consumer_assignment_interval_ms=0),
+    _SMALL._replace(group_consumer_session_timeout_ms=45_000, offsets_retention_check_interval_ms=600_000),
+    _SMALL._replace(group_consumer_session_timeout_ms=20_000, group_consumer_assignment_interval_ms=0),
+    # With these a group never becomes a classic one, so members of the classic protocol may be in it.
+    _SMALL._replace(group_consumer_migration_policy="upgrade"),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_assignors=("range", "uniform")),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_assignment_interval_ms=0),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_max_size=3),
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_session_timeout_ms=45_000),
+    _SMALL._replace(group_consumer_migration_policy="disabled"),
+)
+"""What brokers are configured with; a history has one of them."""
+
+_REBALANCES_MS = (1, 500, 3_000, 3_000, 10_000, 60_000)
+_NAMES = ("orders", "refunds", "parcels")
+_SUBSCRIPTIONS: tuple[tuple[str, ...], ...] = (
+    ("orders",),
+    ("orders",),
+    ("orders", "refunds"),
+    ("refunds", "parcels"),
+    ("orders", "orders"),
+    ("nowhere",),
+    (),
+)
+_REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
+_BAD_REGEX = "(orders"
+_FAR_MS = 700_000
+
+
+def _first_deadline_at_ms(view: ConsumerView, now_ms: int) -> int:
+    """When a timer may fire of whoever is in the group."""
+    deadlines = [
+        deadline_at_ms
+        for one in view.members
+        for deadline_at_ms in (
+            one.session_deadline_at_ms,
+            one.rebalance_deadline_at_ms,
+            one.join_deadline_at_ms,
+            one.sync_deadline_at_ms,
+        )
+        if deadline_at_ms >= now_ms
+    ]
+    return min(deadlines, default=now_ms)
+
+
+def _takes_another_place(beat: Beat, view: ConsumerView) -> bool:
+    """Whether a member comes as a static member that is another one: the model refuses that."""
+    ids = {one.member_id for one in view.members}
+    held = any(one.instance_id == beat.instance_id and one.member_id != beat.member_id for one in view.members)
+    return beat.member_epoch == 0 and beat.instance_id is not None and beat.member_id in ids and held
+
+
+class ConsumerArtist:
+    """Draws the moves of one history. Equal seeds and equal views give equal moves."""
+
+    def __init__(self, rng: random.Random, settings: ConsumerSettings) -> None:
+        """`rng` decides everything."""
+        self._rng = rng
+        self._settings = settings
+        self._number = 0
+        self._made = 0
+        self._topics: tuple[Topic, ...] = ()
+        self.groups = ["g", "h"] if rng.random() < 0.15 else ["g"]
+        self._statics = rng.choice((0.0, 0.3, 0.7))
+        self._instances = [f"i{number}" for number in range(1, rng.choice((2, 3, 4)))]
+        self._most = rng.choice((1, 2, 3, 4, 6))
+        self._cooperation = rng.choice((0.6, 0.8, 0.92))
+        self._regexes = rng.choice((0.0, 0.0, 0.3, 0.7))
+        self._assignors = rng.choice((0.0, 0.3))
+        self._subscriptions = [rng.choice(_SUBSCRIPTIONS) for _ in range(rng.choice((1, 1, 2, 3)))]
+        self._unrest = rng.choice((0.0, 0.01, 0.03))
+        """How often the topics of the cluster change."""
+        self._configures = rng.random() < 0.2
+        self._seen = ["nobody"]
+        mixed = settings.group_consumer_migration_policy in ("upgrade", "disabled")
+        self._classics = ClassicArtist(rng, self._next, self._new_id) if mixed else None
+
+    def move(self, now_ms: int, look: Callable[[str], ConsumerView | None], loaded: bool) -> Move:
+        """The next move. `look` shows a group as it is before time passes."""
+        rng = self._rng
+        if not self._topics:
+            self._topics = (self._topic("orders", 4), self._topic("refunds", rng.choice((1, 2, 3))))
+            return Move(now_ms, True, Topics(self._next(), self._topics))
+        if loaded and rng.random() < 0.015:
+            return Move(now_ms, False, Unload(self._next()))
+        if not loaded and rng.random() < 0.4:
+            return Move(now_ms + rng.choice((0, 1, 50, 7_000)), True, Load(self._next()))
+        group_id = rng.choice(self.groups)
+        view = look(group_id)
+        at_ms, timers_first = self._instant(now_ms, view)
+        if rng.random() < 0.05:
+            return Move(at_ms, True, None)
+        # Between the loss of a shard and its load Kafka tells nobody about topics that changed.
+        if loaded and rng.random() < self._unrest:
+            return Move(at_ms, timers_first, self._change_topics())
+        if self._configures and rng.random() < 0.02:
+            return Move(at_ms, timers_first, self._configure(group_id))
+        if self._regexes and rng.random() < 0.12:
+            return Move(at_ms, timers_first, Resolve(self._next()))
+        sensible = rng.random() < self._cooperation
+        operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
+        if isinstance(operation, Beat) and view is not None and _takes_another_place(operation, view):
+            operation = operation._replace(instance_id=None)
+        if self._classics is not None and view is not None and view.members and rng.random() < 0.4:
+            operation = self._classics.draw(group_id, view, self._topics, sensible)
+        makes_classic = isinstance(operation, Join) or (isinstance(operation, Commit) and operation.generation_id < 0)
+        if makes_classic and view is not None and at_ms >= _first_deadline_at_ms(view, now_ms):
+            # To a group that is gone or empty by then it would make a classic group.
+            return Move(now_ms, False, operation)
+        return Move(at_ms, timers_first, operation)
+
+    # -- instants -------------------------------------------------------------------------------------------------
+
+    def _instant(self, now_ms: int, view: ConsumerView | None) -> tuple[int, bool]:
+        rng = self._rng
+        chance = rng.random()
+        if chance < 0.3:
+            return now_ms + rng.choice((0, 0, 1, 2)), rng.random() < 0.5
+        if chance < 0.8 or view is None:
+            return now_ms + rng.randrange(1, 1_200), True
+        interval_ms = self._settings.group_consumer_assignment_interval_ms
+        deadlines = [one.session_deadline_at_ms for one in view.members]
+        deadlines += [one.rebalance_deadline_at_ms for one in view.members] * 3
+        deadlines += [one.join_deadline_at_ms for one in view.members]
+        deadlines += [one.sync_deadline_at_ms for one in view.members]
+        deadlines += [view.assigned_at_ms + interval_ms] * 2
+        ahead = sorted(one for one in deadlines if now_ms < one <= now_ms + _FAR_MS)
+        if not ahead or chance > 0.985:
+            return now_ms + rng.choice((3_000, 12_000, 35_000, 65_000)), True
+        deadline_at_ms = ahead[0] if rng.random() < 0.7 else rng.choice(ahead)
+        return max(now_ms, deadline_at_ms + rng.choice((-1, 0, 0, 1))), rng.random() < 0.5
+
+    # -- the cluster ----------------------------------------------------------------------------------------------
+
+    def _topic(self, name: str, partitions: int) -> Topic:
+        self._made += 1
+        return Topic(name, f"{name}#{self._made}", partitions)
+
+    def _change_topics(self) -> Topics:
+        rng = self._rng
+        topics = {topic.name: topic for topic in self._topics}
+        name = rng.choice(_NAMES)
+        topic = topics.get(name)
+        if topic is None:
+            topics[name] = self._topic(name, rng.choice((1, 2, 5)))
+        elif rng.random() < 0.5 and topic.partitions < 12:
+            topics[name] = topic._replace(partitions=topic.partitions + rng.choice((1, 2)))
+        elif len(topics) > 1:
+            del topics[name]
+        self._topics = tuple(topics.values())
+        return Topics(self._next(), self._topics)
+
+    def _configure(self, group_id: str) -> Configure:
+        rng = self._rng
+        if rng.random() < 0.3:
+            return Configure(self._next(), group_id, -1, -1, -1)
+        return Configure(self._next(), group_id, rng.choice((4_000, 9_000, 60_000)), 2_000, rng.choice((0, 500, 4_000)))
+
+    def _partition(self) -> Partition:
+        topic = self._rng.choice(self._topics)
+        return topic.topic_id, self._rng.randrange(topic.partitions)
+
+    # -- operations -----------------------------------------------------------------------------------------------
+
+    def _next(self) -> int:
+        """The number of the next operation."""
+        self._number += 1
+        return self._number
+
+    def _sensible(self, group_id: str, view: ConsumerView | None) -> ConsumerOperation:
+        """What a client that follows the protocol does next."""
+        rng = self._rng
+        members = view.members if view is not None else ()
+        away = [one for one in members if one.epoch == -2]
+        if away and rng.random() < 0.3:
+            one = rng.choice(away)
+            same = rng.random() < 0.5
+            return self._join(group_id, one.member_id if same else self._new_id(), one.instance_id)
+        if not members or (len(members) < self._most and rng.random() < 0.35):
+            return self._join(group_id, self._new_id(), None)
+        if len(members) >= self._most and rng.random() < 0.06:
+            return self._leave(group_id, rng.choice(members))
+        if rng.random() < 0.08:
+            return self._commit(group_id, view)
+        late = [one for one in members if one.state != "STABLE" or view is None or one.epoch != view.group_epoch]
+        member = rng.choice(late) if late and rng.random() < 0.5 else rng.choice(members)
+        if member.epoch == -2:
+            return self._join(group_id, member.member_id, member.instance_id)
+        if member.instance_id is not None and member.pending and rng.random() < 0.15:
+            return self._plain(group_id, member.member_id, -2, member.instance_id)
+        return self._follow(group_id, member)
+
+    def _follow(self, group_id: str, member: ConsumerMemberView) -> Beat:
+        """The next heartbeat of a member."""
+        rng = self._rng
+        names = regex = assignor = None
+        owned: tuple[Partition, ...] | None = None
+        chance = rng.random()
+        assigned = tuple(one for one, _ in member.assigned)
+        pending = tuple(one for one, _ in member.pending)
+        if chance < 0.35:
+            owned = assigned
+        elif chance < 0.45:
+            owned = assigned + pending
+        elif chance < 0.5:
+            owned = tuple(one for one in assigned + pending if rng.random() < 0.5)
+        elif chance < 0.52:
+            owned = (*assigned, self._partition())
+        if rng.random() < 0.06:
+            names, regex = self._subscription()
+        if rng.random() < 0.05 and self._assignors:
+            assignor = self._assignor()
+        rebalance_ms = rng.choice(_REBALANCES_MS) if rng.random() < 0.08 else -1
+        if rng.random() < 0.03:
+            names, owned, rebalance_ms = member.names, assigned, member.rebalance_timeout_ms
+        host = f"/10.0.0.{rng.randrange(1, 3)}" if rng.random() < 0.05 else member.client_host
+        rack = rng.choice(("r1", "r2")) if rng.random() < 0.03 else None
+        return Beat(
+            self._next(),
+            1,
+            group_id,
+            member.member_id,
+            member.epoch,
+            member.instance_id,
+            rack,
+            rebalance_ms,
+            names,
+            regex,
+            assignor,
+            owned,
+            member.client_id,
+            host,
+            "",
+        )
+
+    def _new_id(self) -> str:
+        """Of a member; whoever comes later may use it."""
+        made = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        self._seen.append(made)
+        return made
+
+    def _subscription(self) -> tuple[tuple[str, ...] | None, str | None]:
+        rng = self._rng
+        if rng.random() < self._regexes:
+            regex = rng.choice((*_REGEXES[:2], *_REGEXES, ""))
+            if rng.random() < 0.04:
+                regex = _BAD_REGEX
+            return rng.choice((None, None, (), self._subscriptions[0])), regex
+        names = rng.choice(self._subscriptions) if rng.random() < 0.85 else rng.choice(_SUBSCRIPTIONS)
+        return names, rng.choice((None, None, ""))
+
+    def _assignor(self) -> str | None:
+        rng = self._rng
+        if rng.random() < 0.03:
+            return "mine"
+        return rng.choice(self._settings.group_consumer_assignors)
+
+    def _join(self, group_id: str, member_id: str, instance_id: str | None) -> Beat:
+        rng = self._rng
+        if instance_id is None and rng.random() < self._statics:
+            instance_id = rng.choice(self._instances)
+        names, regex = self._subscription()
+        assignor = self._assignor() if rng.random() < self._assignors else None
+        version = 0 if rng.random() < 0.1 else 1
+        new_id = ""
+        if version == 0 and rng.random() < 0.5 and member_id == self._seen[-1] and len(member_id) == 36:
+            made = made_up(member_id)
+            if made:
+                self._seen[-1] = made
+                member_id, new_id = "", made
+        client, host = f"c{rng.randrange(1, 4)}", f"/10.0.0.{rng.randrange(1, 4)}"
+        rack = rng.choice((None, None, "r1"))
+        rebalance_ms = rng.choice(_REBALANCES_MS)
+        return Beat(
+            self._next(),
+            version,
+            group_id,
+            member_id,
+            0,
+            instance_id,
+            rack,
+            rebalance_ms,
+            names,
+            regex,
+            assignor,
+            (),
+            client,
+            host,
+            new_id,
+        )
+
+    def _leave(self, group_id: str, member: ConsumerMemberView) -> Beat:
+        rng = self._rng
+        for_a_while = member.instance_id is not None and rng.random() < 0.7
+        return self._plain(group_id, member.member_id, -2 if for_a_while else -1, member.instance_id)
+
+    def _plain(self, group_id: str, member_id: str, epoch: int, instance_id: str | None) -> Beat:
+        nothing = (None, -1, None, None, None, None)
+        return Beat(self._next(), 1, group_id, member_id, epoch, instance_id, *nothing, "c1", "/10.0.0.1", "")
+
+    def _anything(self, group_id: str, view: ConsumerView | None) -> ConsumerOperation:
+        rng = self._rng
+        members = view.members if view is not None else ()
+        member = rng.choice(members) if members else None
+        member_id = member.member_id if member is not None and rng.random() < 0.8 else rng.choice(self._seen[-10:])
+        instance_id = member.instance_id if member is not None and member.member_id == member_id else None
+        if rng.random() < 0.15:
+            instance_id = rng.choice([*self._instances, None, "i9"])
+        chance = rng.random()
+        if chance < 0.25:
+            return self._join(group_id, member_id, instance_id)
+        if chance < 0.4:
+            return self._plain(group_id, member_id, rng.choice((-1, -1, -2, -2, -3)), instance_id)
+        if chance < 0.65:
+            return self._odd(group_id, member, member_id, instance_id)
+        if chance < 0.9:
+            return self._commit(group_id, view) if rng.random() < 0.7 else self._fetch(group_id, view)
+        if chance < 0.95:
+            others = [one for one in ("g", "h", "nobody's") if one != group_id and rng.random() < 0.4]
+            return DeleteGroups(self._next(), (group_id, *others))
+        return self._join(group_id, self._new_id(), instance_id)
+
+    def _odd(self, group_id: str, member: ConsumerMemberView | None, member_id: str, instance_id: str | None) -> Beat:
+        """A heartbeat that is wrong, late or strange."""
+        rng = self._rng
+        epoch, previous = (member.epoch, member.previous_epoch) if member is not None else (1, 0)
+        epoch = rng.choice((epoch, epoch + 1, epoch - 1, previous, previous, 0, 1))
+        owned: tuple[Partition, ...] | None = None
+        if rng.random() < 0.7:
+            held = tuple(one for one, _ in member.assigned) if member is not None else ()
+            owned = rng.choice((held, held, (), (*held, self._partition())))
+        beat = self._plain(group_id, member_id, max(epoch, 0), instance_id)
+        beat = beat._replace(owned=owned)
+        if rng.random() < 0.2:
+            names, regex = self._subscription()
+            beat = beat._replace(names=names, regex=regex, rebalance_timeout_ms=rng.choice(_REBALANCES_MS))
+        if rng.random() < 0.05:
+            nothing = rng.choice(("", " "))
+            beat = rng.choice(
+                (
+                    beat._replace(member_id=nothing),
+                    beat._replace(instance_id=nothing),
+                    beat._replace(rack_id=nothing),
+                )
+            )
+        return beat
+
+    def _commit(self, group_id: str, view: ConsumerView | None) -> Commit | Fetch:
+        rng = self._rng
+        member = rng.choice(view.members) if view is not None and view.members else None
+        if member is None and view is None and rng.random() < 0.8:
+            return self._fetch(group_id, view)
+        topic = rng.choice(("orders", "orders", "refunds", "other"))
+        number = self._next()
+        member_id, epoch = rng.choice(self._seen[-5:]), rng.choice((0, 1, 2))
+        if member is not None:
+            member_id = member.member_id
+            epoch = rng.choice((*[member.epoch] * 5, member.epoch - 1, member.previous_epoch, member.epoch + 1))
+        elif view is not None and rng.random() < 0.6:
+            member_id, epoch = "", -1
+        version = rng.choice((9, 10)) if rng.random() < 0.85 else rng.randrange(5, 9)
+        if view is None:
+            epoch = max(epoch, 0)
+        # A partition that does not exist the broker refuses without asking the coordinator.
+        most = next((one.partitions for one in self._topics if one.name == topic), 4)
+        partition = rng.randrange(most)
+        return Commit(number, version, group_id, epoch, member_id, None, topic, partition, number, rng.random() < 0.05)
+
+    def _fetch(self, group_id: str, view: ConsumerView | None) -> Fetch:
+        rng = self._rng
+        if view is None or not view.members or rng.random() < 0.2:
+            return Fetch(self._next(), group_id, rng.choice((None, self._seen[-1])), rng.choice((-1, 0, 1)))
+        member = rng.choice(view.members)
+        return Fetch(self._next(), group_id, member.member_id, member.epoch + rng.choice((0, 0, 0, 1, -1)))

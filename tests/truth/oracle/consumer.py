@@ -1,0 +1,200 @@
+"""`ConsumerOracle`: Kafka's coordinator of consumer groups of one release behind perform, advance and view."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from typing import Any
+
+import jpype
+
+from kardia.coordinator.consumer.operations import (
+    Beat,
+    BeatAnswer,
+    Configure,
+    ConsumerAnswer,
+    ConsumerOperation,
+    ConsumerView,
+    Fetch,
+    Resolve,
+    SyncAnswer,
+    Topics,
+)
+from kardia.coordinator.consumer.settings import ConsumerSettings
+from kardia.coordinator.operations import Answer, Join, Load, Sync, Unload
+from tests.truth.oracle import jvm
+from tests.truth.oracle.clock import Clock
+from tests.truth.oracle.consumer_release import ConsumerRelease
+from tests.truth.oracle.jvm import jclass
+from tests.truth.oracle.requests import Requests, read
+
+_DATA = "org.apache.kafka.common.message."
+_shared: list[tuple[Clock, jvm.Ids, Requests]] = []
+_built: dict[ConsumerSettings, ConsumerRelease] = {}
+
+
+class ConsumerOracle:
+    """One coordinator. Objects of equal settings share it, so only the newest may be used."""
+
+    def __init__(self, version: str, settings: ConsumerSettings) -> None:
+        """Start Java if need be, build or take the coordinator of these settings, and begin a history."""
+        jvm.start(version)
+        if not _shared:
+            _shared.append((Clock(), jvm.Ids(), Requests()))
+        self._clock, self._ids, self._requests = _shared[0]
+        if settings not in _built:
+            _built[settings] = ConsumerRelease(self._clock, settings)
+        self._release = _built[settings]
+        self._errors = jclass("org.apache.kafka.common.protocol.Errors")
+        self._beat = jclass(_DATA + "ConsumerGroupHeartbeatRequestData")
+        self._owned = jclass(_DATA + "ConsumerGroupHeartbeatRequestData$TopicPartitions")
+        self._fetch = jclass(_DATA + "OffsetFetchRequestData$OffsetFetchRequestGroup")
+        self._list = jclass("java.util.ArrayList")
+        self._buffer = jclass("java.nio.ByteBuffer")
+        self._protocol = jclass("org.apache.kafka.clients.consumer.internals.ConsumerProtocol")
+        self._started_at_ms = settings.started_at_ms
+        self._waiting: list[tuple[ConsumerOperation, Any]] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new history: an empty log that has just been loaded, at `started_at_ms`."""
+        self._waiting.clear()
+        # The requests are shared; topics are those of the coordinator that plays now.
+        self._requests.topic_uuid = self._release.uuid_of
+        self._clock.set(self._started_at_ms)
+        self._release.wipe()
+
+    @property
+    def now_ms(self) -> int:
+        """Where the clock stands."""
+        return self._clock.now_ms
+
+    def next_at_ms(self) -> int | None:
+        """When the next timer of any kind is due."""
+        return self._clock.next_at_ms()
+
+    def perform(self, operation: ConsumerOperation, at_ms: int) -> list[ConsumerAnswer]:
+        """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
+        self._clock.set(at_ms)
+        release = self._release
+        if isinstance(operation, Load):
+            release.load()
+        elif isinstance(operation, Unload):
+            release.unload()
+        elif isinstance(operation, Topics):
+            release.change_topics(operation.topics)
+        elif isinstance(operation, Configure):
+            release.configure(operation)
+        elif isinstance(operation, Resolve):
+            release.resolve()
+        else:
+            self._waiting.append((operation, self._begin(operation)))
+            release.settle()
+        return self._answered()
+
+    def advance(self, to_ms: int) -> list[ConsumerAnswer]:
+        """Fire every timer due at or before an instant, and stand there."""
+        while (due_at_ms := self._clock.next_at_ms()) is not None and due_at_ms <= to_ms:
+            self._clock.fire()
+            self._release.settle()
+        self._clock.set(to_ms)
+        return self._answered()
+
+    def view(self, group_id: str) -> ConsumerView | None:
+        """What is held about a group, or None if there is none or its shard is not loaded."""
+        return self._release.consumer_view(group_id)
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, int]]:
+        """Committed offsets of a group with the instants of their commits, by topic and partition."""
+        return self._release.committed(group_id)
+
+    def take_armed(self) -> list[str]:
+        """GROUP-MEMBER of the session timers armed since the last call, in the order of arming."""
+        armed, self._release.armed_sessions = self._release.armed_sessions, []
+        return armed
+
+    def _begin(self, operation: Any) -> Any:
+        service = self._release.service
+        if isinstance(operation, Beat | Join) and operation.new_id:
+            self._ids.will_be(str(uuid.UUID(bytes=base64.urlsafe_b64decode(operation.new_id + "=="))))
+        if isinstance(operation, Beat):
+            context = self._requests.context_of(
+                "CONSUMER_GROUP_HEARTBEAT", operation.version, operation.client_id, operation.client_host
+            )
+            return service.consumerGroupHeartbeat(context, self._heartbeat(operation))
+        if isinstance(operation, Fetch):
+            group = self._fetch().setGroupId(operation.group_id).setMemberEpoch(operation.member_epoch)
+            group.setMemberId(operation.member_id).setTopics(None)
+            # One method from 4.4 on; without topics it means all.
+            fetch_all = service.fetchAllOffsets if hasattr(service, "fetchAllOffsets") else service.fetchOffsets
+            return fetch_all(self._requests.context_of("OFFSET_FETCH", 9), group, False)
+        return self._requests.begin(service, operation)
+
+    def _heartbeat(self, beat: Beat) -> Any:
+        data = self._beat().setGroupId(beat.group_id).setMemberId(beat.member_id).setMemberEpoch(beat.member_epoch)
+        data.setRebalanceTimeoutMs(beat.rebalance_timeout_ms).setInstanceId(beat.instance_id).setRackId(beat.rack_id)
+        data.setServerAssignor(beat.assignor).setSubscribedTopicRegex(beat.regex)
+        if beat.names is not None:
+            names = self._list()
+            for name in beat.names:
+                names.add(name)
+            data.setSubscribedTopicNames(names)
+        if beat.owned is not None:
+            owned = self._list()
+            for topic_id in dict.fromkeys(topic_id for topic_id, _ in beat.owned):
+                numbers = self._list()
+                for one, number in beat.owned:
+                    if one == topic_id:
+                        numbers.add(jpype.JInt(number))
+                owned.add(self._owned().setTopicId(self._release.uuid(topic_id)).setPartitions(numbers))
+            data.setTopicPartitions(owned)
+        return data
+
+    def _answered(self) -> list[ConsumerAnswer]:
+        done = [(operation, future) for operation, future in self._waiting if future.isDone()]
+        self._waiting = [waiting for waiting in self._waiting if not waiting[1].isDone()]
+        return [self._read(operation, future) for operation, future in done]
+
+    def _read(self, operation: Any, future: Any) -> ConsumerAnswer:
+        now_ms = self._clock.now_ms
+        try:
+            response = future.get()
+            if isinstance(operation, Fetch):
+                return Answer(operation.number, now_ms, int(response.errorCode()))
+            if isinstance(operation, Sync):
+                return SyncAnswer(operation.number, now_ms, int(response.errorCode()), self._assignment(response))
+            if not isinstance(operation, Beat):
+                return read(operation, response, now_ms)
+        except jpype.JException as error:
+            cause = error.getCause() or error
+            code = int(self._errors.forException(cause).code())
+            failed = SyncAnswer if isinstance(operation, Sync) else Answer
+            return failed(operation.number, now_ms, code)
+        assignment = response.assignment()
+        partitions = None
+        if assignment is not None:
+            found = [
+                (self._release.topic_id(one.topicId()), int(number))
+                for one in assignment.topicPartitions()
+                for number in one.partitions()
+            ]
+            partitions = tuple(sorted(found))
+        return BeatAnswer(
+            operation.number,
+            now_ms,
+            int(response.errorCode()),
+            str(response.memberId() or ""),
+            int(response.memberEpoch()),
+            int(response.heartbeatIntervalMs()),
+            partitions,
+        )
+
+    def _assignment(self, response: Any) -> tuple[tuple[str, int], ...]:
+        """Partitions in the assignment of a SyncGroup."""
+        if not len(response.assignment()):
+            return ()
+        read_back = self._protocol.deserializeConsumerProtocolAssignment(self._buffer.wrap(response.assignment()))
+        found = [
+            (str(one.topic()), int(number)) for one in read_back.assignedPartitions() for number in one.partitions()
+        ]
+        return tuple(sorted(found))

@@ -1,0 +1,55 @@
+"""What there is to play for each kind of groups: who draws and compares, what is counted, what is planted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from kardia.coordinator.behaviour import SWITCHES
+from kardia.coordinator.consumer.behaviour import SWITCHES as CONSUMER_SWITCHES
+from tests.truth import canaries, coverage
+from tests.truth.consumer import canaries as consumer_canaries
+from tests.truth.consumer import coverage as consumer_coverage
+from tests.truth.consumer.histories import ConsumerPlayer
+from tests.truth.coverage import Cell, Verdict
+from tests.truth.histories import Player
+from tests.truth.oracle.settings import CONSUMER_VERSIONS, EVERY_VERSION
+
+
+class Protocol(NamedTuple):
+    """One kind of groups."""
+
+    versions: Sequence[str]
+    player: type[Player]
+    coverage: Callable[[], Any]
+    judge: Callable[[Counter[Cell], str], Verdict]
+    mistakes: Collection[str]
+    planted: Callable[[str], AbstractContextManager[None]]
+    switches: Collection[str]
+    flipped: Callable[[str, str], Any]
+
+
+PROTOCOLS: dict[str, Protocol] = {
+    "classic": Protocol(
+        EVERY_VERSION,
+        Player,
+        coverage.Coverage,
+        coverage.judge,
+        canaries.EVERY,
+        canaries.planted,
+        SWITCHES,
+        canaries.flipped,
+    ),
+    "consumer": Protocol(
+        CONSUMER_VERSIONS,
+        ConsumerPlayer,
+        consumer_coverage.ConsumerCoverage,
+        consumer_coverage.judge,
+        consumer_canaries.EVERY,
+        consumer_canaries.planted,
+        CONSUMER_SWITCHES,
+        consumer_canaries.flipped,
+    ),
+}
