@@ -188,7 +188,7 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
 
 
 def _with_continuations(lines: list[bytes], gathered: Gathered) -> list[bytes]:
-    """The lines of a text log with those that go on in the next ones put together; what went on is counted as ignored."""
+    """Lines of a text log, each with those that go on with it; these are counted as ignored."""
     joined = whole(lines)
     if len(joined) < len(lines):
         gathered.ignored["continuation"] += len(lines) - len(joined)
