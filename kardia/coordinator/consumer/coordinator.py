@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kardia.coordinator.consumer import classics, expressions, heartbeats, leaves, lives, offsets
+from kardia.coordinator.consumer import classics, expressions, heartbeats, leaves, offsets, topics_and_loading
 from kardia.coordinator.consumer.assignors import Choose, Uniform
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.errors import NotModelledError
@@ -36,11 +36,11 @@ HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     Commit: offsets.commit,
     Fetch: offsets.fetch,
     DeleteGroups: offsets.delete_groups,
-    Topics: lives.change_topics,
-    Configure: lives.configure,
+    Topics: topics_and_loading.change_topics,
+    Configure: topics_and_loading.configure,
     Resolve: expressions.resolve,
-    Load: lives.load,
-    Unload: lives.unload,
+    Load: topics_and_loading.load,
+    Unload: topics_and_loading.unload,
 }
 
 

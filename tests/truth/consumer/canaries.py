@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from kardia.coordinator.consumer import classics, coordinator, heartbeats, leaves, lives, progress, reconcile
+from kardia.coordinator.consumer import (
+    classics,
+    coordinator,
+    heartbeats,
+    leaves,
+    progress,
+    reconcile,
+    topics_and_loading,
+)
 from kardia.coordinator.consumer.assignors import Subscriber, Target, assign_range
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour, consumer_behaviour_of
 from kardia.coordinator.consumer.group import ConsumerGroup
@@ -97,7 +105,7 @@ def _rebalance_timers_look_at_no_epoch() -> Patch:
 def _a_load_arms_no_rebalance_timer() -> Patch:
     def wrong(shard: Shard, operation: Load) -> None:
         with patch.object(Shard, "arm_rebalance"):
-            lives.load(shard, operation)
+            topics_and_loading.load(shard, operation)
 
     return patch.dict(coordinator.HANDLERS, {Load: wrong})
 
