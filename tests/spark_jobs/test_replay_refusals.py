@@ -142,3 +142,15 @@ def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:
     while time.monotonic() < until and Path(f"/proc/{worker}").exists():
         time.sleep(0.05)
     assert not Path(f"/proc/{worker}").exists()
+
+
+@pytest.mark.parametrize(("rejected", "status"), [(2, 1), (1, 0)])
+def test_a_replay_of_nothing_but_rejected_lines_fails(tmp_path: Path, rejected: int, status: int) -> None:
+    """One line that is understood is enough."""
+    cut = line(1).replace(b"HEARTBEAT", b"", 1)[:-40]
+    path = tmp_path / "kafka-request.log"
+    path.write_bytes(b"".join(one + b"\n" for one in (*[cut] * rejected, *[line(2)] * (2 - rejected))))
+    words = ["replay", "--tables", str(tmp_path / "tables"), "--request-log", str(path), "--workers", "1"]
+    told = subprocess.run([sys.executable, "-m", "cli.main", *words], cwd=ROOT, capture_output=True, text=True)
+    assert told.returncode == status, told.stderr
+    assert ("none of the 2 lines says anything about a consumer group; 2 were rejected" in told.stderr) == bool(status)

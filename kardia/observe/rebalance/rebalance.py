@@ -267,6 +267,8 @@ def _undo(observer: Facts, group: Group, current: Rebalance) -> None:
         if member.session_renewed_at_ms == current.joined_at_ms and member.renewed_before_join_at_ms >= 0:
             member.session_renewed_at_ms = member.renewed_before_join_at_ms
     for join in current.joins:
+        if join.member_id not in group.members:
+            continue  # gone since: replaced by another one of this burst
         member = group.members[join.member_id]
         member.session_renewed_at_ms = member.doubtful_at_ms = (
             join.handled_at_ms
