@@ -1,5 +1,5 @@
-"""A large fleet as its tables show it: 10,000 groups, 100,000 members, a day of history of a few groups, and what a
-second adds. Rows are in the shapes of `kardia.tables`; the instants are given by the caller.
+"""Rows of tables of a large fleet (log lines are in `bench.fleet`): 10,000 groups, 100,000 members, a day of history of
+a few groups, and what a second adds. Rows are in the shapes of `kardia.tables`; the instants are given by the caller.
 
 All members are well, sampled every 5 s as the observer does, except a few whose session is running out: they are in
 every batch. In each live batch one group loses a member and rebalances. Groups have 2 to 18 members, 10 on average.

@@ -5,5 +5,6 @@ by `python -m dashboards.generate` and committed. Makes no request; tests compar
 gives, and put every question of a panel to a real API and a real Prometheus.
 
 `sources` is what panels have in common, `panels` those over series, `answers` those over the REST API, `board` the
-frame of a dashboard; `fleet`, `group`, `member`, `rebalances`, `truth` are the dashboards, `rules` the alerts.
+frame of a dashboard; `fleet`, `group`, `member`, `rebalances`, `truth` are the dashboards, `rules` the alerts,
+`palette` the colours, `readme` the list of what there is.
 """

@@ -1,10 +1,11 @@
 """Prometheus alert rules as data: dangers to groups, and when Kardia itself cannot be trusted.
 
-A new alert is a rule here and a finding in `api/notify/conditions.py`. Alerts about groups are held back while the feed
-is stale: then silence is ours and not the members'. What fires goes on firing until there is evidence again. A member
-counts as imminent while a prediction of its timeout is open; when that is so is the observer's rule, not one of
-Prometheus. A scrape is too slow for the last seconds of a short session: `kardia notify` tells of the same conditions,
-under the same names and labels, straight from the tables, so that Alertmanager takes both for one.
+A new alert is a rule here, a finding in `api/notify/conditions.py` and a page in `docs/runbooks`. Alerts about groups
+are held back while the feed is stale: then silence is ours and not the members'. What fires goes on firing until there
+is evidence again. A member counts as imminent while a prediction of its timeout is open; when that is so is the
+observer's rule, not one of Prometheus. A scrape is too slow for the last seconds of a short session: `kardia notify`
+tells of the same conditions, under the same names and labels, straight from the tables, so that Alertmanager takes both
+for one.
 """
 
 from __future__ import annotations

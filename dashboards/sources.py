@@ -1,4 +1,4 @@
-"""Where panels read from and what they have in common: two data sources, variables, colours, links.
+"""Where panels read from: Prometheus and the REST API, and how queries name the cluster and the group.
 
 Prometheus has the series of `/metrics`; the Infinity data source asks the REST API of `kardia serve` for tables and
 history. Queries are scoped by `$cluster`, and by `$group` where they are about one. Names of groups may contain

@@ -1,4 +1,4 @@
-"""The embedded consumer protocol: what an assignment says, from the bytes that pass through SyncGroup and records.
+"""Assignments of classic groups, from the bytes that consumers pass through SyncGroup and records; not KIP-848.
 
 The broker does not look into these bytes, so they may be anything (Connect, Streams with user data, a hostile
 client). Decoding is bounded and tolerant: bytes that are not exactly a ConsumerProtocolAssignment give an empty list.

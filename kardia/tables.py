@@ -1,4 +1,5 @@
-"""The nine tables, described once as data: a new column goes here. Schemas, API models and pages are rendered from it.
+"""The nine tables, described once as data: a new column goes here, its value into
+`kardia/observe/output/rows.py`. Schemas, API models and pages are rendered from it.
 
 Rows are never changed in place. For one life of a member (`cluster_id, group_id, member_id, joined_at_ms`), one
 rebalance (`cluster_id, group_id, generation_before, started_at_ms`) or one prediction (`cluster_id, group_id,

@@ -1,6 +1,6 @@
 """A step of a lane that no event can stop: an ordinary one, and, only when that raises, a careful one. Pure.
 
-The ordinary step costs nothing more. When it raises, its model is thrown away, because it is half changed; the state
+The ordinary step costs nothing more. When it raises, its observer is thrown away, because it is half changed; the state
 before the step is taken from whoever keeps it (the state store of the live job, or the worker of a replay that is run
 again with care), and `kardia.observe.careful` leaves out what cannot be applied.
 """

@@ -1,5 +1,5 @@
-"""What the job needs of a model: the shape that `kardia.observe.Observer` has. The benchmarks put a model in its place
-that does nothing.
+"""What the job needs of an observer: the methods of `kardia.observe.Observer`. The benchmarks put one in its place that
+does nothing.
 
 A factory travels to Spark's workers and to the processes of replay by pickle, so it holds settings, never an observer.
 """

@@ -1,7 +1,8 @@
 """Which processes a machine runs for a configuration: the command line of each role and what shows that it is ready.
 
-The roles are the verbs of `kardia`, exactly as an operator would start them by hand; nothing reaches them but options,
-and the environment for what others must not see in a list of processes.
+A new role is added here, and its keys in `up_config`. The roles are the verbs of `kardia`, exactly as an operator would
+start them by hand; nothing reaches them but options, and the environment for what others must not see in a list of
+processes.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The present as answers: plain dicts, lists in their orders, what boards and Burrow's words show of it."""
+"""Bodies of answers: groups and members, lists in their orders, rows of boards and charts, differences, Burrow's words."""

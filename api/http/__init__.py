@@ -1,1 +1,1 @@
-"""What routes share: how they are made, parameters, the context of a request, validators of caches, news."""
+"""What routes share: how they are made, parameters, pages, the context of a request, ETags, news of a change."""

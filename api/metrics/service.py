@@ -1,4 +1,6 @@
-"""The service and its feed: what runs, which tables can be read, how far each source has been read, and the ledger."""
+"""The service and its feed: what runs, which tables can be read, how far each source has been read, and what was
+counted of it.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Conditions of alerts: findings about groups, sources and the feed, from the current view at an instant. Pure.
 
-A new alert is a finding here and a rule in `dashboards/rules.py`. Names, severities and labels are those of the
-Prometheus rules (a test compares them), so Alertmanager takes an alert for one, whoever told it first.
-`KardiaPredictionsUnreliable` is a score over hours and is left to Prometheus; so are `KardiaTableUnavailable` (without
-tables nothing is found and nothing resolved) and `KardiaAbsent` (whether `kardia serve` can be scraped is nothing that
-tables say).
+A new alert is a finding here, a rule in `dashboards/rules.py` and a page in `docs/runbooks`. Names, severities and
+labels are those of the Prometheus rules (a test compares them), so Alertmanager takes an alert for one, whoever told it
+first. `KardiaPredictionsUnreliable` is a score over hours and is left to Prometheus; so are `KardiaTableUnavailable`
+(without tables nothing is found and nothing resolved) and `KardiaAbsent` (whether `kardia serve` can be scraped is
+nothing that tables say).
 """
 
 from __future__ import annotations

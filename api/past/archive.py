@@ -1,4 +1,4 @@
-"""Questions about the past, answered from the files: state history, rebalances, lives and evictions of a group.
+"""The past of a group, read from the tables in pages: state history, rebalances, lives and evictions.
 
 Every question is a typed Arrow filter and a place in an order; pages are cut behind the standing rule, so a superseded
 row is never shown beside the one that corrected it. A question that would read more rows than `rows_read_max` is

@@ -1,4 +1,4 @@
-"""What a health row says of itself. Reads no clock."""
+"""Of one row of `health`: whether its status is known, and which one is shown. Reads no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be said of the present: a status as it is shown (`kardia.statuses`), and what is left of a deadline.
+"""The present as it is shown: a status (`kardia.statuses`) and what is left of a deadline, or `unknown`.
 
 While the feed is stale nothing is said of the present: `unknown`, and no number. Where only one broker is silent, its
 groups' states are not known; what is known of their members (a deadline that passed) is said. Pure; reads no clock.

@@ -1,4 +1,4 @@
-"""Clusters: who has written to the tables, how far each source has been read, and the ledger."""
+"""Clusters: who has written to the tables, how far each source has been read, and what was counted of it."""
 
 from __future__ import annotations
 

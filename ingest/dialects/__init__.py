@@ -1,8 +1,9 @@
 """Dialects: parsers, one per kind of log. Bytes of a line in, an event or the reason for ignoring it out.
 
-A new form of log is a new file here. A dialect keeps no state that changes what a line means, except the order rule of
-`ingest.stamps`. It never raises for a line, whatever its bytes are: what cannot be understood becomes a REJECTED event,
-what says nothing about groups a reason from `kardia.events.IGNORE_REASONS`.
+A new form of log is a new file here; where forms are told apart is `request_json` (by the first word of a line), and
+`request_events` makes the events of both. A dialect keeps no state that changes what a line means, except the order
+rule of `ingest.stamps`. It never raises for a line, whatever its bytes are: what cannot be understood becomes a
+REJECTED event, what says nothing about groups a reason from `kardia.events.IGNORE_REASONS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The request log: one JSON object per completed request of a broker 2.8 or newer, one text line of an older one.
+"""The request log: reads JSON lines of brokers 2.8 and newer, and gives text lines of older ones to `request_text`.
 
     [2026-11-20 10:47:18,113] DEBUG Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":12,…} (…)
 

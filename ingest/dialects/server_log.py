@@ -3,7 +3,8 @@
     [2026-11-20 10:49:05,568] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=40] Member … has failed, …
 
 Two coordinators, many releases: Scala (up to 3.9, prefix `[GroupCoordinator 1]: `) and Java (4.x, prefix with topic
-and partition). Lines are recognised by the literal words of a table; whatever does not match is ignored, because the
+and partition). A new sentence is a row of the table of literal words, and what it means is decided in
+`kardia/observe/evidence/records.py`; whatever does not match is ignored, because the
 log is full of other things. Interprets nothing.
 
 Group and member ids are not escaped by the broker, so a client may choose one that looks like the rest of a sentence.

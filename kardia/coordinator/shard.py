@@ -1,7 +1,8 @@
 """One shard of the coordinator: its groups, timers and records, and the small steps every rule is made of.
 
 A step answers, arms, moves a group to a state, removes a member or writes a record, and each is told as a happening.
-Decides nothing; the rules are in `joins`, `syncs`, `heartbeats`, `leaves`, `commits`, `rebalances` and `lives`.
+Decides nothing; the rules are in `joins`, `syncs`, `heartbeats`, `leaves`, `commits`, `rebalances` and
+`removal_and_loading`.
 """
 
 from __future__ import annotations

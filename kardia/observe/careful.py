@@ -1,4 +1,4 @@
-"""An observer that names what it cannot apply, and leaves out what it is told to. Used after an ordinary one failed.
+"""The second try after the observer raised: finds the event that raised, leaves it out, and says so in `rejected`.
 
 An observer that raised in the middle of a step has changed half of what it wanted to change: its state is thrown away.
 Whoever runs it restores the state before the step here and steps again. What raises is named by a `CulpritError`; then

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: who may, and what the member is told. What it changes is in `progress`.
+"""ConsumerGroupHeartbeat: what is checked, and what is answered. Epochs and assignments change in `progress`.
 
 Follows `GroupMetadataManager.consumerGroupHeartbeat` and what it calls.
 """

@@ -1,4 +1,4 @@
-"""What a member that arrives does to its group: a heartbeat, or a JoinGroup of the classic protocol.
+"""New epochs and new targets: what a ConsumerGroupHeartbeat, or a JoinGroup of a classic member, does to its group.
 
 In order: a new epoch if something calls for one, a new target if there is none for the epoch, one step of the member
 towards it. Nothing is changed before all of it is known. Follows `GroupMetadataManager.consumerGroupHeartbeat` and

@@ -1,6 +1,7 @@
 """One shard of the coordinator: its groups, timers and cluster, and the small steps every rule is made of.
 
-Decides nothing; the rules are in `heartbeats`, `leaves`, `expressions`, `offsets` and `lives`.
+Decides nothing; the rules are in `heartbeats`, `progress`, `reconcile`, `leaves`, `classics`, `expressions`, `offsets`
+and `topics_and_loading`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the cluster does: topics come and go, a broker becomes coordinator and stops being it.
+"""What the cluster does to consumer groups: topics come and go, their shard is loaded and unloaded.
 
 Follows `onLoaded`, `onUnloaded` and `onNewMetadataImage` (`onMetadataUpdate`).
 """

@@ -1,1 +1,1 @@
-"""What a client shows of its application by its requests: whether it polls, why it left."""
+"""What a client's library shows of its application: whether it polls (`application`), why it left (`leaves`)."""

@@ -1,4 +1,4 @@
-"""Who is missing when a join phase ends, all together: what is the same for each of them is found once.
+"""Members that are missing when a join phase ends: what is the same for all of them is computed once.
 
 In a group of thousands half may be missing. Each of them is judged beside all the others (`dropped.how_dropped`), and
 looking at them anew for each would cost the square of the members. Arithmetic only; made anew for each look.

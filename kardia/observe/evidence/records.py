@@ -1,4 +1,4 @@
-"""What `__consumer_offsets` and the coordinator's own lines add to the requests.
+"""What records of `__consumer_offsets` and the coordinator's lines in server.log add to the requests.
 
 A GroupMetadata record is written when the leader's assignment is stored, when a group becomes empty and when a static
 member is replaced; it holds timeouts and addresses of members that joined before the log began. A coordinator line

@@ -1,4 +1,4 @@
-"""All groups of a lane with indexes over them, and how rows about them are said.
+"""All groups of a lane, with indexes; gives out rows about them and sets their `known_at_ms`.
 
 Decides nothing about Kafka; the modules beside it do. `known_at_ms` of what is said never goes back within a group, and
 a later row about the same life or rebalance always has a higher one, because the highest stands.

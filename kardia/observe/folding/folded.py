@@ -1,4 +1,4 @@
-"""What many quiet requests of one member do at once: the same as one by one, and a law in the tests compares both.
+"""Applies many quiet requests of one member in one step: the same as one by one, and a law in the tests compares both.
 
 Whether they are quiet is decided in `quiet`; nothing is decided here.
 """

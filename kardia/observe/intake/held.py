@@ -1,4 +1,4 @@
-"""Stretches that wait for the clock of their broker, as single events do in its queue."""
+"""Stretches of quiet requests that are held until the log of their broker is known to be complete up to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rebalance leaves in the ledger: whom it waited for, and which rebalance before it it follows from.
+"""Fills the row of a rebalance: whom it waited for, and which rebalance before it it follows from.
 
 Reads what `rebalance` has found out and puts it into its row; decides nothing about members.
 """

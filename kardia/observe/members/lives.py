@@ -1,4 +1,4 @@
-"""The end of a life, and its return when later evidence shows that it goes on. Only records both; decides nothing.
+"""Records the end of a membership, and takes it back when later evidence shows that it goes on; decides neither.
 
 What an end does to the group is `rebalance.end_member`'s business.
 """

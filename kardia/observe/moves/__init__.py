@@ -1,1 +1,1 @@
-"""Another coordinator answers, or the same one again: what that does to deadlines, and what it has loaded."""
+"""Moves and restarts of coordinators: what they do to deadlines, and what is a group's state after a load."""

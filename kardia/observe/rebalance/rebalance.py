@@ -1,4 +1,4 @@
-"""The ledger of a rebalance: what started it, whom it waited for, who was dropped, when it was over.
+"""A rebalance from its first sign to its end: what started it, whom it waited for, who was dropped, when it was over.
 
 A rebalance is seen from its end: its JoinGroups are answered, and so logged, all in one instant when the join phase is
 over. Only then is it known who had been waiting, since when, and therefore what came first. So a rebalance is opened

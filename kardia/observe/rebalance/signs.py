@@ -1,4 +1,4 @@
-"""Signs that a rebalance is under way that was not seen to begin, and of one that is not: answers, and their absence.
+"""What answers 27 and 0 show, and that there are none: a rebalance whose begin was not seen is under way, or is not.
 
 `rebalance` carries out what is found. Sources: `prepareRebalance`, `onExpirePendingSync`, the answers 27 and 0 of
 `doHeartbeat` and their Java successors.

@@ -1,4 +1,4 @@
-"""What a completed request means: one function per kind of event, called in the order in which they took effect.
+"""What Heartbeat, SyncGroup, LeaveGroup and commits change, a function for each; called in the order of their effects.
 
 Sources: Kafka's `handleHeartbeat`, `doJoinGroup`, `doSyncGroup`, `handleLeaveGroup`, `doCommitOffsets` and their Java
 successors. The broker's answer is the authority: where it differs from what is held, the difference is counted as a

@@ -1,4 +1,4 @@
-"""What silence means: timers that fire when the log is known to be complete up to their instant.
+"""Sessions that run out: a member whose deadline has passed is evicted once the log is known to be complete up to it.
 
 A timer is due at or before now; on a tie the timer comes first. A session is looked at a moment after its deadline
 (`GRACE_MS`): timers of a busy broker fire late, and a heartbeat that is handled before still renews it. A member whose
