@@ -6,6 +6,7 @@ place: groups bring an index with them, sources belong to streams, and what wait
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from kardia.events import Event
@@ -39,9 +40,16 @@ KEPT: dict[str, Any] = {
 }
 """Attribute of an observer -> its type."""
 
-_WRITERS = {name: writer(kind) for name, kind in KEPT.items()}
-_READERS = {name: reader(kind) for name, kind in KEPT.items()}
-_WRITE_GROUPS, _READ_GROUPS = writer(list[Group]), reader(list[Group])
+
+@cache
+def _writers() -> dict[str, Change | None]:
+    """Made when the first snapshot is: whoever keeps none, as a replay, need not wait for it."""
+    return {name: writer(kind) for name, kind in KEPT.items()}
+
+
+@cache
+def _readers() -> dict[str, Change | None]:
+    return {name: reader(kind) for name, kind in KEPT.items()}
 
 
 def _changed(change: Change | None, value: Any) -> Any:
@@ -53,8 +61,8 @@ def snapshot(intake: Intake) -> dict[str, Any]:
     queues = {broker: [[at, list(event)] for at, event in queue] for broker, queue in intake.queues.items()}
     for broker, event in intake.held.events():
         queues[broker].append([event.decided_at_ms, list(event)])
-    return {name: _changed(write, getattr(intake, name)) for name, write in _WRITERS.items()} | {
-        "groups": _changed(_WRITE_GROUPS, list(intake.groups.values())),
+    return {name: _changed(write, getattr(intake, name)) for name, write in _writers().items()} | {
+        "groups": _changed(writer(list[Group]), list(intake.groups.values())),
         "disagreed": intake.disagreed,
         "sources": {name: [source.end, source.tick_end] for name, source in intake.sources.items()},
         "streams": {
@@ -69,11 +77,11 @@ def snapshot(intake: Intake) -> dict[str, Any]:
 def restore(intake: Intake, state: dict[str, Any]) -> None:
     """Give a new observer what a snapshot holds. One of another version is refused: something in it is not there, or
     does not have the shape of what it is to become (KeyError, ValueError, TypeError)."""
-    for group in _changed(_READ_GROUPS, state["groups"]):
+    for group in _changed(reader(list[Group]), state["groups"]):
         intake.groups[group.group_id] = group
         for member in group.members.values():
             intake.index(group, member)
-    for name, read in _READERS.items():
+    for name, read in _readers().items():
         setattr(intake, name, _changed(read, state[name]))
     intake.disagreed |= state["disagreed"]
     for broker, queue in state["queues"].items():

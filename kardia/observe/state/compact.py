@@ -52,7 +52,7 @@ def _inside(kind: Any, change_of: Callable[[Any], Change | None]) -> Change | No
     if change is None:
         return None
     if get_origin(kind) is list:
-        return lambda values: [change(value) for value in values]
+        return lambda values: list(map(change, values))
     if get_origin(kind) is dict:
         return lambda values: {key: change(value) for key, value in values.items()}
     return lambda value: None if value is None else change(value)
@@ -80,7 +80,7 @@ def _writer_of_field(kind: Any, key: str | None) -> Change | None:
     change = writer(get_args(kind)[-1])
     if change is None:
         return lambda values: list(values.values())
-    return lambda values: [change(value) for value in values.values()]
+    return lambda values: list(map(change, values.values()))
 
 
 def _reader_of_fields(kind: Any) -> Change:

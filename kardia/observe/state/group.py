@@ -355,7 +355,7 @@ class Group:
     """Last answer of its coordinator that was looked at by itself; `steady_at_ms` may be later."""
     stored: Stored | None = None
     """Its last record; None where that is not known. See `loads`."""
-    left_pending: dict[str, Left] = field(default_factory=dict, metadata={KEY: "member_id"})
+    left_pending: dict[str, Left] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered."""
     rejected_at_ms: float = NEVER
     """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then if
