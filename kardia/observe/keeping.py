@@ -1,4 +1,4 @@
-"""What of an observer outlives its process: everything it holds, as plain values, and an observer made of them again.
+"""Saves the whole state of an observer as plain values, and makes an observer of them again.
 
 What is kept under its own name is a table with the types that both directions follow (`compact`). The rest is said in
 place: groups bring an index with them, sources belong to streams, and what waits is held in two forms.

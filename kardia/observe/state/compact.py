@@ -1,4 +1,4 @@
-"""The compact form of what is held, made from the types of its fields: lists of plain values, without names.
+"""The stored form of the observer's state: lists of plain values, made and read by the types of the fields.
 
 A dataclass is the list of its values in the order of its fields, and so is a named tuple, which holds plain values. A
 dictionary whose values hold their own key is the list of its values: its field says so (`KEY`). What is plain

@@ -1,4 +1,4 @@
-"""Entries of what is held in lists and dictionaries: ids that were handed out, ends, waits, silences of a log.
+"""Small records inside the observer's state: ids that were handed out, ends, waits, silences of a log.
 
 Values that do not change, by names; nothing here decides anything. Instants are floats, epoch milliseconds on the
 broker's clock; NEVER (see `group`) stands for "not known" and "does not happen".
