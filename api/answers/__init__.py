@@ -1,1 +1,1 @@
-"""Bodies of answers: groups and members, lists in their orders, rows of boards and charts, differences, Burrow's words."""
+"""Bodies of answers: groups, members, lists in their orders, rows of boards and charts, differences, Burrow's words."""
