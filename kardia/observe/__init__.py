@@ -6,8 +6,8 @@ once), `observer` (the loop), `folding` (the same for many quiet requests at a t
 (all groups, and how rows are said), `requests` (what an answer means), `timers` and `deadlines` (what silence means),
 `moves` and `evidence` (what another coordinator means, a broker that was silent, a record, a line of server.log),
 `rebalance` and `ledger` (how one begins and ends, and how it is told), `members` and `clients` (who they are, whether
-they poll, how they end and who broke them), `output` (rows), `careful` (after a step that raised). A room imports those
-below it only: `pyproject.toml` has their order.
+they poll, how they end and who broke them), `output` (rows), `keeping` (what outlives the process), `careful` (after a
+step that raised). A room imports those below it only: `pyproject.toml` has their order.
 """
 
 from kardia.observe.observer import Observer
