@@ -43,6 +43,8 @@ def disk_named(directory: Path) -> Iterator[None]:
     """Say of a disk that refuses which it is and what to do; input files have sentences of their own."""
     try:
         yield
+    except ConnectionError:
+        raise  # of the JVM, which is no disk
     except (OSError, DeltaError) as error:
         said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         plain = " ".join(_COLOURS.sub("", said).split())

@@ -18,7 +18,7 @@ import pytest
 
 from spark_jobs.jvm import jars, java, private_delta, private_py4j, private_pyspark
 from spark_jobs.schemas import to_tables
-from spark_jobs.session import end_session, start_session
+from spark_jobs.session import start_session
 from spark_jobs.writers.delta_spark import DeltaSparkWriter
 from spark_jobs.writers.tables import path_of
 from tests.spark_jobs.support import ROOT
@@ -60,7 +60,7 @@ def test_the_version_is_the_one_they_were_checked_on(library: str) -> None:
 def spark() -> Iterator[SparkSession]:
     session = start_session("private-names", "local[1]", jars.ensure("spark"), java.find().home)
     yield session
-    end_session(session)
+    session.stop()  # the JVM stays: other tests of this process may begin a session in it
 
 
 @pytest.mark.slow

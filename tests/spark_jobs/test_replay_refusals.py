@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from ingest.offline import plan
 from kardia.observe import ObserverSettings
+from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, TablesError
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.replay.run import SPILL_PREFIX, Inputs, replay
@@ -154,3 +156,10 @@ def test_a_replay_of_nothing_but_rejected_lines_fails(tmp_path: Path, rejected: 
     told = subprocess.run([sys.executable, "-m", "cli.main", *words], cwd=ROOT, capture_output=True, text=True)
     assert told.returncode == status, told.stderr
     assert ("none of the 2 lines says anything about a consumer group; 2 were rejected" in told.stderr) == bool(status)
+
+
+def test_a_jvm_that_is_gone_is_not_blamed_on_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionRefusedError), disk_named(tmp_path):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+    with pytest.raises(TablesError, match="No space left"), disk_named(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")

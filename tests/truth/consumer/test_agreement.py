@@ -1,7 +1,7 @@
 """The model of consumer groups agrees with Kafka's own coordinator in random histories, and would be caught if not.
 
 Goal: not one difference in a few thousand operations of every release here, in a million with `-m long`; mistakes that
-are planted, and rows of the release table that are turned around, are noticed.
+are planted, and rows of the release table that are turned around, are noticed (`-m long` as well).
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def test_every_release_agrees_with_the_model_and_every_situation_is_met() -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_mistakes_in_the_model_are_noticed() -> None:
     names = [name for name in (*canaries.EVERY, *SWITCHES) if name not in RARE]
