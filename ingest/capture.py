@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import SettingsError
@@ -21,6 +22,14 @@ from ingest.offsets_source import CONSUMER, TOPIC
 _SILENCE_S = 1.0
 _MAX_SILENCES = 60
 """A capture that receives nothing for a minute gives up."""
+
+_LED_SOON = frozenset((KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE))
+_LEADER_S = 30.0
+"""A broker that has just started, or taken a partition over, does not lead it for some seconds."""
+
+
+def _is_led_soon(error: BaseException) -> bool:
+    return isinstance(error, KafkaException) and error.args[0].code() in _LED_SOON
 
 
 class Capture:
@@ -43,7 +52,7 @@ class Capture:
             partitions = self._consumer.list_topics(TOPIC, timeout=15).topics[TOPIC].partitions
             begins: list[TopicPartition] = []
             for partition in partitions:
-                low, high = self._consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=15)
+                low, high = self._bounds(TopicPartition(TOPIC, partition))
                 if high > low:
                     self._ends[partition] = high
                     self.total += high - low
@@ -59,6 +68,17 @@ class Capture:
                 "check --bootstrap-server and the ACLs",
             ) from None
         return self
+
+    def _bounds(self, partition: TopicPartition) -> tuple[int, int]:
+        """First offset of a partition, and the one behind its last."""
+        again = Retrying(
+            retry=retry_if_exception(_is_led_soon),
+            stop=stop_after_delay(_LEADER_S),
+            wait=wait_exponential(0.1, max=2.0),
+            reraise=True,
+        )
+        low, high = again(self._consumer.get_watermark_offsets, partition, timeout=15)
+        return low, high
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
