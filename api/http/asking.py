@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
 from starlette.responses import Response
 
 from api.errors import BadCursor, ParameterRefused
+from api.http.names import cluster_id_of
 from api.http.request_context import RequestContext
 from api.http.routing import ApiRequest, query_parameter
 from api.http.times import FROM_TO, time_range_of
 from api.past.archive import HistoryPart, Page
 from api.past.cursor import CURSOR_CHARS_MAX, Cursors, Place
+from api.present.current import ClusterView
 from api.present.freshness import Freshness
 from api.store import Store
 
@@ -133,3 +135,15 @@ def paging_of(request: ApiRequest) -> Paging:
 def answer(freshness: Freshness, **members: Any) -> Response:
     """JSON of an answer, freshness first."""
     return Response(orjson.dumps({"freshness": freshness.as_answer(), **members}), media_type="application/json")
+
+
+def answer_about_cluster(
+    request: ApiRequest, needs: Sequence[str], rows: Callable[[ClusterView, Freshness, int], dict[str, Any]]
+) -> Response:
+    """A list about the present of a whole cluster, of at most `limit` rows; `needs`: the tables that it is made of."""
+    cluster_id, limit = cluster_id_of(request), limit_of(request)
+    store = request.context.store
+    store.require(*needs)
+    view = store.cluster(cluster_id)
+    freshness = store.freshness(view)
+    return answer(freshness, **rows(view, freshness, limit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api.answers import boards
-from api.http.asking import LIMIT, answer, limit_of
+from api.http.asking import LIMIT, answer, answer_about_cluster, limit_of
 from api.http.member_lives import lives_of
 from api.http.names import CLUSTER, GROUP, MEMBER, cluster_id_of, group_id_of, member_id_of
 from api.http.routing import ApiRequest, router_of, takes
@@ -24,13 +24,7 @@ NEEDS = ("transitions", "rebalances", "members", "health", "predictions")
 )
 async def cluster_board(request: ApiRequest) -> Response:
     """Who is next, rebalances under way, the worst groups: nothing of it is said of a present that is not known."""
-    cluster_id = cluster_id_of(request)
-    limit = limit_of(request)
-    store = request.context.store
-    store.require(*NEEDS)
-    view = store.cluster(cluster_id)
-    freshness = store.freshness(view)
-    return answer(freshness, **boards.cluster(view, freshness, limit))
+    return answer_about_cluster(request, NEEDS, boards.cluster)
 
 
 @router.get(

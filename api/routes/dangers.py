@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from api.answers import dangers
-from api.http.asking import LIMIT, answer, limit_of
-from api.http.names import CLUSTER, cluster_id_of
+from api.http.asking import LIMIT, answer_about_cluster
+from api.http.names import CLUSTER
 from api.http.routing import ApiRequest, router_of, takes
 from api.http.validators import live_tag
 from api.shapes import report_models
@@ -29,13 +29,7 @@ async def next_evictions(request: ApiRequest) -> Response:
     are counted, not listed.
     """
     live_tag(request)
-    cluster_id = cluster_id_of(request)
-    limit = limit_of(request)
-    store = request.context.store
-    store.require(*NEEDS)
-    view = store.cluster(cluster_id)
-    freshness = store.freshness(view)
-    return answer(freshness, **dangers.next_evictions(view, freshness, limit))
+    return answer_about_cluster(request, NEEDS, dangers.next_evictions)
 
 
 @router.get(
@@ -47,10 +41,4 @@ async def next_evictions(request: ApiRequest) -> Response:
 async def open_rebalances(request: ApiRequest) -> Response:
     """Groups that rebalance, the longest first: since when, whom they wait for, until when at the latest."""
     live_tag(request)
-    cluster_id = cluster_id_of(request)
-    limit = limit_of(request)
-    store = request.context.store
-    store.require(*NEEDS)
-    view = store.cluster(cluster_id)
-    freshness = store.freshness(view)
-    return answer(freshness, **dangers.open_rebalances(view, freshness, limit))
+    return answer_about_cluster(request, NEEDS, dangers.open_rebalances)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ingest.dialects.text_schemas import APIS, Field, Struct, Value
@@ -132,7 +132,7 @@ class Schema(NamedTuple):
     """The whole from the client id to the end of the response."""
 
 
-@cache
+@lru_cache(maxsize=256)  # brokers 2.0 to 2.7 know 40; a forged line may name any
 def schema_of(name: str, version: int) -> Schema:
     """Compiled once for each API and version; versions beyond the last one known are like it."""
     api = APIS[name]

@@ -63,28 +63,25 @@ def log4j2_yaml() -> str:
 
 
 def log4j1_properties() -> str:
-    """Kafka 2.8 to 3.9: what to add to config/log4j.properties. One accepting filter per API, a last one denies."""
-    lines = [_LOG4J1.rstrip("\n")]
-    for place, number in enumerate(APIS, 1):
-        # Filters run in the order of their names, compared as text.
-        prefix = f"log4j.appender.groupRequests.filter.{place:02d}"
-        lines += [
-            f"{prefix}=org.apache.log4j.varia.StringMatchFilter",
-            f'{prefix}.StringToMatch="requestApiKey":{number},',
-            f"{prefix}.AcceptOnMatch=true",
-        ]
-    return "\n".join([*lines, *_LAST, ""])
+    """Kafka 2.8 to 3.9: what to add to config/log4j.properties."""
+    return _log4j1([], [f'"requestApiKey":{number},' for number in APIS])
 
 
 def log4j1_text_properties() -> str:
     """Kafka 2.0 to 2.7, whose lines are text: the same with other words to filter by, and in UTF-8 whatever the JVM's
     own charset is."""
-    lines = [_LOG4J1.rstrip("\n"), "log4j.appender.groupRequests.encoding=UTF-8"]
-    for place, name in enumerate(TEXT_APIS, 1):
+    return _log4j1(["log4j.appender.groupRequests.encoding=UTF-8"], [f"{TEXT_NEEDLE}{name}," for name in TEXT_APIS])
+
+
+def _log4j1(more: list[str], needles: list[str]) -> str:
+    """One accepting filter for each text, a last one denies. Filters run in the order of their names, compared as
+    text."""
+    lines = [_LOG4J1.rstrip("\n"), *more]
+    for place, needle in enumerate(needles, 1):
         prefix = f"log4j.appender.groupRequests.filter.{place:02d}"
         lines += [
             f"{prefix}=org.apache.log4j.varia.StringMatchFilter",
-            f"{prefix}.StringToMatch={TEXT_NEEDLE}{name},",
+            f"{prefix}.StringToMatch={needle}",
             f"{prefix}.AcceptOnMatch=true",
         ]
     return "\n".join([*lines, *_LAST, ""])

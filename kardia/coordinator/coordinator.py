@@ -43,7 +43,7 @@ from kardia.coordinator.removal_and_loading import delete_groups, expire_timer_f
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.shard import EXPIRE_KEY, Shard, join_key, session_key, sync_key
 from kardia.coordinator.syncs import sync
-from kardia.coordinator.timers import Timer, TimerKind
+from kardia.coordinator.timers import Timer, TimerKind, refuse_going_back, refuse_overtaking
 from kardia.kafka.states import ErrorCode
 
 HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
@@ -90,13 +90,9 @@ class Coordinator:
         a timer that has not fired. With `overtakes` it may: the timer is late, as those of a busy broker are.
         """
         shard = self._shard
-        if at_ms < shard.now_ms:
-            raise ValueError(f"at_ms {at_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
-        due = shard.timers.next()
-        if due is not None and due.deadline_at_ms < at_ms and not overtakes:
-            raise ValueError(
-                f"at_ms {at_ms}: a {due.key[0]} timer is due at {due.deadline_at_ms}; advance to {at_ms - 1} before"
-            )
+        refuse_going_back("at_ms", at_ms, shard.now_ms)
+        if not overtakes:
+            refuse_overtaking(shard.timers, at_ms)
         shard.now_ms = at_ms
         try:
             HANDLERS[type(operation)](shard, operation)
@@ -113,8 +109,7 @@ class Coordinator:
         last step.
         """
         shard = self._shard
-        if to_ms < shard.now_ms:
-            raise ValueError(f"to_ms {to_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
+        refuse_going_back("to_ms", to_ms, shard.now_ms)
         while (timer := shard.timers.pop_due(to_ms)) is not None:
             shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
             with suppress(StuckError):

@@ -161,3 +161,18 @@ class Timers:
             heapq.heappop(self._queue)
         del self._armed[timer.key]
         return timer
+
+
+def refuse_going_back(name: str, to_ms: int, now_ms: int) -> None:
+    """Raises ValueError where a caller names an instant before the last step."""
+    if to_ms < now_ms:
+        raise ValueError(f"{name} {to_ms}: expected {now_ms} or later, the last step; instants only grow")
+
+
+def refuse_overtaking(timers: Timers, at_ms: int) -> None:
+    """Raises ValueError where a timer that has not fired is due before the instant of an operation."""
+    due = timers.next()
+    if due is not None and due.deadline_at_ms < at_ms:
+        raise ValueError(
+            f"at_ms {at_ms}: a {due.key[0]} timer is due at {due.deadline_at_ms}; advance to {at_ms - 1} before"
+        )

@@ -47,7 +47,7 @@ MOVES: dict[tuple[GroupState, GroupState], str] = {
 
 
 class ErrorCode(IntEnum):
-    """Answers of the coordinator."""
+    """Answers of the coordinator; those from 110 on only about consumer groups."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -61,12 +61,19 @@ class ErrorCode(IntEnum):
     UNKNOWN_MEMBER_ID = 25
     INVALID_SESSION_TIMEOUT = 26
     REBALANCE_IN_PROGRESS = 27
+    UNSUPPORTED_VERSION = 35
+    INVALID_REQUEST = 42
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     MEMBER_ID_REQUIRED = 79
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
     GROUP_SUBSCRIBED_TO_TOPIC = 86
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
+    INVALID_REGULAR_EXPRESSION = 128
 
 
 COORDINATOR_MOVED = frozenset(

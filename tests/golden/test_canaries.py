@@ -21,7 +21,7 @@ def _noticed() -> bool:
 
 @pytest.mark.parametrize("mistake", canaries.PLANTED)
 def test_a_planted_mistake_is_noticed(mistake: str) -> None:
-    with canaries.planted(mistake):
+    with canaries.EVERY[mistake]():
         assert _noticed()
 
 

@@ -1,24 +1,28 @@
 """Models with one mistake each: what the comparison must notice, or it proves nothing.
 
-`EVERY` are mistakes a person would make; `flipped` turns one row of the model's release table around.
+`EVERY` are mistakes a person would make, each made while its patch is entered; `flipped` turns one row of a release
+table around.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from kardia.coordinator import coordinator, joins, offsets, removal_and_loading
-from kardia.coordinator.behaviour import Behaviour, behaviour_of
+from kardia.coordinator.behaviour import Behaviour
+from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.group import Group, Member
 from kardia.coordinator.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
 from kardia.coordinator.shard import Shard
 from kardia.coordinator.timers import Timers
 
-Patch = Any
+Patch = AbstractContextManager[Any]
 """What `unittest.mock.patch` gives."""
+
+AnyBehaviour = TypeVar("AnyBehaviour", Behaviour, ConsumerBehaviour)
 
 
 def _join_renews_the_session() -> Patch:
@@ -178,15 +182,7 @@ OF_OFFSETS: dict[str, Callable[[], Patch]] = {
 EVERY = PLANTED | OF_OFFSETS
 
 
-def flipped(version: str, switch: str) -> Behaviour:
-    """A release's behaviour with one row of the table turned around."""
-    right = behaviour_of(version)
+def flipped(right: AnyBehaviour, switch: str) -> AnyBehaviour:
+    """A release's behaviour with one row of its table turned around."""
     turned: dict[str, Any] = {switch: not getattr(right, switch)}
     return right._replace(**turned)
-
-
-@contextmanager
-def planted(name: str) -> Iterator[None]:
-    """The model has this mistake inside the block."""
-    with EVERY[name]():
-        yield

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kardia.coordinator.behaviour import SWITCHES
+from kardia.coordinator.behaviour import SWITCHES, behaviour_of
 from kardia.coordinator.consumer.behaviour import SWITCHES as CONSUMER_SWITCHES
+from kardia.coordinator.consumer.behaviour import consumer_behaviour_of
 from tests.truth import canaries, coverage
+from tests.truth.canaries import Patch
 from tests.truth.consumer import canaries as consumer_canaries
 from tests.truth.consumer import coverage as consumer_coverage
 from tests.truth.consumer.histories import ConsumerPlayer
@@ -25,10 +26,9 @@ class Protocol(NamedTuple):
     player: type[Player]
     coverage: Callable[[], Any]
     judge: Callable[[Counter[Cell], str], Verdict]
-    mistakes: Collection[str]
-    planted: Callable[[str], AbstractContextManager[None]]
+    mistakes: Mapping[str, Callable[[], Patch]]
     switches: Collection[str]
-    flipped: Callable[[str, str], Any]
+    behaviour_of: Callable[[str], Any]
 
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -38,9 +38,8 @@ PROTOCOLS: dict[str, Protocol] = {
         coverage.Coverage,
         coverage.judge,
         canaries.EVERY,
-        canaries.planted,
         SWITCHES,
-        canaries.flipped,
+        behaviour_of,
     ),
     "consumer": Protocol(
         CONSUMER_VERSIONS,
@@ -48,8 +47,7 @@ PROTOCOLS: dict[str, Protocol] = {
         consumer_coverage.ConsumerCoverage,
         consumer_coverage.judge,
         consumer_canaries.EVERY,
-        consumer_canaries.planted,
         CONSUMER_SWITCHES,
-        consumer_canaries.flipped,
+        consumer_behaviour_of,
     ),
 }

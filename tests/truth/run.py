@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from tests.truth.canaries import flipped
 from tests.truth.coverage import Cell
 from tests.truth.histories import Found, Player, text
 from tests.truth.oracle import EVERY_VERSION
@@ -77,16 +78,16 @@ def catch(version: str, seed: int, operations: int, name: str, protocol: str = "
     """Operations until a canary's mistake is noticed, -1 if it is not within the number given."""
     kind = PROTOCOLS[protocol]
     if name in kind.switches:
-        player = kind.player(version, kind.flipped(version, name))
+        player = kind.player(version, flipped(kind.behaviour_of(version), name))
         return _until_found(player, seed, operations)
-    with kind.planted(name):
+    with kind.mistakes[name]():
         return _until_found(kind.player(version), seed, operations)
 
 
 def show(version: str, seed: int, operations: int, name: str, protocol: str = "classic") -> str:
     """The shrunk history that shows a planted mistake, "" if it is not noticed."""
     kind = PROTOCOLS[protocol]
-    with kind.planted(name):
+    with kind.mistakes[name]():
         player = kind.player(version)
         number = 0
         while player.operations < operations:

@@ -11,6 +11,7 @@ from multiprocessing import get_context
 
 import pytest
 
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.coordinator.operations import Join, Load, Operation, Sync, TxnCommit, TxnEnd, Unload
 from tests.truth.canaries import flipped
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
@@ -67,7 +68,7 @@ HISTORIES = {
 
 def played(version: str, switch: str, turned: bool) -> str:
     """The disagreement, "" for none."""
-    lockstep = Lockstep(version, SETTINGS[0], flipped(version, switch) if turned else None)
+    lockstep = Lockstep(version, SETTINGS[0], flipped(behaviour_of(version), switch) if turned else None)
     try:
         for move in HISTORIES[switch]:
             lockstep.play(move)

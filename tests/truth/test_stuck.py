@@ -12,6 +12,7 @@ from multiprocessing import get_context
 
 import pytest
 
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.coordinator.operations import Join, View
 from tests.truth.canaries import flipped
 from tests.truth.draw import SETTINGS, STARTED_AT_MS, subscription
@@ -65,7 +66,7 @@ def played(version: str, switch: str = "") -> list[tuple[str, str, View | None]]
     """The case, its disagreement ("" for none) and the group after its second move. `switch`: a row of the release
     table that is turned around."""
     found = []
-    behaviour = flipped(version, switch) if switch else None
+    behaviour = flipped(behaviour_of(version), switch) if switch else None
     for name, protocols in HOSTILE.items():
         for moves in histories(protocols):
             lockstep, told, view = Lockstep(version, SETTINGS[0], behaviour), "", None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import fence, refuse_downgrade
 from kardia.coordinator.consumer.member import Classic, Member, MemberState
@@ -18,6 +18,7 @@ from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_fu
 from kardia.coordinator.consumer.shard import JOIN, SYNC, Shard
 from kardia.coordinator.consumer.subscription import read_subscription
 from kardia.coordinator.operations import Answer, Heartbeat, Join, Leave, Leaving, Sync
+from kardia.kafka.states import ErrorCode
 
 _CONSUMER = "consumer"
 _IDS_REQUIRED = 4
@@ -31,11 +32,11 @@ def join(shard: Shard, request: Join) -> None:
     settings = shard.settings
     least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not request.group_id:
-        _answer_join(shard, request, Code.INVALID_GROUP_ID, request.member_id)
+        _answer_join(shard, request, ErrorCode.INVALID_GROUP_ID, request.member_id)
     elif not least_ms <= request.session_timeout_ms <= most_ms:
-        _answer_join(shard, request, Code.INVALID_SESSION_TIMEOUT, request.member_id)
+        _answer_join(shard, request, ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
     elif not shard.loaded:
-        _answer_join(shard, request, Code.NOT_COORDINATOR, "")
+        _answer_join(shard, request, ErrorCode.NOT_COORDINATOR, "")
     else:
         try:
             _join(shard, request)
@@ -43,7 +44,7 @@ def join(shard: Shard, request: Join) -> None:
             _answer_join(shard, request, refused.code, "")
 
 
-def _answer_join(shard: Shard, request: Join, code: Code, member_id: str) -> None:
+def _answer_join(shard: Shard, request: Join, code: ErrorCode, member_id: str) -> None:
     shard.answers.append(Answer(request.number, shard.now_ms, int(code), member_id=member_id))
 
 
@@ -53,13 +54,13 @@ def _join(shard: Shard, request: Join) -> None:
         raise NotModelledError(f"a JoinGroup makes a classic group of {request.group_id!r}, which has no members")
     policy = shard.settings.group_consumer_migration_policy
     if shard.behaviour.policy_refuses_classic and policy == "disabled":
-        raise RefusedError(Code.INCONSISTENT_GROUP_PROTOCOL)
+        raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = request.member_id or request.new_id
     refuse_if_full(shard, group, member_id, request.group_instance_id)
     if request.protocol_type != _CONSUMER or not _supported(group, request):
-        raise RefusedError(Code.INCONSISTENT_GROUP_PROTOCOL)
+        raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.member_id and request.group_instance_id is None and request.version >= _IDS_REQUIRED:
-        _answer_join(shard, request, Code.MEMBER_ID_REQUIRED, member_id)
+        _answer_join(shard, request, ErrorCode.MEMBER_ID_REQUIRED, member_id)
         return
     before, replaced = _who(group, request, member_id)
     if replaced is not None and group.members[replaced].classic is None:
@@ -114,26 +115,26 @@ def _holder(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Me
     """The member that names itself so. Raises RefusedError."""
     member = group.members.get(member_id) if instance_id is None else group.holder(instance_id)
     if member is None:
-        raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     if instance_id is not None and member.member_id != member_id:
-        raise RefusedError(Code.FENCED_INSTANCE_ID)
+        raise RefusedError(ErrorCode.FENCED_INSTANCE_ID)
     return member
 
 
 def _asker(shard: Shard, request: Sync | Heartbeat) -> tuple[ConsumerGroup, Member, Classic]:
     """Group and member of a request. Raises RefusedError."""
     if not request.group_id:
-        raise RefusedError(Code.INVALID_GROUP_ID)
+        raise RefusedError(ErrorCode.INVALID_GROUP_ID)
     if not shard.loaded:
-        raise RefusedError(Code.NOT_COORDINATOR)
+        raise RefusedError(ErrorCode.NOT_COORDINATOR)
     group = shard.groups.get(request.group_id)
     if group is None or (not group.members and isinstance(request, Sync)):
-        raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     member = _holder(group, request.member_id, request.group_instance_id)
     if member.classic is None:
-        raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     if member.epoch != request.generation_id:
-        raise RefusedError(Code.ILLEGAL_GENERATION)
+        raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
     return group, member, member.classic
 
 
@@ -155,10 +156,10 @@ def sync(shard: Shard, request: Sync) -> None:
         group, member, classic = _asker(shard, request)
         protocol_name = classic.protocols[0][0]
         if request.protocol_type not in (None, _CONSUMER) or request.protocol_name not in (None, protocol_name):
-            raise RefusedError(Code.INCONSISTENT_GROUP_PROTOCOL)
+            raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if _is_behind(shard, group, member) and member.state is not MemberState.UNREVOKED:
             _must_join(shard, group, member)
-            raise RefusedError(Code.REBALANCE_IN_PROGRESS)
+            raise RefusedError(ErrorCode.REBALANCE_IN_PROGRESS)
     except RefusedError as refused:
         shard.answers.append(SyncAnswer(request.number, shard.now_ms, int(refused.code)))
         return
@@ -166,7 +167,7 @@ def sync(shard: Shard, request: Sync) -> None:
     shard.arm_session(group.group_id, member.member_id, classic.session_timeout_ms)
     names = {topic.topic_id: topic.name for topic in shard.topics.values()}
     assignment = sorted((names[topic_id], number) for topic_id, number in member.assigned if topic_id in names)
-    shard.answers.append(SyncAnswer(request.number, shard.now_ms, int(Code.NONE), tuple(assignment)))
+    shard.answers.append(SyncAnswer(request.number, shard.now_ms, int(ErrorCode.NONE), tuple(assignment)))
 
 
 def heartbeat(shard: Shard, request: Heartbeat) -> None:
@@ -181,24 +182,24 @@ def heartbeat(shard: Shard, request: Heartbeat) -> None:
     released = member.state is MemberState.UNRELEASED and not waits
     if _is_behind(shard, group, member) or member.state is MemberState.UNREVOKED or released:
         _must_join(shard, group, member)
-        shard.answer(request.number, Code.REBALANCE_IN_PROGRESS)
+        shard.answer(request.number, ErrorCode.REBALANCE_IN_PROGRESS)
     else:
-        shard.answer(request.number, Code.NONE)
+        shard.answer(request.number, ErrorCode.NONE)
 
 
 def leave(shard: Shard, request: Leave) -> None:
     """LeaveGroup, of members of any protocol; those that are none have an error of their own."""
     if not request.group_id or not shard.loaded:
-        shard.answer(request.number, Code.NOT_COORDINATOR if request.group_id else Code.INVALID_GROUP_ID)
+        shard.answer(request.number, ErrorCode.NOT_COORDINATOR if request.group_id else ErrorCode.INVALID_GROUP_ID)
         return
     group = shard.groups.get(request.group_id)
-    codes: list[Code] = []
+    codes: list[ErrorCode] = []
     gone: dict[str, Member] = {}
     for one in request.members:
         try:
             member = _leaving(group, one)
             gone[member.member_id] = member
-            codes.append(Code.NONE)
+            codes.append(ErrorCode.NONE)
         except RefusedError as refused:
             codes.append(refused.code)
     if group is not None and gone:
@@ -209,15 +210,15 @@ def leave(shard: Shard, request: Leave) -> None:
     left = tuple(
         (one.member_id, one.group_instance_id, int(code)) for one, code in zip(request.members, codes, strict=True)
     )
-    shard.answers.append(Answer(request.number, shard.now_ms, int(Code.NONE), left=left))
+    shard.answers.append(Answer(request.number, shard.now_ms, int(ErrorCode.NONE), left=left))
 
 
 def _leaving(group: ConsumerGroup | None, one: Leaving) -> Member:
     if group is None:
-        raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     if one.group_instance_id is not None and not one.member_id:
         holder = group.holder(one.group_instance_id)
         if holder is None:
-            raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         return holder
     return _holder(group, one.member_id, one.group_instance_id)

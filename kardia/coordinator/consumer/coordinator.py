@@ -26,6 +26,7 @@ from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, JOIN, REBALANCE, SESSION, SYNC, Shard
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload
+from kardia.coordinator.timers import refuse_going_back, refuse_overtaking
 
 HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     Beat: heartbeats.heartbeat,
@@ -66,13 +67,8 @@ class ConsumerCoordinator:
         for what the model does not know.
         """
         shard = self._shard
-        if at_ms < shard.now_ms:
-            raise ValueError(f"at_ms {at_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
-        due = shard.timers.next()
-        if due is not None and due.deadline_at_ms < at_ms:
-            raise ValueError(
-                f"at_ms {at_ms}: a {due.key[0]} timer is due at {due.deadline_at_ms}; advance to {at_ms - 1} before"
-            )
+        refuse_going_back("at_ms", at_ms, shard.now_ms)
+        refuse_overtaking(shard.timers, at_ms)
         handler = HANDLERS.get(type(operation))
         if handler is None:
             raise NotModelledError(f"{type(operation).__name__} to a consumer group is not modelled")
@@ -83,8 +79,7 @@ class ConsumerCoordinator:
     def advance(self, to_ms: int) -> list[ConsumerAnswer]:
         """Let time pass to `to_ms`: fires what is due at or before it, by deadline, then in the order of arming."""
         shard = self._shard
-        if to_ms < shard.now_ms:
-            raise ValueError(f"to_ms {to_ms}: expected {shard.now_ms} or later, the last step; instants only grow")
+        refuse_going_back("to_ms", to_ms, shard.now_ms)
         while (timer := shard.timers.pop_due(to_ms)) is not None:
             shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
             if timer.key[0] == EXPIRE:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup, Resolved
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import Resolve
 from kardia.coordinator.consumer.shard import Shard, Task
+from kardia.kafka.states import ErrorCode
 
 _REST_MS = 10_000
 """Least time between two look-ups of a group."""
@@ -77,7 +78,7 @@ def compiled(regex: str) -> re.Pattern[str]:
     try:
         return re.compile(regex)
     except re.error:
-        raise RefusedError(Code.INVALID_REGULAR_EXPRESSION) from None
+        raise RefusedError(ErrorCode.INVALID_REGULAR_EXPRESSION) from None
 
 
 def order(shard: Shard, group: ConsumerGroup, wanted: tuple[str, ...]) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.member import Held, Member
 from kardia.coordinator.consumer.operations import Partition, Topic
+from kardia.kafka.states import ErrorCode
 
 Cluster = Mapping[str, Topic]
 """Topics by name."""
@@ -104,7 +105,7 @@ class ConsumerGroup:
         if member_id is None:
             return None
         if member_id not in self.members:
-            raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         return self.members[member_id]
 
     # -- subscriptions --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import leave
 from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE, Member
@@ -16,6 +16,7 @@ from kardia.coordinator.consumer.operations import Beat, BeatAnswer
 from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_full
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.shard import Shard
+from kardia.kafka.states import ErrorCode
 
 _JOIN = 0
 _CLIENT_MAKES_IDS = 1
@@ -29,7 +30,7 @@ def heartbeat(shard: Shard, beat: Beat) -> None:
         shard.answers.append(BeatAnswer(beat.number, shard.now_ms, int(invalid)))
         return
     if not shard.loaded:
-        shard.answers.append(BeatAnswer(beat.number, shard.now_ms, int(Code.NOT_COORDINATOR)))
+        shard.answers.append(BeatAnswer(beat.number, shard.now_ms, int(ErrorCode.NOT_COORDINATOR)))
         return
     try:
         leaves = beat.member_epoch in (LEAVE, LEAVE_FOR_A_WHILE)
@@ -39,20 +40,20 @@ def heartbeat(shard: Shard, beat: Beat) -> None:
     shard.answers.append(answer)
 
 
-def _invalid(beat: Beat, settings: ConsumerSettings) -> Code | None:
+def _invalid(beat: Beat, settings: ConsumerSettings) -> ErrorCode | None:
     """What is wrong with the request itself."""
     needs_id = beat.version >= _CLIENT_MAKES_IDS or beat.member_epoch > 0 or beat.member_epoch == LEAVE
     if (needs_id and not beat.member_id.strip()) or not beat.group_id.strip():
-        return Code.INVALID_REQUEST
+        return ErrorCode.INVALID_REQUEST
     if any(one is not None and not one.strip() for one in (beat.instance_id, beat.rack_id)):
-        return Code.INVALID_REQUEST
+        return ErrorCode.INVALID_REQUEST
     if beat.member_epoch == _JOIN:
         if beat.rebalance_timeout_ms == -1 or beat.owned != () or (beat.names is None and beat.regex is None):
-            return Code.INVALID_REQUEST
+            return ErrorCode.INVALID_REQUEST
     elif beat.member_epoch < LEAVE_FOR_A_WHILE or (beat.member_epoch == LEAVE_FOR_A_WHILE and beat.instance_id is None):
-        return Code.INVALID_REQUEST
+        return ErrorCode.INVALID_REQUEST
     if beat.assignor is not None and beat.assignor not in settings.group_consumer_assignors:
-        return Code.UNSUPPORTED_ASSIGNOR
+        return ErrorCode.UNSUPPORTED_ASSIGNOR
     return None
 
 
@@ -60,7 +61,7 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
     behaviour = shard.behaviour
     found = shard.groups.get(beat.group_id)
     if found is None and beat.member_epoch != _JOIN:
-        raise RefusedError(Code.GROUP_ID_NOT_FOUND)
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     first = int(behaviour.groups_start_at_one)
     group = found or ConsumerGroup(beat.group_id, first, first)
     refuse_if_full(shard, group, beat.member_id, beat.instance_id)
@@ -72,7 +73,7 @@ def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
     return BeatAnswer(
         beat.number,
         shard.now_ms,
-        int(Code.NONE),
+        int(ErrorCode.NONE),
         after.member_id,
         after.epoch,
         shard.settings_of(beat.group_id).group_consumer_heartbeat_interval_ms,
@@ -88,22 +89,22 @@ def _who(shard: Shard, group: ConsumerGroup, beat: Beat) -> tuple[Member, str | 
         member = group.members.get(member_id)
         if member is None:
             if not joins:
-                raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+                raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
             member = Member(member_id)
         _refuse_epoch(shard.behaviour, member, beat)
         return member, None
     holder = group.holder(beat.instance_id)
     if not joins:
         if holder is None:
-            raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         if holder.member_id != member_id:
-            raise RefusedError(Code.FENCED_INSTANCE_ID)
+            raise RefusedError(ErrorCode.FENCED_INSTANCE_ID)
         _refuse_epoch(shard.behaviour, holder, beat)
         return holder, None
     if holder is None:
         return group.members.get(member_id) or Member(member_id), None
     if holder.epoch != LEAVE_FOR_A_WHILE and holder.classic is None:
-        raise RefusedError(Code.UNRELEASED_INSTANCE_ID)
+        raise RefusedError(ErrorCode.UNRELEASED_INSTANCE_ID)
     if member_id != holder.member_id and member_id in group.members:
         # Kafka then keeps or replaces its target by what the member had before.
         raise NotModelledError(f"group {group.group_id!r}: a member takes the place of another one")
@@ -116,7 +117,7 @@ def _refuse_epoch(behaviour: ConsumerBehaviour, member: Member, beat: Beat) -> N
         return
     lost = epoch < member.epoch and epoch == member.previous_epoch and beat.owned is not None
     if not lost or not all(one in member.assigned for one in beat.owned or ()):
-        raise RefusedError(Code.FENCED_MEMBER_EPOCH)
+        raise RefusedError(ErrorCode.FENCED_MEMBER_EPOCH)
 
 
 def _merged(member: Member, beat: Beat) -> Member:

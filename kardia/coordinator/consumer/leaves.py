@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import LEAVE_FOR_A_WHILE, Member
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer
 from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
 from kardia.coordinator.timers import Timer
+from kardia.kafka.states import ErrorCode
 
 _FIRED = {SESSION: "session_expired", REBALANCE: "rebalance_timeout", JOIN: "join_timeout", SYNC: "sync_timeout"}
 """What has happened when a timer of a member fences it."""
@@ -22,23 +23,23 @@ def leave(shard: Shard, beat: Beat) -> BeatAnswer:
     """A heartbeat with epoch -1 or -2."""
     group = shard.groups.get(beat.group_id)
     if group is None:
-        raise RefusedError(Code.GROUP_ID_NOT_FOUND)
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
     if beat.instance_id is None:
         member = group.members.get(beat.member_id)
         if member is None:
-            raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     else:
         member = group.holder(beat.instance_id)
         if member is None:
-            raise RefusedError(Code.UNKNOWN_MEMBER_ID)
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         if member.member_id != beat.member_id:
-            raise RefusedError(Code.FENCED_INSTANCE_ID)
+            raise RefusedError(ErrorCode.FENCED_INSTANCE_ID)
     if beat.member_epoch == LEAVE_FOR_A_WHILE:
         _leave_for_a_while(shard, group, member)
     else:
         shard.happen(group.group_id, "left", member.member_id)
         fence(shard, group, [member])
-    return BeatAnswer(beat.number, shard.now_ms, int(Code.NONE), beat.member_id, beat.member_epoch)
+    return BeatAnswer(beat.number, shard.now_ms, int(ErrorCode.NONE), beat.member_id, beat.member_epoch)
 
 
 def _leave_for_a_while(shard: Shard, group: ConsumerGroup, member: Member) -> None:

@@ -6,11 +6,12 @@ that have offsets but no members of the consumer protocol are not modelled.
 
 from __future__ import annotations
 
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup, Offset
 from kardia.coordinator.consumer.operations import Fetch
 from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
 from kardia.coordinator.operations import Answer, Commit, DeleteGroups
+from kardia.kafka.states import ErrorCode
 
 _BY_ID = 10
 """The version of OffsetCommit from which on a topic is named by its id."""
@@ -21,13 +22,13 @@ _KNOWS_EPOCHS = 9
 def commit(shard: Shard, request: Commit) -> None:
     """OffsetCommit. Never touches a session."""
     if not shard.loaded:
-        shard.answer(request.number, Code.NOT_COORDINATOR)
+        shard.answer(request.number, ErrorCode.NOT_COORDINATOR)
         return
     group = shard.groups.get(request.group_id)
     if group is None:
         if request.generation_id < 0:
             raise NotModelledError(f"group {request.group_id!r}: a commit without a member makes a classic group")
-        code = Code.GROUP_ID_NOT_FOUND if request.version >= _KNOWS_EPOCHS else Code.ILLEGAL_GENERATION
+        code = ErrorCode.GROUP_ID_NOT_FOUND if request.version >= _KNOWS_EPOCHS else ErrorCode.ILLEGAL_GENERATION
         shard.answer(request.number, code)
         return
     topic = shard.topics.get(request.topic)
@@ -38,7 +39,7 @@ def commit(shard: Shard, request: Commit) -> None:
         shard.answer(request.number, refused.code)
         return
     group.offsets[request.topic, request.partition] = Offset(request.offset, shard.now_ms, topic_id)
-    shard.answer(request.number, Code.NONE)
+    shard.answer(request.number, ErrorCode.NONE)
 
 
 def _check_commit(shard: Shard, group: ConsumerGroup, request: Commit, topic_id: str) -> None:
@@ -47,10 +48,10 @@ def _check_commit(shard: Shard, group: ConsumerGroup, request: Commit, topic_id:
         return _refuse_large(request)
     member = group.members.get(request.member_id)
     if member is None:
-        raise RefusedError(Code.UNKNOWN_MEMBER_ID)
-    stale = Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+    stale = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
     if request.version < _KNOWS_EPOCHS and member.classic is None:
-        raise RefusedError(Code.UNSUPPORTED_VERSION)
+        raise RefusedError(ErrorCode.UNSUPPORTED_VERSION)
     if epoch == member.epoch:
         return _refuse_large(request)
     if epoch > member.epoch or not shard.behaviour.partitions_have_epochs:
@@ -65,24 +66,24 @@ def _check_commit(shard: Shard, group: ConsumerGroup, request: Commit, topic_id:
 
 def _refuse_large(request: Commit) -> None:
     if request.too_large:
-        raise RefusedError(Code.OFFSET_METADATA_TOO_LARGE)
+        raise RefusedError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
 
 
 def fetch(shard: Shard, request: Fetch) -> None:
     """OffsetFetch: only whether it is answered."""
     if not shard.loaded:
-        shard.answer(request.number, Code.NOT_COORDINATOR)
+        shard.answer(request.number, ErrorCode.NOT_COORDINATOR)
         return
     group = shard.groups.get(request.group_id)
-    code = Code.NONE
+    code = ErrorCode.NONE
     if group is not None and (request.member_id is not None or request.member_epoch >= 0):
         member = None if request.member_id is None else group.members.get(request.member_id)
         if request.member_id is None:
-            code = Code.UNKNOWN_SERVER_ERROR  # Kafka looks for the member without a name.
+            code = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka looks for the member without a name.
         elif member is None:
-            code = Code.UNKNOWN_MEMBER_ID
+            code = ErrorCode.UNKNOWN_MEMBER_ID
         elif member.epoch != request.member_epoch:
-            code = Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
+            code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
     shard.answer(request.number, code)
 
 
@@ -91,15 +92,15 @@ def delete_groups(shard: Shard, request: DeleteGroups) -> None:
     errors: dict[str, int] = {}
     for group_id in request.group_ids:
         if not shard.loaded:
-            errors[group_id] = int(Code.NOT_COORDINATOR)
+            errors[group_id] = int(ErrorCode.NOT_COORDINATOR)
             continue
         group = shard.groups.get(group_id)
         if group is None:
-            errors[group_id] = int(Code.GROUP_ID_NOT_FOUND)
+            errors[group_id] = int(ErrorCode.GROUP_ID_NOT_FOUND)
         elif group.members:
-            errors[group_id] = int(Code.NON_EMPTY_GROUP)
+            errors[group_id] = int(ErrorCode.NON_EMPTY_GROUP)
         else:
-            errors[group_id] = int(Code.NONE)
+            errors[group_id] = int(ErrorCode.NONE)
             bury(shard, group)
     answer = Answer(request.number, shard.now_ms, errors[request.group_ids[0]], parts=tuple(sorted(errors.items())))
     shard.answers.append(answer)

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from kardia.coordinator.consumer import expressions
 from kardia.coordinator.consumer.assignors import Subscriber, assign_range, broken_law
-from kardia.coordinator.consumer.errors import Code, NotModelledError, RefusedError
+from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup, subscribed_alike
 from kardia.coordinator.consumer.member import Member, MemberState
 from kardia.coordinator.consumer.operations import Partition, Topic
 from kardia.coordinator.consumer.reconcile import Aim, reconcile
 from kardia.coordinator.consumer.shard import REBALANCE, Shard
+from kardia.kafka.states import ErrorCode
 
 
 class Arrival(NamedTuple):
@@ -51,7 +52,7 @@ def refuse_if_full(shard: Shard, group: ConsumerGroup, member_id: str, instance_
         return
     if shard.behaviour.static_rejoins_full_group and group.holder(instance_id) is not None:
         return
-    raise RefusedError(Code.GROUP_MAX_SIZE_REACHED)
+    raise RefusedError(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
 
 def progress(shard: Shard, arrival: Arrival) -> Member:

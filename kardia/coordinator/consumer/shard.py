@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from kardia.coordinator.consumer.assignors import Choose
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
-from kardia.coordinator.consumer.errors import Code
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import ConsumerAnswer, Topic
@@ -18,6 +17,7 @@ from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Answer
 from kardia.coordinator.timers import Key, Timers
+from kardia.kafka.states import ErrorCode
 
 SESSION, REBALANCE, EXPIRE = "session-timeout", "rebalance-timeout", "expire"
 JOIN, SYNC = "join", "sync"
@@ -61,7 +61,7 @@ class Shard:
         """What counts for a group."""
         return self.own_settings.get(group_id, self.settings)
 
-    def answer(self, number: int, code: Code) -> None:
+    def answer(self, number: int, code: ErrorCode) -> None:
         """Answer with nothing but an error code."""
         self.answers.append(Answer(number, self.now_ms, int(code)))
 

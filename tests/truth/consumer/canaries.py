@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -18,16 +17,14 @@ from kardia.coordinator.consumer import (
     topics_and_loading,
 )
 from kardia.coordinator.consumer.assignors import Subscriber, Target, assign_range
-from kardia.coordinator.consumer.behaviour import ConsumerBehaviour, consumer_behaviour_of
+from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import Beat
 from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
 from kardia.coordinator.operations import Answer, Commit, Join, Load
 from kardia.coordinator.timers import Timer
-
-Patch = Any
-"""What `unittest.mock.patch` gives."""
+from tests.truth.canaries import Patch
 
 
 def _sessions_last_one_ms_longer() -> Patch:
@@ -185,17 +182,3 @@ EVERY: dict[str, Callable[[], Patch]] = {
     "members that joined need not sync": _joined_members_need_not_sync,
     "commits renew sessions of classic members": _commits_renew_sessions_of_classic_members,
 }
-
-
-def flipped(version: str, switch: str) -> ConsumerBehaviour:
-    """A release's behaviour with one row of the table turned around."""
-    right = consumer_behaviour_of(version)
-    turned: dict[str, Any] = {switch: not getattr(right, switch)}
-    return right._replace(**turned)
-
-
-@contextmanager
-def planted(name: str) -> Iterator[None]:
-    """The model has this mistake inside the block."""
-    with EVERY[name]():
-        yield

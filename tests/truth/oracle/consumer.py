@@ -22,56 +22,36 @@ from kardia.coordinator.consumer.operations import (
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import Answer, Join, Load, Sync, Unload
-from tests.truth.oracle import jvm
-from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.consumer_release import ConsumerRelease
+from tests.truth.oracle.driven import Driven
 from tests.truth.oracle.jvm import jclass
-from tests.truth.oracle.requests import Requests, read
+from tests.truth.oracle.requests import read
 
 _DATA = "org.apache.kafka.common.message."
-_shared: list[tuple[Clock, jvm.Ids, Requests]] = []
-_built: dict[ConsumerSettings, ConsumerRelease] = {}
 
 
-class ConsumerOracle:
-    """One coordinator. Objects of equal settings share it, so only the newest may be used."""
+class ConsumerOracle(Driven):
+    """One coordinator of consumer groups; see `Driven`."""
+
+    _release: ConsumerRelease
 
     def __init__(self, version: str, settings: ConsumerSettings) -> None:
-        """Start Java if need be, build or take the coordinator of these settings, and begin a history."""
-        jvm.start(version)
-        if not _shared:
-            _shared.append((Clock(), jvm.Ids(), Requests()))
-        self._clock, self._ids, self._requests = _shared[0]
-        if settings not in _built:
-            _built[settings] = ConsumerRelease(self._clock, settings)
-        self._release = _built[settings]
-        self._errors = jclass("org.apache.kafka.common.protocol.Errors")
+        """As `Driven`, with the classes of these requests."""
+        super().__init__(version, settings)
         self._beat = jclass(_DATA + "ConsumerGroupHeartbeatRequestData")
         self._owned = jclass(_DATA + "ConsumerGroupHeartbeatRequestData$TopicPartitions")
         self._fetch = jclass(_DATA + "OffsetFetchRequestData$OffsetFetchRequestGroup")
         self._list = jclass("java.util.ArrayList")
         self._buffer = jclass("java.nio.ByteBuffer")
         self._protocol = jclass("org.apache.kafka.clients.consumer.internals.ConsumerProtocol")
-        self._started_at_ms = settings.started_at_ms
-        self._waiting: list[tuple[ConsumerOperation, Any]] = []
-        self.reset()
+
+    def _build(self, version: str, settings: ConsumerSettings) -> ConsumerRelease:  # noqa: ARG002
+        return ConsumerRelease(self._clock, settings)
 
     def reset(self) -> None:
-        """Begin a new history: an empty log that has just been loaded, at `started_at_ms`."""
-        self._waiting.clear()
-        # The requests are shared; topics are those of the coordinator that plays now.
+        """As `Driven`. The requests are shared; topics are those of the coordinator that plays now."""
         self._requests.topic_uuid = self._release.uuid_of
-        self._clock.set(self._started_at_ms)
-        self._release.wipe()
-
-    @property
-    def now_ms(self) -> int:
-        """Where the clock stands."""
-        return self._clock.now_ms
-
-    def next_at_ms(self) -> int | None:
-        """When the next timer of any kind is due."""
-        return self._clock.next_at_ms()
+        super().reset()
 
     def perform(self, operation: ConsumerOperation, at_ms: int) -> list[ConsumerAnswer]:
         """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
@@ -103,15 +83,6 @@ class ConsumerOracle:
     def view(self, group_id: str) -> ConsumerView | None:
         """What is held about a group, or None if there is none or its shard is not loaded."""
         return self._release.consumer_view(group_id)
-
-    def committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, int]]:
-        """Committed offsets of a group with the instants of their commits, by topic and partition."""
-        return self._release.committed(group_id)
-
-    def take_armed(self) -> list[str]:
-        """GROUP-MEMBER of the session timers armed since the last call, in the order of arming."""
-        armed, self._release.armed_sessions = self._release.armed_sessions, []
-        return armed
 
     def _begin(self, operation: Any) -> Any:
         service = self._release.service
@@ -150,11 +121,6 @@ class ConsumerOracle:
             data.setTopicPartitions(owned)
         return data
 
-    def _answered(self) -> list[ConsumerAnswer]:
-        done = [(operation, future) for operation, future in self._waiting if future.isDone()]
-        self._waiting = [waiting for waiting in self._waiting if not waiting[1].isDone()]
-        return [self._read(operation, future) for operation, future in done]
-
     def _read(self, operation: Any, future: Any) -> ConsumerAnswer:
         now_ms = self._clock.now_ms
         try:
@@ -166,10 +132,8 @@ class ConsumerOracle:
             if not isinstance(operation, Beat):
                 return read(operation, response, now_ms)
         except jpype.JException as error:
-            cause = error.getCause() or error
-            code = int(self._errors.forException(cause).code())
             failed = SyncAnswer if isinstance(operation, Sync) else Answer
-            return failed(operation.number, now_ms, code)
+            return failed(operation.number, now_ms, self._code_of(error))
         assignment = response.assignment()
         partitions = None
         if assignment is not None:

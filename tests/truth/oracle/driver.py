@@ -1,8 +1,4 @@
-"""`Oracle`: Kafka's coordinator of one release behind the three verbs of the model: perform, advance, view.
-
-Time moves only by the caller's word. "Timer first, then request" in one ms is `advance(t)` and `perform(op, t)`;
-"request first" is `advance(t - 1)` and `perform(op, t)`.
-"""
+"""`Oracle`: Kafka's coordinator of one release behind the three verbs of the model: perform, advance, view."""
 
 from __future__ import annotations
 
@@ -14,48 +10,19 @@ import jpype
 
 from kardia.coordinator.operations import Answer, Join, Load, Operation, TxnEnd, Unload, View
 from kardia.coordinator.settings import CoordinatorSettings
-from tests.truth.oracle import jvm
-from tests.truth.oracle.clock import Clock
+from tests.truth.oracle.driven import Driven
 from tests.truth.oracle.java_release import JavaRelease
-from tests.truth.oracle.requests import Requests, read
+from tests.truth.oracle.requests import read
 from tests.truth.oracle.scala_release import ScalaRelease
 
-_shared: list[tuple[Clock, jvm.Ids, Requests]] = []
-_built: dict[CoordinatorSettings, JavaRelease | ScalaRelease] = {}
 
+class Oracle(Driven):
+    """One coordinator of classic groups; see `Driven`."""
 
-class Oracle:
-    """One coordinator. Objects of equal settings share it, so only the newest may be used."""
+    _release: JavaRelease | ScalaRelease
 
-    def __init__(self, version: str, settings: CoordinatorSettings) -> None:
-        """Start Java if need be, build or take the coordinator of these settings, and begin a history."""
-        jvm.start(version)
-        if not _shared:
-            _shared.append((Clock(), jvm.Ids(), Requests()))
-        self._clock, self._ids, self._requests = _shared[0]
-        if settings not in _built:
-            release = ScalaRelease if version.startswith("3.") else JavaRelease
-            _built[settings] = release(self._clock, settings)
-        self._release = _built[settings]
-        self._errors = jvm.jclass("org.apache.kafka.common.protocol.Errors")
-        self._started_at_ms = settings.started_at_ms
-        self._waiting: list[tuple[Operation, Any]] = []
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin a new history: an empty log that has just been loaded, at `started_at_ms`."""
-        self._waiting.clear()
-        self._clock.set(self._started_at_ms)
-        self._release.wipe()
-
-    @property
-    def now_ms(self) -> int:
-        """Where the clock stands."""
-        return self._clock.now_ms
-
-    def next_at_ms(self) -> int | None:
-        """When the next timer of any kind is due."""
-        return self._clock.next_at_ms()
+    def _build(self, version: str, settings: CoordinatorSettings) -> JavaRelease | ScalaRelease:
+        return (ScalaRelease if version.startswith("3.") else JavaRelease)(self._clock, settings)
 
     def perform(self, operation: Operation, at_ms: int) -> list[Answer]:
         """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
@@ -107,30 +74,12 @@ class Oracle:
         """What is held about a group, or None if there is none or its shard is not loaded."""
         return self._release.view(group_id)
 
-    def committed(self, group_id: str) -> dict[tuple[str, int], tuple[int, int]]:
-        """Committed offsets of a group with the instants of their commits, by topic and partition."""
-        return self._release.committed(group_id)
-
-    def take_armed(self) -> list[str]:
-        """GROUP-MEMBER of the session timers armed since the last call, in the order of arming."""
-        armed = self._release.armed_sessions
-        self._release.armed_sessions = []
-        return armed
-
     def group_ids(self) -> list[str]:
         """Groups that exist."""
         return self._release.group_ids()
-
-    def _answered(self) -> list[Answer]:
-        done = [(operation, future) for operation, future in self._waiting if future.isDone()]
-        if done:
-            self._waiting = [waiting for waiting in self._waiting if not waiting[1].isDone()]
-        return [self._read(operation, future) for operation, future in done]
 
     def _read(self, operation: Operation, future: Any) -> Answer:
         try:
             return read(operation, future.get(), self._clock.now_ms)
         except jpype.JException as error:
-            # So does the broker make an answer of a future that failed.
-            cause = error.getCause() or error
-            return Answer(operation.number, self._clock.now_ms, int(self._errors.forException(cause).code()))
+            return Answer(operation.number, self._clock.now_ms, self._code_of(error))
