@@ -10,7 +10,7 @@ decoded, and makes text that fits into a URL.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2s
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from itsdangerous import BadData, URLSafeSerializer
 from api.errors import BadCursor
 
 CURSOR_CHARS_MAX = 2_000
+_SERIALIZERS_KEPT = 1_024
+"""Dashboards ask the same questions again and again."""
 
 _SIGNING = {"key_derivation": "hmac", "digest_method": partial(blake2s, digest_size=18)}
 """A signature of 18 bytes is 24 characters of each cursor, with no bit to spare, so each changed one is noticed. One of
@@ -31,6 +33,18 @@ class Place(NamedTuple):
 
     batch_id: int
     after: tuple[Any, ...]
+
+
+class _Json:
+    """What itsdangerous asks of a serializer, in a third of the time of the standard library's."""
+
+    @staticmethod
+    def dumps(value: Any) -> str:
+        return orjson.dumps(value).decode()
+
+    @staticmethod
+    def loads(text: str) -> Any:
+        return orjson.loads(text)
 
 
 class Cursors:
@@ -60,8 +74,12 @@ class Cursors:
 
     def _signed(self, question: Sequence[Any]) -> URLSafeSerializer:
         """Whoever asks, the tables and the question are what itsdangerous calls the salt: each has a key of its own."""
-        salt = orjson.dumps([self._whose, list(question)])
-        return URLSafeSerializer(self._key, salt, signer_kwargs=_SIGNING)
+        return _serializer(self._key, orjson.dumps([self._whose, list(question)]))
+
+
+@lru_cache(_SERIALIZERS_KEPT)
+def _serializer(key: bytes, salt: bytes) -> URLSafeSerializer:
+    return URLSafeSerializer(key, salt, serializer=_Json, signer_kwargs=_SIGNING)
 
 
 def _refused() -> BadCursor:
