@@ -29,10 +29,10 @@ from kardia.observe.moves import moves
 from kardia.observe.output import rows
 from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, requests
+from kardia.observe.sentences import dispatch
 from kardia.observe.state.group import NEVER, Group
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
-from kardia.observe.timers import expiry
 from kardia.stretches import Stretch
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
@@ -67,11 +67,11 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.TELEMETRY: requests.on_telemetry,
     Kind.DELETE_GROUPS: requests.on_delete_groups,
     Kind.MODERN_HEARTBEAT: requests.on_modern,
-    Kind.GROUP_RECORD: records.on_group_record,
+    Kind.GROUP_RECORD: dispatch.on_group_record,
     Kind.OFFSET_RECORD: records.on_offset_record,
     Kind.OTHER_RECORD: records.on_other_record,
-    Kind.COORDINATOR_LINE: records.on_coordinator_line,
-    Kind.GAP: expiry.on_gap,
+    Kind.COORDINATOR_LINE: dispatch.on_coordinator_line,
+    Kind.GAP: dispatch.on_gap,
 }
 
 
