@@ -19,6 +19,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
 from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
 from kardia.observe.ledger.ledger import emit, follows_from, remember
+from kardia.observe.members import lives
 from kardia.observe.sentences import naming, reasons
 from kardia.observe.state.entries import Kept, Waited
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
@@ -86,7 +87,12 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     gone_by_it = cause.trigger in _BEGUN_BY_AN_END
     remember(group)
     group.rebalance = Rebalance(
-        before, at, cause, told_from=group.told_state, unrequested=True, settled=True,
+        before,
+        at,
+        cause,
+        told_from=group.told_state,
+        unrequested=True,
+        settled=True,
         members_before=len(group.members) + gone_by_it if known else -1,
     )
     group.rebalance.caused_by = follows_from(group, group.rebalance)
@@ -108,7 +114,7 @@ def _confirm_admin(facts: Facts, group: Group, cause: Cause) -> None:
     """An admin named static ids alone: then the sentence about the member's leave, just before, says no more."""
     over = group.ended.get(cause.member_id)
     if over is not None and cause.trigger == "removed_by_admin" and over.cause == "left":
-        naming.lives.correct(facts, group, over, over.ended_at_ms, "removed_by_admin", "inferred")
+        lives.correct(facts, group, over, over.ended_at_ms, "removed_by_admin", "inferred")
 
 
 def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -135,7 +141,7 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
     if event.member_id:
         current.leader = group.leader = event.member_id
         if event.member_id not in group.members:
-            member = naming.name(facts, group, event.member_id, at, "listed", "inferred", group.shown_at_ms)
+            member = naming.name(facts, group, event.member_id, at, "listed", "inferred", group.listed_at_ms)
             if member is not None:
                 member.generation_first = generation
                 facts.emit_member(group, member, at, "inferred")
@@ -155,16 +161,18 @@ def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
     become_empty(facts, group, current, generation, at)
 
 
-def become_empty(facts: Facts, group: Group, current: Rebalance, generation: int, at: float) -> None:
-    """The join phase of a rebalance ends with nobody left."""
-    naming.end_others(facts, group, set(), at, group.shown_at_ms)
+def become_empty(
+    facts: Facts, group: Group, current: Rebalance, generation: int, at: float, certainty: Certainty = "exact"
+) -> None:
+    """The join phase of a rebalance ends with nobody left. `certainty`: how sure the instant is."""
+    naming.end_others(facts, group, (), at)
     current.joined_at_ms = current.assigned_at_ms = at
     current.generation_after, current.leader, current.size = generation, "", 0
     group.generation, group.leader, group.kept = generation, "", Kept(generation, True)
     group.membership_complete = True
     group.instances.clear()
     costs.forget_assignment(group)
-    facts.move(group, at, GroupState.EMPTY, "no members left", "exact")
+    facts.move(group, at, GroupState.EMPTY, "no members left", certainty)
     emit(facts, group, current)
 
 
@@ -220,7 +228,7 @@ def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
 # --- the group as a whole
 
 
-def _on_dead(facts: Facts, group: Group, event: Event, at: float) -> None:
+def _on_dead(facts: Facts, group: Group, _event: Event, at: float) -> None:
     gone.on_deleted(facts, group, at)
     group.kept = Kept(0, True)
 
@@ -237,11 +245,11 @@ def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
     if group.stored is not None and group.stored.generation == generation:
         naming.restore(facts, group, group.stored, at)
     elif state == GroupState.EMPTY:
-        naming.end_others(facts, group, set(), at, at)
+        naming.end_others(facts, group, (), at)
     else:
         members = group.members.values()
         staying = {one.member_id for one in members if 0 <= one.generation_first <= generation}
-        naming.end_others(facts, group, staying, at, at)
+        naming.end_others(facts, group, staying, at)
         group.membership_complete = False
     for member in group.members.values():
         member.unknown_since_at_ms = NEVER
@@ -262,7 +270,7 @@ def _loaded_as(group: Group, generation: int, count: int) -> tuple[str, Certaint
     return GroupState.UNKNOWN, "unknown"
 
 
-def _on_unloaded(facts: Facts, group: Group, event: Event, at: float) -> None:
+def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
     kept = group.kept
     lose(facts, group, at, "coordinator moved")
     group.kept = kept  # whoever loads it finds that

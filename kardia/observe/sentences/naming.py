@@ -6,6 +6,7 @@ member is first named; `exact` only where the sentence is about its joining.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -106,18 +107,23 @@ def end(
         group.ended[member_id].told = told
 
 
-def end_others(
-    facts: Facts, group: Group, staying: set[str], at: float, since: float, cause: str = "unknown"
+def end_unseen(
+    facts: Facts, group: Group, member: Member, by: float, cause: str = "unknown", certainty: Certainty = "unknown"
 ) -> None:
-    """Whoever is held and not among `staying` was gone by `at`; no sentence said when, or why."""
-    begin = since if 0 <= since < at else at
-    for member_id in [one for one in group.members if one not in staying]:
-        end(facts, group, member_id, begin, cause, "unknown", by=at, told=False)
+    """A member was gone at `by`, and no sentence said so: it went at some time since it was last named, or listed."""
+    since = max(member.joined_at_ms, group.listed_at_ms)
+    end(facts, group, member.member_id, min(since, by), cause, certainty, by=by, told=False)
+
+
+def end_others(facts: Facts, group: Group, staying: Collection[str], by: float) -> None:
+    """Whoever is held and not among `staying` was gone at `by`."""
+    for member in [one for one in group.members.values() if one.member_id not in staying]:
+        end_unseen(facts, group, member, by)
 
 
 def restore(facts: Facts, group: Group, stored: Stored, at: float) -> None:
     """A load: who stands in the last record is a member, whoever joined since is none."""
-    end_others(facts, group, set(stored.member_ids), at, at)
+    end_others(facts, group, stored.member_ids, at)
     for member_id in stored.member_ids:
         member = name(facts, group, member_id, at, "coordinator_loaded", "inferred")
         if member is not None and member.joined_at_ms == at:

@@ -1,7 +1,7 @@
 """What the words of the coordinator mean: why a rebalance began, and why a member left.
 
-Sources: the reasons given to `prepareRebalance` and `maybePrepareRebalance` by `GroupCoordinator.scala` (2.2 to 3.9; 2.0
-and 2.1 give none) and `GroupMetadataManager.java`; KIP-800 for the client's own words in them (3.2 on).
+Sources: the reasons given to `prepareRebalance` and `maybePrepareRebalance` by `GroupCoordinator.scala` (2.2 to 3.9;
+2.0 and 2.1 give none) and `GroupMetadataManager.java`; KIP-800 for the client's own words in them (3.2 on).
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ _BY_WORDS = (
 )
 """Words of the coordinator's own part of a reason, and the trigger that they mean; the first that fits."""
 
+_NOBODY = "`LeaveGroup` request for () members"
+"""The Java coordinator names the member ids of the request: members send their own, an admin static ids alone."""
+
 _DYNAMIC = re.compile(r" with group instance ?id (?:None|null)\Z")
 _STATIC = re.compile(r" with group instance ?id (?:Some\((?P<scala>.*)\)|(?P<java>.*))\Z", re.DOTALL)
 _UUID_CHARS = len("-00000000-0000-0000-0000-000000000000")
@@ -51,7 +54,8 @@ class Named(NamedTuple):
     """Who is named, as far as the sentence says it."""
 
     client_id: str
-    """Empty where the sentence does not say whether the member is static: the id of a static one holds its static id."""
+    """Empty where the sentence does not say that the member is not static: the id of a static one holds its static id
+    instead."""
     instance_id: str
 
 
@@ -100,9 +104,9 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
     reason = str((event.detail or {}).get("reason", ""))
     own, words = own_part(reason), client_part(reason)
     if not reason:
-        return _without_a_reason(group, at)
+        return _without_a_reason(group, event, at)
     if "LeaveGroup" in own:
-        return _of_leave(group, event, at, words)
+        return _of_leave(group, event, at, own, words)
     trigger = next((trigger for part, trigger in _BY_WORDS if part in own), "unknown")
     certainty: Certainty = "exact" if trigger != "unknown" else "unknown"
     if trigger == "metadata_changed" and (not group.leader or group.leader == event.member_id):
@@ -112,30 +116,30 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
     return Cause(at, trigger, event.member_id, client_id, instance_id, words or reason, certainty, named=True)
 
 
-def _of_leave(group: Group, event: Event, at: float, words: str) -> Cause:
+def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Cause:
     """A LeaveGroup began it: of whom, the sentence says, unless an admin named static ids alone."""
     over = group.ended.get(event.member_id) if event.member_id else _last(group)
-    reason = str((event.detail or {}).get("reason", ""))
     if over is None or over.cause not in LEAVE_CAUSES:
         left = why_it_left(words)
-        trigger, sure = CAUSE_TO_TRIGGER[left.cause], left.certainty
+        sure: Certainty = "exact" if left.certainty == "exact" else "inferred"
         known = _known(group, event.member_id)
-    else:
-        trigger, sure, words = CAUSE_TO_TRIGGER[over.cause], over.certainty, over.reason
-        known = over.member.client_id, over.member.instance_id
-    member_id = event.member_id or ("" if over is None else over.member.member_id)
-    certainty: Certainty = "exact" if sure == "exact" else "inferred"
-    return Cause(at, trigger, member_id, *known, words or reason, certainty, named=True)
+        return Cause(at, CAUSE_TO_TRIGGER[left.cause], event.member_id, *known, words or own, sure, named=True)
+    member, cause = over.member, over.cause
+    if over.certainty != "exact" and _NOBODY in own:
+        cause = "removed_by_admin"
+    sure = "exact" if over.certainty == "exact" else "inferred"
+    known = member.client_id, member.instance_id
+    return Cause(at, CAUSE_TO_TRIGGER[cause], member.member_id, *known, over.reason or own, sure, named=True)
 
 
-def _without_a_reason(group: Group, at: float) -> Cause:
+def _without_a_reason(group: Group, event: Event, at: float) -> Cause:
     """2.0 and 2.1 say no reason. Who went since the join phase before began it, or somebody who joined an Empty group;
     else nothing tells it."""
     over = _last(group)
     if over is not None and over.told and over.cause in CAUSE_TO_TRIGGER:
         one, trigger = over.member, CAUSE_TO_TRIGGER[over.cause]
         return Cause(at, trigger, one.member_id, one.client_id, one.instance_id, over.reason, "inferred", named=True)
-    if group.state in (GroupState.EMPTY, GroupState.DEAD):
+    if event.generation_id == 0 or group.state in (GroupState.EMPTY, GroupState.DEAD):
         return Cause(at, "member_joined", certainty="inferred", named=True)
     return Cause(at, "unknown", certainty="unknown", named=True)
 

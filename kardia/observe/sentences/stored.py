@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.kafka.states import GroupState
+from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
 from kardia.observe.ledger.ledger import emit
 from kardia.observe.sentences import lines, naming
 from kardia.observe.state.entries import Kept, Stored, Waited
-from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
+from kardia.observe.state.group import NEVER, Cause, Group, Member, Rebalance
 
 
 def on_group_record(facts: Facts, event: Event, at: float) -> None:
@@ -38,6 +40,7 @@ def on_group_record(facts: Facts, event: Event, at: float) -> None:
         ids = [entry[0] for entry in entries]
         if generation == group.generation:
             group.stored = Stored(generation, str(detail.get("leader") or ""), ids)
+        group.listed_at_ms = max(group.listed_at_ms, at)
     group.shown_at_ms = max(group.shown_at_ms, at)
 
 
@@ -56,12 +59,12 @@ def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
     step = generation > max(group.generation, 0) and (group.generation >= 0 or generation > 0)
     if step and group.generation >= 0:
         current = _under_way(facts, group, generation, at)
-        lines.become_empty(facts, group, current, generation, at)
+        lines.become_empty(facts, group, current, generation, at, "inferred")
         return
-    naming.end_others(facts, group, set(), at, group.shown_at_ms)
+    naming.end_others(facts, group, (), at)
     group.rebalance, group.generation, group.kept = None, generation, Kept(generation, True)
     group.membership_complete = True
-    facts.move(group, at, GroupState.EMPTY, "group record", "exact")
+    facts.move(group, at, GroupState.EMPTY, "group record", "inferred")
 
 
 def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: int, at: float) -> None:
@@ -79,9 +82,7 @@ def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: 
         current, completed = _under_way(facts, group, generation, at), True
     else:
         current, completed = None, False  # a static member was replaced, or nothing was known before
-    since = group.shown_at_ms if known_before and group.shown_at_ms < at else NEVER
-    if current is not None and current.joined_at_ms >= 0:
-        since = min(since, current.joined_at_ms) if since >= 0 else NEVER
+    since = group.listed_at_ms if known_before and group.listed_at_ms < at else NEVER
     _take_members(facts, group, current, detail, generation, at, since)
     if current is not None:
         _complete(facts, group, current, detail, at, completed=completed)
@@ -108,24 +109,31 @@ def _under_way(facts: Facts, group: Group, generation: int, at: float) -> Rebala
 
 
 def _take_members(
-    facts: Facts, group: Group, current: Rebalance | None, detail: dict[str, Any], generation: int, at: float,
+    facts: Facts,
+    group: Group,
+    current: Rebalance | None,
+    detail: dict[str, Any],
+    generation: int,
+    at: float,
     since: float,
 ) -> None:
     """Who is a member by the record, and who is none any more."""
     entries = detail["members"]
     listed = {entry[0] for entry in entries}
     instances = {entry[1] for entry in entries if entry[1]}
+    longest_ms = max((member.rebalance_ms for member in group.members.values()), default=-1)
     for member_id in [one for one in group.members if one not in listed]:
         member = group.members[member_id]
         if member.instance_id and member.instance_id in instances:
-            begin = group.shown_at_ms if 0 <= group.shown_at_ms < at else at
-            naming.end(facts, group, member_id, begin, "static_replaced", "provisional", by=at, told=False)
-        elif current is not None and _did_not_rejoin(group, current, member_id):
+            naming.end_unseen(facts, group, member, at, "static_replaced", "provisional")
+        elif current is not None and _did_not_rejoin(group, current, member, longest_ms):
+            # Up to 2.1 no sentence tells of a leave either, nor of a reason.
+            sure: Certainty = "inferred" if current.cause is not None and current.cause.reason else "provisional"
             current.removed.append(
                 Waited(member_id, member.client_id, int(current.joined_at_ms - current.started_at_ms))
             )
-            naming.end(facts, group, member_id, current.joined_at_ms, "rebalance_timeout", "inferred", told=False)
-    naming.end_others(facts, group, listed, at, group.shown_at_ms)
+            naming.end(facts, group, member_id, current.joined_at_ms, "rebalance_timeout", sure, told=False)
+    naming.end_others(facts, group, listed, at)
     for entry in entries:
         naming.take_entry(facts, group, entry, generation, at, since)
     group.generation, group.leader = generation, str(detail.get("leader") or group.leader)
@@ -134,15 +142,15 @@ def _take_members(
     group.kept = Kept(generation, False)
 
 
-def _did_not_rejoin(group: Group, current: Rebalance, member_id: str) -> bool:
-    """Whether a member of the generation before is missing, and all sentences since were read: whoever fails or leaves
-    has one, and who does not join again in time has none up to 2.5 (`onCompleteJoin`)."""
-    member = group.members[member_id]
+def _did_not_rejoin(group: Group, current: Rebalance, member: Member, longest_ms: int) -> bool:
+    """Whether a member of the generation before is missing because its time to join again was over: then the join phase
+    took all of that time, and up to 2.5 no sentence says so (`onCompleteJoin`). All sentences since have to be read."""
     if not group.broker or current.started_at_ms < 0 or current.joined_at_ms < 0 or current.cause is None:
         return False
     whole = current.cause.by is None and group.loaded_at_ms <= current.started_at_ms
     was_in = 0 <= member.generation_first <= current.generation_before and member.unknown_since_at_ms < 0
-    return whole and was_in and not member.instance_id
+    ran_out = 0 < longest_ms <= current.joined_at_ms - current.started_at_ms + STAMP_MS
+    return whole and was_in and ran_out and not member.instance_id
 
 
 def _complete(
@@ -157,13 +165,13 @@ def _complete(
     current.listed = {entry[0]: entry[1] or "" for entry in entries}
     costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
     if group.state != GroupState.STABLE and completed:
-        facts.move(group, at, GroupState.STABLE, "assignment stored", "exact")
+        facts.move(group, at, GroupState.STABLE, "assignment stored", "inferred")
     emit(facts, group, current)
 
 
 def _restart(facts: Facts, group: Group, at: float) -> None:
     """A generation that has been is stored again: the group was deleted meanwhile, or an older record was written."""
-    naming.end_others(facts, group, set(), at, group.shown_at_ms)
+    naming.end_others(facts, group, (), at)
     facts.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
     lines.lose(facts, group, at, "generation restarted")
-    group.generation, group.shown_at_ms, group.stored = -1, NEVER, None
+    group.generation, group.shown_at_ms, group.listed_at_ms, group.stored = -1, NEVER, NEVER, None

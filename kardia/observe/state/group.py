@@ -372,6 +372,8 @@ class Group:
     """What it is after a load, where its requests are not read; None where that is not known. See `sentences`."""
     shown_at_ms: float = NEVER
     """Last sentence or record that showed it as it is held, where its requests are not read."""
+    listed_at_ms: float = NEVER
+    """Last record that listed its members, or none, where its requests are not read."""
 
     def latest_deadline(self, member: Member) -> float:
         """The latest that a member's session may end if it stays silent: one that runs from a load began by the first
