@@ -145,10 +145,15 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
             if member is not None:
                 member.generation_first = generation
                 facts.emit_member(group, member, at, "inferred")
-    current.assigned_at_ms = group.stable_at_ms = at
-    group.kept = Kept(generation, False)
-    facts.move(group, at, GroupState.STABLE, "assignment stored", "exact")
+    become_stable(facts, group, current, at, "exact")
     emit(facts, group, current)
+
+
+def become_stable(facts: Facts, group: Group, current: Rebalance, at: float, certainty: Certainty) -> None:
+    """The leader's assignment is stored at `at`."""
+    current.assigned_at_ms = group.stable_at_ms = at
+    group.kept = Kept(current.generation_after, False)
+    facts.move(group, at, GroupState.STABLE, "assignment stored", certainty)
 
 
 def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
@@ -187,6 +192,8 @@ def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
     group.rebalance = Rebalance(
         generation - 1, began, cause, told_from=group.told_state, unrequested=True, settled=True
     )
+    if group.state != GroupState.UNKNOWN:
+        facts.move(group, at, GroupState.UNKNOWN, "not seen to begin", "unknown")
     return group.rebalance
 
 

@@ -158,14 +158,12 @@ def _complete(
 ) -> None:
     """The row of the rebalance with what the record adds."""
     entries = detail["members"]
-    if completed:
-        current.assigned_at_ms = group.stable_at_ms = at
     current.generation_after, current.size = group.generation, len(entries)
+    if completed:
+        lines.become_stable(facts, group, current, at, "inferred")
     current.leader, current.protocol_name = group.leader, group.protocol_name
     current.listed = {entry[0]: entry[1] or "" for entry in entries}
     costs.take_assignment(group, [(entry[0], entry[6]) for entry in entries])
-    if group.state != GroupState.STABLE and completed:
-        facts.move(group, at, GroupState.STABLE, "assignment stored", "inferred")
     emit(facts, group, current)
 
 
