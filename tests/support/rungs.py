@@ -32,9 +32,9 @@ NAMES = {
 WITHIN_MS = 10
 """Of an instant that the coordinator's own line tells."""
 
-ORDERED_WITHIN_MS = 25
-"""Two instants of one broker that are closer may stand in either order (`ObserverSettings.tolerance_ms`): a broker that
-has just woken takes its time from the sentence about a member to that about the rebalance."""
+WOKEN_WITHIN_MS = 100
+"""A broker that has just woken takes its time from the sentence about a member to that about the rebalance: with the
+request log it began with the first of the two."""
 
 STORED_WITHIN_MS = 100
 """A record is stored so long after the sentence about it at most, on the starved machines of the recordings."""
@@ -193,18 +193,18 @@ def _faults(row: dict[str, Any], one: dict[str, Any], rung: str) -> Iterator[str
 
 def contradictions(name: str, lower: str, higher: str) -> Iterator[str]:
     """What a lower rung says to be exact and a higher one otherwise."""
-    low, high = rows_of(name, lower), rows_of(name, higher)
+    low, high, expect = rows_of(name, lower), rows_of(name, higher), Story(name).expect
     for row in low["members"]:
-        if row["certainty"] != "exact" or row["ended_at_ms"] is None:
+        if row["certainty"] != "exact" or not _in_scope(expect, row["ended_at_ms"] or 0):
             continue
         same = [one for one in high["members"] if _key(one, "member_id") == _key(row, "member_id")]
         if not any(_agrees(one, row) for one in same):
             yield f"{lower} and {higher}: {row}: {same}"
     for row in low["rebalances"]:
-        if row["certainty"] != "exact":
+        if row["certainty"] != "exact" or not _in_scope(expect, row["started_at_ms"]):
             continue
         same = [one for one in high["rebalances"] if _key(one, "generation_before") == _key(row, "generation_before")]
-        same = [one for one in same if _near(one, row, "started_at_ms", ORDERED_WITHIN_MS)]
+        same = [one for one in same if _near(one, row, "started_at_ms", WOKEN_WITHIN_MS)]
         if not same and row["joined_at_ms"] is None:
             continue  # undone by a load before any request of it was answered
         if not any(one["trigger"] == row["trigger"] and _same_members(one, row) for one in same):

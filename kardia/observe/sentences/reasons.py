@@ -113,7 +113,8 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
         # Up to 2.5 the leader that joins again is told of in the same words, and no sentence says who leads.
         trigger, certainty = "leader_rejoined" if group.leader else trigger, "inferred"
     client_id, instance_id = who(event, own) if trigger == "member_joined" else _known(group, event.member_id)
-    return Cause(at, trigger, event.member_id, client_id, instance_id, words or reason, certainty, named=True)
+    reason = words or (own if trigger == "unknown" else "")
+    return Cause(at, trigger, event.member_id, client_id, instance_id, reason, certainty, named=True)
 
 
 def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Cause:
@@ -123,13 +124,13 @@ def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Ca
         left = why_it_left(words)
         sure: Certainty = "exact" if left.certainty == "exact" else "inferred"
         known = _known(group, event.member_id)
-        return Cause(at, CAUSE_TO_TRIGGER[left.cause], event.member_id, *known, words or own, sure, named=True)
+        return Cause(at, CAUSE_TO_TRIGGER[left.cause], event.member_id, *known, words, sure, named=True)
     member, cause = over.member, over.cause
     if over.certainty != "exact" and _NOBODY in own:
         cause = "removed_by_admin"
     sure = "exact" if over.certainty == "exact" else "inferred"
     known = member.client_id, member.instance_id
-    return Cause(at, CAUSE_TO_TRIGGER[cause], member.member_id, *known, over.reason or own, sure, named=True)
+    return Cause(at, CAUSE_TO_TRIGGER[cause], member.member_id, *known, over.reason, sure, named=True)
 
 
 def _without_a_reason(group: Group, event: Event, at: float) -> Cause:
