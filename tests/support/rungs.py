@@ -94,9 +94,8 @@ def score(name: str, rung: str) -> Score:
     ended = [row for row in rows["members"] if row["ended_at_ms"] is not None and _in_scope(expect, row["ended_at_ms"])]
     evictions = _ends(true_ends, ended, set(ENDS.values()), problems)
     leaves = _ends(true_leaves, ended, set(LEAVE_CAUSES), problems)
-    for row in ended:
-        if row["end_cause"] not in ("unknown", "static_replaced", "group_deleted"):
-            problems.append(f"no such end: {row['group_id']} {row['member_id']} {row['end_cause']}")
+    invented = [row for row in ended if row["end_cause"] not in ("unknown", "static_replaced", "group_deleted")]
+    problems += [f"no such end: {row['group_id']} {row['member_id']} {row['end_cause']}" for row in invented]
     rebalances, triggers = _rebalances(expect, rows["rebalances"], rung, problems)
     return Score(evictions, leaves, rebalances, triggers, problems)
 

@@ -260,7 +260,7 @@ def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
         group.membership_complete = False
     for member in group.members.values():
         member.unknown_since_at_ms = NEVER
-    if state == group.told_state:
+    if state == group.told_state != GroupState.UNKNOWN:
         facts.tell_group(group, at, state, "coordinator_loaded", certainty)
     else:
         facts.move(group, at, state, "coordinator_loaded", certainty)
