@@ -13,8 +13,10 @@ from kardia.coordinator.settings import CoordinatorSettings
 from kardia.kafka.releases import version_of
 from tests.truth.draw import Artist
 
-LEAVES_SEVERAL_FROM = (2, 4, 0)
-"""LeaveGroup version 3, and OffsetDelete."""
+
+def takes_several(kafka_version: str) -> bool:
+    """Whether a release has LeaveGroup of several members (version 3), and OffsetDelete: 2.4 brought both."""
+    return version_of(kafka_version) >= (2, 4, 0)
 
 
 class OldArtist(Artist):
@@ -23,7 +25,7 @@ class OldArtist(Artist):
     def __init__(self, rng: random.Random, settings: CoordinatorSettings, kafka_version: str) -> None:
         """As `Artist`."""
         super().__init__(rng, settings)
-        self._several = version_of(kafka_version) >= LEAVES_SEVERAL_FROM
+        self._several = takes_several(kafka_version)
 
     def _sensible(self, group_id: str, view: View | None) -> Operation:
         if view is not None and view.state == "CompletingRebalance":

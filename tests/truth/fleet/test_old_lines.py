@@ -6,6 +6,7 @@ knows; then the goals of the fleet. A failure prints the command that plays it a
 
 from __future__ import annotations
 
+import gzip
 import re
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Leaving, Operation, Sync
+from tests.support.stories import CORPORA
 from tests.truth.fleet.__main__ import OLD_VERSIONS
 from tests.truth.fleet.lines import Sender, Times
 from tests.truth.fleet.old_lines import TextLog, most_versions
@@ -20,6 +22,11 @@ from tests.truth.fleet.report import INVENTED, judged, missed, table
 from tests.truth.fleet.scenarios import SCENARIOS
 
 DATA = Path(__file__).parents[2] / "ingest" / "data"
+STORIES = {
+    release: CORPORA / f"{name}-{release}" / "kafka-request.log.gz"
+    for release, name in (("2.0.1", "o01_kill"), ("2.3.1", "o06_static"), ("2.7.2", "o01_kill"))
+}
+"""A tour of all APIs answers most with an error."""
 
 MEMBER = "c-0b0a1cf9-8da0-4f6a-9c3e-0123456789ab"
 _HEADER = re.compile(r"RequestHeader\(apiKey=(\w+), apiVersion=(\d+),.*?\) -- (.*),response:(.*) from connection ")
@@ -39,7 +46,10 @@ def _shape(line: str) -> tuple[str, int, list[str], list[str], list[str]] | None
 @cache
 def _recorded(release: str) -> dict[tuple[str, int], list[tuple[list[str], list[str], list[str]]]]:
     found: dict[tuple[str, int], list[tuple[list[str], list[str], list[str]]]] = {}
-    for line in (DATA / f"text-lines-{release}.log").read_text(encoding="utf-8", errors="replace").splitlines():
+    with gzip.open(STORIES[release], "rt", encoding="utf-8", errors="replace") as story:
+        lines = story.readlines()
+    tour = DATA / f"text-lines-{release}.log"
+    for line in [*tour.read_text(encoding="utf-8", errors="replace").splitlines(), *lines]:
         shape = _shape(line)
         if shape is not None:
             found.setdefault(shape[:2], []).append(shape[2:])
