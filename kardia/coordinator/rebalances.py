@@ -97,8 +97,10 @@ def complete(shard: Shard, group: Group) -> None:
         number = group.end_wait(member)
         if number is not None:
             answer_joined(shard, group, member, number)
-        member.is_new = False
+    # Kafka arms a member before it calls it new no longer; where that makes the timer void (2.4), none is left.
     shard.arm_sessions(group, group.members)
+    for member in group.members.values():
+        member.is_new = False
     if shard.behaviour.sync_timer:
         group.pending_sync.update(group.members)
         shard.timers.arm(sync_key(group.group_id), shard.now_ms, group.rebalance_timeout_ms())

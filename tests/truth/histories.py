@@ -15,7 +15,9 @@ from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import Load, Operation, TxnEnd, Unload
 from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
+from tests.truth.draw_old import OldArtist
 from tests.truth.lockstep import Disagreement, Lockstep, Move
+from tests.truth.oracle.settings import OLD_VERSIONS
 
 LENGTH = 60
 """Moves of a history: enough for a few generations, short enough that a new group is seen often."""
@@ -57,6 +59,8 @@ class Player:
 
     def artist(self, rng: random.Random, settings: Any) -> Any:
         """Who draws the moves of a history."""
+        if self._version in OLD_VERSIONS:
+            return OldArtist(rng, settings, self._version)
         return Artist(rng, settings)
 
     def lockstep(self, settings: Any) -> Lockstep:
