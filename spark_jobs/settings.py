@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.settings import Place
+from spark_jobs.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 
 
@@ -28,6 +29,9 @@ class StreamSettings(BaseSettings):
     archive: bool = Field(default=True, description="write the table events as well")
     trigger_ms: int = Field(default=0, ge=0, le=3_600_000, description="time between two batches; 0: back to back")
     max_records: int = Field(default=MAX_RECORDS_PER_BATCH, ge=1, description="records of one batch at most")
+    journal_bytes: int = Field(
+        default=MIN_BYTES, ge=0, description="events that a lane keeps beside the smallest state, to be read at a start"
+    )
     archive_max_records: int = Field(
         default=MAX_RECORDS_PER_ARCHIVE_BATCH, ge=1, description="the same for the events table"
     )
