@@ -13,7 +13,7 @@ import msgspec
 
 from spark_jobs.errors import StateError
 
-VERSION = 6
+VERSION = 7
 """Version of the bytes written now; those before lack what the observer has since learned to remember."""
 
 

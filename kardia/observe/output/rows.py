@@ -16,6 +16,7 @@ from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.deadlines import GRACE_MS, polls_unseen
 from kardia.observe.deadlines.waiting import awaited
+from kardia.observe.output import epoch_status
 from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row
 
@@ -78,12 +79,12 @@ def member_row(
         certainty,
         member.member_id,
         member.instance_id or None,
-        group.protocol,
+        "classic" if member.modern is not None and member.modern.classic else group.protocol,
         member.client_id or None,
         member.client_host or None,
         name,
         version,
-        _timeout(member.session_ms),
+        member.session_ms if group.is_session_known(member) else None,
         _timeout(member.rebalance_ms),
         instant(member.joined_at_ms),
         instant(over.ended_at_ms) if over else None,
@@ -95,7 +96,17 @@ def member_row(
         (over.fault_certainty or None) if over else None,
         [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
         bound(over.ended_at_ms, over.by) if over else bound(member.joined_at_ms, member.joined_by),
+        (member.modern.rack or None) if member.modern is not None else None,
+        _subscription(member),
     )
+
+
+def _subscription(member: Member) -> list[str] | None:
+    """Topics of a member that has epochs, or its regular expression."""
+    own = member.modern
+    if own is None or (own.topics is None and not own.regex):
+        return None
+    return [*(own.topics or ()), *([own.regex] if own.regex else [])]
 
 
 def rebalance_row(
@@ -143,6 +154,7 @@ def rebalance_row(
         bound(rebalance.started_at_ms, cause.by),
         bound(rebalance.joined_at_ms, rebalance.over_by) if rebalance.joined_at_ms >= 0 else None,
         withdrawn or None,
+        None,
     )
 
 
@@ -236,7 +248,18 @@ def health_row(
         known(until),
         polling,
         pending.told(group),
+        *_epoch_columns(member),
     )
+
+
+def _epoch_columns(member: Member) -> tuple[int | str | None, ...]:
+    """Columns of `health` about a member that has an epoch."""
+    own = member.modern
+    if own is None:
+        return None, None, None, None, None
+    counted = (None if one is None else sum(map(len, one.values())) for one in (own.assigned, own.revoking, own.target))
+    state = "away" if own.away_since_at_ms >= 0 else str(own.state)
+    return (own.epoch if own.epoch >= 0 else None, state, *counted)
 
 
 def prediction_row(
@@ -333,14 +356,14 @@ def _certainty(group: Group, member: Member, now: float) -> Certainty:
 def status_of(group: Group, member: Member, now: float, alive_to: float) -> tuple[str, Certainty, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
     is the last sign of life of its broker."""
-    if group.protocol != "classic":
-        return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
     if member.unknown_since_at_ms >= 0:
         return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since_at_ms)}"]
     if member.session_ms < 0:
         return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
     if member.session_renewed_at_ms < 0:
         return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
+    if group.modern is not None:
+        return epoch_status.status_of(group, member, now, alive_to)
     if alive_to < member.deadline < now - GRACE_MS:
         return (
             "overdue",
