@@ -38,6 +38,16 @@ def release(group: Group, member: Member, at: float) -> None:
             modern.unowned[name] = at
 
 
+def restore(group: Group, member: Member) -> None:
+    """The member has not ended after all: it has what it had, as far as nobody else has it now."""
+    modern, own = group.modern, member.modern
+    if modern is None or own is None or modern.protocol == "share":
+        return
+    for name in _held(own):
+        if modern.owners.get(name) == member.member_id:
+            modern.unowned.pop(name, None)
+
+
 def forget(group: Group) -> None:
     """What anybody has is not known any more: a part of the log is lost."""
     if group.modern is None:

@@ -202,6 +202,7 @@ def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, cert
 def back(facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member") -> Member:
     """A member that was taken for ended is one still."""
     member = lives.reinstate(facts, group, over, at, why)
+    owners.restore(group, member)
     if group.modern is not None and group.modern.bumps:
         last = group.modern.bumps[-1]
         if last.cause.member_id == member.member_id and not stands_by_record(group):
