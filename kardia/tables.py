@@ -133,7 +133,7 @@ STATUS_MEANINGS = {
     "imminent": "a timeout is predicted: about half of it has passed in unusual silence, or without a poll, or without "
     "rejoining",
     "overdue": "its session deadline passed, and what became of it is not known yet",
-    "unknown": "the evidence is missing: a gap, a timeout that was not seen, a protocol that is not modelled",
+    "unknown": "the evidence is missing: a gap, a timeout that was not seen, nothing heard of it yet",
     "ended": "no member any more: its last row",
 }
 """Status of a member's health, and what it means: the one place where the words are defined."""
@@ -164,9 +164,11 @@ STRAGGLER_FIELDS = (
     ("waited_ms", "long"),
     ("joined", "bool"),
     ("pending", "bool"),
+    ("partitions", "long"),
 )
 """Fields of one entry of `rebalances.stragglers`, the longest waited for first. pending: no member, but an id that was
-handed out and that nobody joined with."""
+handed out and that nobody joined with. joined: it rejoined, or came to the group epoch. partitions: of a group that has
+epochs, how many it had to give up first; null in a classic group."""
 
 PENDING_FIELDS = (
     ("member_id", "string"),
@@ -236,6 +238,8 @@ MEMBERS = Table(
         _s("fault_certainty", "how sure that is; null where `fault` is"),
         Column("fault_signs", "strings", "what shows it, as `key=number`; see the list of keys"),
         _l("at_bound_ms", f"of its end, or of its begin while it is a member: {_BOUND}"),
+        _s("rack", "client.rack of a member of the newer protocols, null if it has none"),
+        Column("subscription", "strings", "topics, or a regular expression, of a member of the newer protocols"),
     ),
 )
 
@@ -282,6 +286,11 @@ REBALANCES = Table(
             "withdrawn",
             "bool",
             "true: there was no such rebalance; what was said of it before is taken back, and no reader shows it",
+        ),
+        _l(
+            "partitions_moved",
+            "of a group that has epochs: partitions that came to another member; null while it lasts, where that is "
+            "not known, and of classic groups",
         ),
     ),
 )
@@ -353,6 +362,15 @@ HEALTH = Table(
             "of `pending_members` those that last longest; null where there are none",
             personal=True,
         ),
+        _l("member_epoch", "epoch of the member, null in a classic group; the group's is `generation_id`"),
+        _s(
+            "member_state",
+            "in a group that has epochs: stable, unrevoked (it must give partitions up), unreleased (it waits for "
+            "partitions that others have), away (a static member that left for a moment), unknown",
+        ),
+        _l("partitions", "partitions that it may read; null where that is not known"),
+        _l("partitions_revoking", "partitions that it was told to give up and still has; null in classic groups"),
+        _l("partitions_target", "partitions that it is to have in the end, by records; null where that is not known"),
     ),
 )
 

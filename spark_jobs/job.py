@@ -61,7 +61,13 @@ def run(
 ) -> None:
     """Run until `stop` says so; raises a `JobError` for everything that prevents it from going on."""
     factory = factory or ObserverFactory(
-        ObserverSettings(cluster_id=settings.cluster, kafka_version=settings.kafka_version)
+        ObserverSettings(
+            cluster_id=settings.cluster,
+            kafka_version=settings.kafka_version,
+            consumer_session_ms=settings.consumer_session_ms,
+            share_session_ms=settings.share_session_ms,
+            streams_session_ms=settings.streams_session_ms,
+        )
     )
     with ExitStack() as stack:
         roles = {settings.checkpoint: "run on this checkpoint", settings.tables: "writer of these tables"}

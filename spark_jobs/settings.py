@@ -24,6 +24,15 @@ class StreamSettings(BaseSettings):
     checkpoint: Place = Field(description="directory of the checkpoint, on a local or mounted disk")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
+    consumer_session_ms: int = Field(
+        default=-1, ge=-1, description="group.consumer.session.timeout.ms of the brokers; -1: not known"
+    )
+    share_session_ms: int = Field(
+        default=-1, ge=-1, description="group.share.session.timeout.ms of the brokers; -1: not known"
+    )
+    streams_session_ms: int = Field(
+        default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
+    )
     master: str = Field(default="local[3]", min_length=1, description="Spark master")
     writer: Literal["delta-rs", "delta-spark"] = Field(default="delta-rs", description="who writes the live tables")
     archive: bool = Field(default=True, description="write the table events as well")
