@@ -75,9 +75,9 @@ class OldRequests:
         self._begin[type(operation)](service, operation, held)
         return held
 
-    def read(self, operation: Any, answer: Any, at_ms: int) -> Answer:  # noqa: ARG002
-        """The answer as it was given."""
-        return answer  # type: ignore[no-any-return]
+    def read(self, operation: Any, answer: Answer | None, at_ms: int) -> Answer:
+        """The answer as it was given; the end of a transaction is answered with nothing."""
+        return Answer(operation.number, at_ms, 0) if answer is None else answer
 
     def _told(self, held: Held, make: Callable[[Any], Answer]) -> Any:
         """A Scala function that takes what the coordinator says, once."""
