@@ -233,7 +233,7 @@ MEMBERS = Table(
         _s("end_cause", "why it ended, one of the closed list, null while it is a member"),
         _s("end_reason", "the client's or the coordinator's own words, null if none", personal=True),
         _s("broker", "broker whose log tells of it"),
-        _l("generation_first", "first generation it belonged to, null if none yet"),
+        _l("generation_first", "first generation it belonged to, null if none yet; or group epoch before it came"),
         _s("fault", "who broke it, one of the closed list; null while it is a member, and if it left by itself"),
         _s("fault_certainty", "how sure that is; null where `fault` is"),
         Column("fault_signs", "strings", "what shows it, as `key=number`; see the list of keys"),
@@ -245,20 +245,30 @@ MEMBERS = Table(
 
 REBALANCES = Table(
     "rebalances",
-    "one row per version of what is known about one rebalance",
+    "one row per version of what is known about one rebalance: of a classic group from when it began to prepare one to "
+    "the assignment; of a consumer, share or streams group from a new group epoch to when every member had come to it, "
+    "which may be in one step with another epoch",
     ("cluster_id", "group_id", "generation_before", "started_at_ms"),
     COMMON
     + (
-        _l("started_at_ms", "the group began to prepare a rebalance", nullable=False),
-        _l("joined_at_ms", "the join phase ended and the new generation began, null while it lasts"),
-        _l("completed_at_ms", "the assignment was stored: the group is Stable; or it became empty. Null meanwhile"),
+        _l("started_at_ms", "the group began to prepare a rebalance, or had a new epoch", nullable=False),
+        _l(
+            "joined_at_ms",
+            "the join phase ended and the new generation began, or the target assignment of the epoch was computed; "
+            "null while it lasts",
+        ),
+        _l(
+            "completed_at_ms",
+            "the assignment was stored: the group is Stable; or every member had come to the epoch; or the group "
+            "became empty. Null meanwhile",
+        ),
         _s("trigger", "what started it, one of the closed list", nullable=False),
         _s("trigger_member_id", "member that started it", personal=True),
         _s("trigger_client_id", "its client.id", personal=True),
         _s("trigger_group_instance_id", "its static id", personal=True),
         _s("reason", "the client's own reason, or a sentence", personal=True),
-        _l("generation_before", "generation before", nullable=False),
-        _l("generation_after", "generation after, null while it lasts"),
+        _l("generation_before", "generation before, or group epoch before", nullable=False),
+        _l("generation_after", "generation after, null while it lasts; or the new group epoch"),
         _l("members_before", "members before, null if not known"),
         _l("members_after", "members after, null while it lasts"),
         Column("stragglers", "stragglers", "who was waited for and how long, longest first"),
@@ -287,6 +297,7 @@ REBALANCES = Table(
             "bool",
             "true: there was no such rebalance; what was said of it before is taken back, and no reader shows it",
         ),
+        _s("protocol", "what the group spoke: classic, consumer, share or streams"),
         _l(
             "partitions_moved",
             "of a group that has epochs: partitions that came to another member; null while it lasts, where that is "
@@ -314,7 +325,7 @@ TRANSITIONS = Table(
         _s("to_state", "state after", nullable=False),
         _s("cause", "end cause, trigger, or what happened", nullable=False),
         _s("evidence", "what showed it: the kind of event or timer, and the position of the event"),
-        _l("generation_id", "generation in force after it"),
+        _l("generation_id", "generation in force after it, or group epoch"),
         _l("at_bound_ms", _BOUND),
     ),
 )
@@ -329,7 +340,7 @@ HEALTH = Table(
         _s("group_instance_id", "static id", personal=True),
         _s("client_id", "client.id", personal=True),
         _s("group_state", "state of the group", nullable=False),
-        _l("generation_id", "generation of the group"),
+        _l("generation_id", "generation of the group, or its epoch"),
         _l("session_timeout_ms", "session timeout in force"),
         _l("poll_interval_ms", "max.poll.interval.ms where the library announces it, else null"),
         _l("last_heard_at_ms", "last request that renewed the session"),

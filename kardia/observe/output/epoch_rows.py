@@ -54,6 +54,7 @@ def epoch_row(
         bound(bump.started_at_ms, cause.by),
         0 if complete else None,
         withdrawn or None,
+        group.protocol,
         bump.moved if over and bump.moved >= 0 else None,
     )
 

@@ -151,6 +151,7 @@ def rebalance_row(
         bound(rebalance.started_at_ms, cause.by),
         bound(rebalance.joined_at_ms, rebalance.over_by) if rebalance.joined_at_ms >= 0 else None,
         withdrawn or None,
+        "classic",
         None,
     )
 
