@@ -118,7 +118,7 @@ def start_query(
         stepped(records.coalesce(LANE_TASKS), processor)
         .writeStream.queryName(NAME)
         .outputMode("update")
-        .option("checkpointLocation", str(checkpoint.spark_directory))
+        .option("checkpointLocation", checkpoint.spark_location)
         .foreachBatch(sink)
     )
     if until_available:
