@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # is re-exported
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
@@ -146,7 +146,7 @@ def create_topic(admin: AdminClient, topic: str, partitions: int, config: Mappin
 
     A broker from 2.4 on takes its own factor when none is named (KIP-464); an older one is asked for it.
     """
-    wanted = {"num_partitions": partitions, "config": dict(config or {})}
+    wanted: dict[str, Any] = {"num_partitions": partitions, "config": dict(config or {})}
     try:
         admin.create_topics([NewTopic(topic, **wanted)])[topic].result(timeout=_CREATE_WAIT_S)
     except KafkaException as error:

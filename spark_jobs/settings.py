@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.settings import Place
-from spark_jobs.journal import MIN_BYTES
 from kardia.locations import Folder, checked_folder
+from spark_jobs.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 
 TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]
