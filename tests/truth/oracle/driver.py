@@ -87,6 +87,7 @@ class Oracle(Driven):
 
     def _read(self, operation: Operation, future: Any) -> Answer:
         try:
-            return self._requests.read(operation, future.get(), self._clock.now_ms)
+            answer: Answer = self._requests.read(operation, future.get(), self._clock.now_ms)
+            return answer
         except jpype.JException as error:
             return Answer(operation.number, self._clock.now_ms, self._code_of(error))
