@@ -15,6 +15,7 @@ from bench.observer import observer_stage
 from bench.result import Result, machine, show
 from bench.serving import api_stage
 from bench.size import size_stage
+from bench.stored import stored_stage
 from bench.telling import notify_stage
 from bench.verbs import verbs_stage
 
@@ -27,6 +28,7 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "size": size_stage,
     "api": api_stage,
     "notify": notify_stage,
+    "store": stored_stage,
     "verbs": verbs_stage,
 }
 """Stages in the order of the flow."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kardia
+from spark_jobs import cluster
 from spark_jobs.jvm.private_pyspark import accumulator_server, jvm_process
 
 if TYPE_CHECKING:
@@ -98,13 +99,16 @@ def start_session(
     jars: Sequence[Path],
     java_home: Path | None,
     more: Mapping[str, str] | None = None,
+    executors: Path | None = None,
 ) -> SparkSession:
-    """Start the JVM and give its session. `more` overrides single settings."""
+    """Start the JVM and give its session. `more` overrides single settings; `executors` is what a cluster's get."""
     local = master.startswith("local")
+    where = _on_this_machine(jars) if local else cluster.settings(jars, executors, THREAD_VARIABLES)
     root = str(Path(kardia.__file__).resolve().parent.parent)
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     os.environ["PYTHONPATH"] = os.pathsep.join([root, *(path for path in paths if path != root)])
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = sys.executable if local else cluster.PYTHON
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
     os.environ.setdefault("MALLOC_ARENA_MAX", MALLOC_ARENAS)
@@ -120,7 +124,7 @@ def start_session(
     settings = {
         **SETTINGS,
         "spark.sql.shuffle.partitions": str(LANE_TASKS),
-        **(_on_this_machine(jars) if local else {"spark.jars": ",".join(str(jar) for jar in jars)}),
+        **where,
         **(more or {}),
     }
     for key, value in settings.items():

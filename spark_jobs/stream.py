@@ -124,7 +124,7 @@ def start_query(
         stepped(records.coalesce(tasks), processor)
         .writeStream.queryName(NAME)
         .outputMode("update")
-        .option("checkpointLocation", str(checkpoint.spark_directory))
+        .option("checkpointLocation", checkpoint.spark_location)
         .foreachBatch(sink)
     )
     if until_available:

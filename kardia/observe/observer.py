@@ -16,7 +16,6 @@ from typing import Any, Self
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
-from kardia.kafka.states import GroupState
 from kardia.observe import keeping
 from kardia.observe.clients import application
 from kardia.observe.deadlines import deadlines
@@ -25,6 +24,7 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
+from kardia.observe.modern import classics, heartbeats, operations
 from kardia.observe.moves import moves
 from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
@@ -38,12 +38,13 @@ from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
 
-_BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT)})
+_BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT)})
 """Kinds of requests that a client sends by one connection as long as that lasts."""
 
-_OF_MEMBERS = frozenset(
-    {int(kind) for kind in (Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE, Kind.COMMIT, Kind.TXN_COMMIT)}
-)
+_CLASSIC = frozenset({int(kind) for kind in (Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE, Kind.COMMIT)})
+"""Requests of members of the classic protocol, which a consumer group may have as well."""
+
+_OF_MEMBERS = _CLASSIC | {int(Kind.TXN_COMMIT), int(Kind.MODERN_HEARTBEAT)}
 """Kinds of requests that only the coordinator of a group answers."""
 
 SIGN_MS = 1_000.0
@@ -66,10 +67,10 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.FETCH: requests.on_fetch,
     Kind.TELEMETRY: requests.on_telemetry,
     Kind.DELETE_GROUPS: requests.on_delete_groups,
-    Kind.MODERN_HEARTBEAT: requests.on_modern,
-    Kind.GROUP_RECORD: records.on_group_record,
+    Kind.MODERN_HEARTBEAT: heartbeats.on_heartbeat,
+    Kind.GROUP_RECORD: operations.on_group_record,
     Kind.OFFSET_RECORD: records.on_offset_record,
-    Kind.OTHER_RECORD: records.on_other_record,
+    Kind.OTHER_RECORD: operations.on_record,
     Kind.COORDINATOR_LINE: records.on_coordinator_line,
     Kind.GAP: expiry.on_gap,
 }
@@ -107,6 +108,8 @@ class Observer(Intake):
         for group in self.groups.values():
             if group.deferred:
                 self._handle_deferred(group)
+            if group.operation:
+                operations.close(self, group)
         return self._take()
 
     # --- advance
@@ -220,11 +223,17 @@ class Observer(Intake):
             if event.kind in _BY_ONE_CONNECTION:
                 restarts.note_connection(self, event, at)
         handler = HANDLERS.get(event.kind)
+        group = self.groups.get(event.group_id)
         if handler is None:
             self.not_modelled += 1
         elif event.kind in _OF_MEMBERS and moves.is_from_before(self, event):
             self.late += at >= self._now.get(self.broker, NEVER)  # else it is counted already
-        else:
+            return
+        elif group is not None and group.operation and not operations.belongs(group, event):
+            operations.close(self, group, event)
+        if group is not None and group.modern is not None and event.kind in _CLASSIC:
+            classics.on_request(self, event, at)
+        elif handler is not None:
             handler(self, event, at)
 
     def _deferred(self, event: Event, at: float) -> bool:
@@ -444,9 +453,9 @@ class Observer(Intake):
         observer._now = state["now"]
         return observer
 
-    def states(self) -> dict[str, GroupState]:
+    def states(self) -> dict[str, str]:
         """State of each group now, for tests and for people."""
-        return {group_id: GroupState(group.state) for group_id, group in self.groups.items()}
+        return {group_id: group.state for group_id, group in self.groups.items()}
 
     def group(self, group_id: str) -> Group | None:
         """What is held about a group."""

@@ -30,7 +30,7 @@ def commit(checkpoint: Checkpoint, tables: Path, spark_batches: int) -> None:
         batch_id = checkpoint.generation.first_batch + number
         writer.write(batch_id, to_tables(batch(batch_id), batch_id))
         for kind, text in (("offsets", f'v1\n{{}}\n{{"kardia.events":{{"0":{number + 1}}}}}'), ("commits", "v1\n{}")):
-            folder = checkpoint.spark_directory / kind
+            folder = Path(str(checkpoint.spark_directory / kind))
             folder.mkdir(parents=True, exist_ok=True)
             (folder / str(number)).write_text(text)
     writer.close()

@@ -21,6 +21,8 @@ def awaited(
 ) -> tuple[float, float]:
     """(since, until) of the wait for a member at an instant; NEVER where nobody is known to wait for it. `longest_of`
     may remember what `longest_ms` says, for who asks about every member."""
+    if group.modern is not None:
+        return _holds_back(member)
     current = group.rebalance
     if current is None or current.assigned_at_ms >= 0:
         return NEVER, NEVER
@@ -33,3 +35,13 @@ def awaited(
     if group.state == GroupState.COMPLETING and current.settled and member.member_id == group.leader:
         return current.joined_at_ms, sync_deadline(group)
     return NEVER, NEVER
+
+
+def _holds_back(member: Member) -> tuple[float, float]:
+    """The same in a group that has epochs: of a member that was told to give partitions up, or of the classic protocol
+    to rejoin. The coordinator evicts it then, unless it did."""
+    own = member.modern
+    if own is None or own.away_since_at_ms >= 0:
+        return NEVER, NEVER
+    since = own.revoke_since_at_ms if own.revoke_since_at_ms >= 0 else own.rejoin_since_at_ms
+    return since, since + member.rebalance_ms if since >= 0 and member.rebalance_ms > 0 else NEVER

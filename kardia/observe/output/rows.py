@@ -76,12 +76,12 @@ def member_row(
         certainty,
         member.member_id,
         member.instance_id or None,
-        group.protocol,
+        "classic" if member.modern is not None and member.modern.classic else group.protocol,
         member.client_id or None,
         member.client_host or None,
         name,
         version,
-        _timeout(member.session_ms),
+        member.session_ms if group.is_session_known(member) else None,
         _timeout(member.rebalance_ms),
         instant(member.joined_at_ms),
         instant(over.ended_at_ms) if over else None,
@@ -93,7 +93,17 @@ def member_row(
         (over.fault_certainty or None) if over else None,
         [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
         bound(over.ended_at_ms, over.by) if over else bound(member.joined_at_ms, member.joined_by),
+        (member.modern.rack or None) if member.modern is not None else None,
+        _subscription(member),
     )
+
+
+def _subscription(member: Member) -> list[str] | None:
+    """Topics of a member that has epochs, or its regular expression."""
+    own = member.modern
+    if own is None or (own.topics is None and not own.regex):
+        return None
+    return [*(own.topics or ()), *([own.regex] if own.regex else [])]
 
 
 def rebalance_row(
@@ -141,6 +151,8 @@ def rebalance_row(
         bound(rebalance.started_at_ms, cause.by),
         bound(rebalance.joined_at_ms, rebalance.over_by) if rebalance.joined_at_ms >= 0 else None,
         withdrawn or None,
+        "classic",
+        None,
     )
 
 
@@ -235,7 +247,18 @@ def health_row(
         known(until),
         polling,
         told,
+        *_epoch_columns(member),
     )
+
+
+def _epoch_columns(member: Member) -> tuple[int | str | None, ...]:
+    """Columns of `health` about a member that has an epoch."""
+    own = member.modern
+    if own is None:
+        return None, None, None, None, None
+    counted = (None if one is None else sum(map(len, one.values())) for one in (own.assigned, own.revoking, own.target))
+    state = "away" if own.away_since_at_ms >= 0 else str(own.state)
+    return (own.epoch if own.epoch >= 0 else None, state, *counted)
 
 
 def prediction_row(

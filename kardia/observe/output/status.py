@@ -14,6 +14,7 @@ from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.deadlines.phases import longest_ms
+from kardia.observe.output import epoch_status
 from kardia.observe.state.group import Group, Member
 
 
@@ -115,14 +116,14 @@ def status_of(company: Company, member: Member, alive_to: float) -> tuple[str, C
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
     is the last sign of life of its broker."""
     group, now = company.group, company.now
-    if group.protocol != "classic":
-        return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
     if member.unknown_since_at_ms >= 0:
         return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since_at_ms)}"]
     if member.session_ms < 0:
         return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
     if member.session_renewed_at_ms < 0:
         return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
+    if group.modern is not None:
+        return epoch_status.status_of(group, member, now, alive_to)
     if alive_to < member.deadline < now - GRACE_MS:
         return (
             "overdue",

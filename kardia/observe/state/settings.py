@@ -59,3 +59,20 @@ class ObserverSettings:
 
     prediction_share_max: float = 0.85
     """Latest share of a timeout at which it is predicted, whatever the habit."""
+
+    consumer_session_ms: int = -1
+    """`group.consumer.session.timeout.ms` of the brokers; -1: not known, see `kardia.observe.modern`."""
+
+    share_session_ms: int = -1
+    """`group.share.session.timeout.ms`, likewise."""
+
+    streams_session_ms: int = -1
+    """`group.streams.session.timeout.ms`, likewise."""
+
+    def session_ms_of(self, protocol: str) -> int:
+        """Session timeout of members of one of the newer protocols as configured, -1 if that is not known."""
+        return {
+            "consumer": self.consumer_session_ms,
+            "share": self.share_session_ms,
+            "streams": self.streams_session_ms,
+        }.get(protocol, -1)

@@ -17,7 +17,7 @@ from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import deadlines, pending, phases
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.members import lives
+from kardia.observe.members import lives, owners
 from kardia.observe.moves import loads
 from kardia.observe.rebalance import emptied, rebalance, watches
 from kardia.observe.state.group import NEVER, Group, Member
@@ -164,7 +164,10 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
             continue
         group.membership_complete = False
         group.stored = None
-        if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        has_epochs = group.modern is not None and bool(group.members)
+        if has_epochs:
+            owners.forget(group)
+        if has_epochs or group.state in (GroupState.STABLE, GroupState.COMPLETING):
             observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
         group.gap_at_ms = max(to_at, group.gap_at_ms)
         group.sampled_state = ""  # what was said of its members holds no more, also if it is Stable again at once
