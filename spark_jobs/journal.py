@@ -22,7 +22,7 @@ from spark_jobs.errors import NotAppliedError
 from spark_jobs.lane import Lane, Record
 
 MIN_BYTES = 4 << 20
-"""A journal may hold that much, however small its base: about 24,000 events, whose replay takes a quarter of a second."""
+"""A journal may hold that much, however small its base: 24,000 events or so, replayed in a quarter of a second."""
 
 GROWN = 1.25
 """A journal is full when it holds that many times the bytes of its base. A member is about 870 bytes of a base, an
