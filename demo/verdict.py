@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from demo import server_log
 from demo.pace import Stall, kept_waiting_ms
@@ -174,6 +174,7 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on everything in `evidence`."""
+    evidence = replace(evidence, facts=_with_groups(evidence))
     names = {row["member_id"]: row["client_id"] or row["member_id"] for row in evidence.members}
     lines = [
         *_joins(evidence, names),
@@ -184,6 +185,15 @@ def judge(evidence: Evidence) -> Verdict:
         *_witnessed(evidence),
     ]
     return Verdict(tuple(sorted(lines, key=lambda line: line.at_ms)), evidence.tolerance)
+
+
+def _with_groups(evidence: Evidence) -> list[Fact]:
+    """The facts; where the broker names a member and not its group (2.3 and 2.4, of a static member that is back), the
+    group that the tables have it in is taken: a member id is used once."""
+    groups = {row["member_id"]: row["group_id"] for row in evidence.members}
+    return [
+        fact if fact.group_id else replace(fact, group_id=groups.get(fact.member_id, "")) for fact in evidence.facts
+    ]
 
 
 def _joins(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
@@ -325,6 +335,7 @@ def _members_fault(evidence: Evidence, start: Fact, row: Record) -> str:
         for fact in evidence.facts
         if fact.what == server_log.GENERATION_STARTED
         and (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
+        and fact.members >= 0
     ]
     if not counts or counts[0] == row["members_after"]:
         return ""

@@ -1,7 +1,7 @@
 """A checkpoint directory and the tables that belong to it: the agreement between them, checked before anything starts.
 
     CHECKPOINT/.kardia.lock         lease of the run that uses it
-    CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes
+    CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes, state
     CHECKPOINT/GENERATION/          Spark's own files (offsets, commits, state)
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from kardia.locations import Folder, Store
-from spark_jobs import checkpoint_files
+from spark_jobs import checkpoint_files, state_codec
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
 
@@ -44,6 +44,8 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     first_batch: int
     agreement: Agreement
+    state: int = 6
+    """Version of the saved state below it (`state_codec.VERSION`); checkpoints before 7 do not say it."""
 
     @property
     def app_id(self) -> str:
@@ -92,10 +94,12 @@ def open_checkpoint(
     names: tuple[str, ...],
     *,
     new_generation: bool = False,
+    state: int = 0,
 ) -> Checkpoint:
     """Open a checkpoint for tables, begin it if both are new, refuse every combination that could lose or double rows.
 
-    `names` are the tables the query writes; the last one is written last and tells how far they are.
+    `names` are the tables the query writes; the last one is written last and tells how far they are. `state` is the
+    version of the state that the query saves; 0: it saves none.
     """
     if new_generation or FILE not in checkpoint_files.names(directory):
         highest = highest_batch(tables, names)
@@ -107,11 +111,13 @@ def open_checkpoint(
                 "restore it; or move the tables away to rebuild them; or pass --new-generation to read the topic from "
                 "its beginning and add to them (later rows supersede earlier ones, health samples appear twice)",
             )
-        generation = Generation(VERSION, secrets.token_hex(4), 0 if highest is None else highest + 1, agreement)
+        generation = Generation(VERSION, secrets.token_hex(4), 0 if highest is None else highest + 1, agreement, state)
         checkpoint_files.write(directory, FILE, msgspec.json.format(msgspec.json.encode(generation)))
         return Checkpoint(directory, generation)
     checkpoint = Checkpoint(directory, _load(directory))
     _check_agreement(checkpoint, agreement)
+    if state:
+        state_codec.check_version(checkpoint.generation.state, str(directory))
     _check_tables(checkpoint, tables, names)
     return checkpoint
 

@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, cluster, s3a, session, stream, topic, topic_loss
+from spark_jobs import archive, cluster, s3a, session, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import TopicError
@@ -64,7 +64,13 @@ def run(
 ) -> None:
     """Run until `stop` says so; raises a `JobError` for everything that prevents it from going on."""
     factory = factory or ObserverFactory(
-        ObserverSettings(cluster_id=settings.cluster, kafka_version=settings.kafka_version)
+        ObserverSettings(
+            cluster_id=settings.cluster,
+            kafka_version=settings.kafka_version,
+            consumer_session_ms=settings.consumer_session_ms,
+            share_session_ms=settings.share_session_ms,
+            streams_session_ms=settings.streams_session_ms,
+        )
     )
     with ExitStack() as stack:
         roles = {settings.checkpoint: "run on this checkpoint", settings.tables: "writer of these tables"}
@@ -142,6 +148,7 @@ def _checkpoints(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint]:
             Agreement(name, settings.cluster, settings.topic, lanes),
             tables,
             new_generation=settings.new_generation,
+            state=state_codec.VERSION if name == stream.NAME else 0,
         )
         for name, tables in wanted.items()
     }
@@ -183,6 +190,7 @@ class _Job:
         self._voice = voice
         self._reached = faults.from_environment(os.environ)
         self._metrics = Metrics()
+        self._cores = spark.sparkContext.defaultParallelism
         self._first_commit = threading.Event()
         self._foreign_said_s = -math.inf
         self._not_applied_said_s = -math.inf
@@ -217,6 +225,9 @@ class _Job:
             f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
             f"next batch {describe(live)['next_batch']}"
         )
+        idle = session.idle_cores(self._cores, live.generation.agreement.lanes)
+        if idle:
+            self._say(idle)
         tolerant = settings.accept_loss and not settings.once
         while not self._stop():
             # The first run loads a third of the JVM's classes: after the live tables have begun, not beside them.
@@ -281,6 +292,8 @@ class _Job:
             sink,
             trigger_ms=settings.trigger_ms,
             until_available=settings.once,
+            journal_bytes=settings.journal_bytes,
+            tasks=session.lane_tasks(self._cores, self._checkpoints[stream.NAME].generation.agreement.lanes),
         )
 
     def _start_archive(self, *, fail_on_loss: bool) -> tuple[StreamingQuery, archive.Archive]:

@@ -54,6 +54,8 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # transformWithState has no other
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Else each write of a key first reads what it had, to count the keys.
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
@@ -71,7 +73,24 @@ cores, replay of one recorded story), because the optimising compiler stays off.
 cluster, where it also writes Parquet, leave it on."""
 
 LANE_TASKS = 2
-"""Tasks of the stateful stage, `spark.sql.shuffle.partitions`; fixed for the life of a checkpoint."""
+"""Tasks of the stateful stage on two or three cores, `spark.sql.shuffle.partitions`."""
+
+
+def lane_tasks(cores: int, lanes: int) -> int:
+    """Tasks of the stateful stage: one for each core but that of the archive, and no more than there are lanes. Spark
+    writes the number into a new checkpoint and keeps to it from then on, whatever is asked for later."""
+    return min(lanes, max(LANE_TASKS, cores - 1))
+
+
+def idle_cores(cores: int, lanes: int) -> str:
+    """A sentence about cores that have nothing to do, empty if there are none: a lane is stepped by one core."""
+    most = lanes + 1
+    if cores <= most:
+        return ""
+    return (
+        f"{cores} cores for {lanes} lanes: {cores - most} of them have nothing to do. Expected: at most {most}, one "
+        f"for each lane and one for the archive. Next: give this job {most} cores, or the next deployment more lanes"
+    )
 
 
 def start_session(

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.settings import Place
 from kardia.locations import Folder, checked_folder
+from spark_jobs.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
 
 TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]
@@ -27,6 +28,15 @@ class StreamSettings(BaseSettings):
     checkpoint: TablesPlace = Field(description="folder of the checkpoint")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
+    consumer_session_ms: int = Field(
+        default=-1, ge=-1, description="group.consumer.session.timeout.ms of the brokers; -1: not known"
+    )
+    share_session_ms: int = Field(
+        default=-1, ge=-1, description="group.share.session.timeout.ms of the brokers; -1: not known"
+    )
+    streams_session_ms: int = Field(
+        default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
+    )
     master: str = Field(default="local[3]", min_length=1, description="Spark master")
     executors: Place | None = Field(
         default=None, description="archive for the executors of a cluster, of `python -m spark_jobs.pack`"
@@ -36,6 +46,9 @@ class StreamSettings(BaseSettings):
     archive: bool = Field(default=True, description="write the table events as well")
     trigger_ms: int = Field(default=0, ge=0, le=3_600_000, description="time between two batches; 0: back to back")
     max_records: int = Field(default=MAX_RECORDS_PER_BATCH, ge=1, description="records of one batch at most")
+    journal_bytes: int = Field(
+        default=MIN_BYTES, ge=0, description="events that a lane keeps beside the smallest state, to be read at a start"
+    )
     archive_max_records: int = Field(
         default=MAX_RECORDS_PER_ARCHIVE_BATCH, ge=1, description="the same for the events table"
     )

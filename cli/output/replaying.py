@@ -40,6 +40,7 @@ def run_replay(
     tables: Folder,
     cluster: str,
     kafka_version: str,
+    session_ms: tuple[int, int, int],
     zone: str,
     spark: bool,
     append: bool,
@@ -48,7 +49,11 @@ def run_replay(
     master: str,
     health_every: float | None,
 ) -> None:
-    """Replay, with a bar while it runs and a table at the end. `health_every` in seconds: see `health_every_s`."""
+    """Replay, with a bar while it runs and a table at the end.
+
+    `health_every` in seconds: see `health_every_s`. `session_ms`: session timeouts of members of consumer, share and
+    streams groups, -1 where they are not known.
+    """
     if not (request_logs or server_logs or offsets):
         raise InputFileError(
             "there is nothing to replay",
@@ -59,7 +64,17 @@ def run_replay(
     console = Console(stderr=True)
     every_s = health_every_s(health_every, (*request_logs, *server_logs))
     within_ms = 1_000 * every_s
-    factory = ObserverFactory(ObserverSettings(cluster, kafka_version, sample_within_ms=within_ms))
+    consumer_ms, share_ms, streams_ms = session_ms
+    factory = ObserverFactory(
+        ObserverSettings(
+            cluster,
+            kafka_version,
+            sample_within_ms=within_ms,
+            consumer_session_ms=consumer_ms,
+            share_session_ms=share_ms,
+            streams_session_ms=streams_ms,
+        )
+    )
     inputs = Inputs(request_logs, server_logs, offsets, zone)
     started = time.monotonic()
     with _bar(console) as bar:

@@ -34,6 +34,18 @@ def stream(
     kafka_version: Annotated[
         str | None, typer.Option("--kafka-version", help="Release of the brokers; recognised if not given.")
     ] = None,
+    consumer_session_ms: Annotated[
+        int | None,
+        typer.Option("--consumer-session-ms", help="group.consumer.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
+    share_session_ms: Annotated[
+        int | None,
+        typer.Option("--share-session-ms", help="group.share.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
+    streams_session_ms: Annotated[
+        int | None,
+        typer.Option("--streams-session-ms", help="group.streams.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
     master: Annotated[str | None, typer.Option("--master", help="Spark master. Default: local\\[3].")] = None,
     executors: Annotated[
         Path | None,

@@ -15,6 +15,7 @@ from kardia.events import Event
 from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
+from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER, Ended, Group, Member, Rebalance
@@ -85,6 +86,11 @@ class Facts:
         self.not_modelled = 0
         self.forgotten = 0
         self.has_forgotten = False
+        self.samples = Samples()
+        self.samples_left = settings.samples_per_s * settings.health_sample_ms / 1_000
+        """Rows of members in good health that may be written now; see `ObserverSettings.samples_per_s`."""
+        self.sampled_at = NEVER
+        """Instant up to which it has been filled up."""
         self.began_at = NEVER
         """Instant of the first event that named a group."""
         self.empty_since: dict[str, float] = {}
@@ -205,6 +211,13 @@ class Facts:
         """Whether no other member has its client.id and address: then what they fetch is told apart."""
         return len(self.clients.get((group.shard, member.client_id, member.client_host), ())) <= 1
 
+    def take_over(self, group: Group) -> None:
+        """The broker at hand leads the group from here on: by its clock timers fire and samples are due."""
+        group.broker = self.broker
+        for member in group.members.values():
+            member.timer_at_ms = member.sample_due_at_ms = NEVER
+            self.samples.note(group.group_id, member.member_id)
+
     # --- timers
 
     def schedule(self, group: Group, due: float, kind: str, key: str) -> None:
@@ -248,6 +261,7 @@ class Facts:
         """The group changes its state, at `at` or up to `by` (see `Ended.by`)."""
         from_state = group.told_state
         group.state = to_state
+        self.samples.note(group.group_id)
         if from_state == to_state:
             return
         group.told_state = to_state
@@ -328,6 +342,8 @@ class Facts:
         self, group: Group, member: Member, at: float, certainty: Certainty, over: Ended | None = None
     ) -> None:
         """What is known about a life."""
+        if over is None:
+            self.samples.note(group.group_id, member.member_id)
         member.row_known = self.known_at_ms(group, member.row_known)
         self.rows["members"].append(
             rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, certainty)
