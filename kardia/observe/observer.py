@@ -29,12 +29,8 @@ from kardia.observe.moves import moves
 from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, requests
-<<<<<<< HEAD
 from kardia.observe.sentences import dispatch
-from kardia.observe.state.group import NEVER, Group
-=======
 from kardia.observe.state.group import NEVER, Group, Member
->>>>>>> e8de85b07449bfe299c4081b17c4f998511993a2
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.stretches import Stretch
@@ -71,21 +67,12 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.FETCH: requests.on_fetch,
     Kind.TELEMETRY: requests.on_telemetry,
     Kind.DELETE_GROUPS: requests.on_delete_groups,
-<<<<<<< HEAD
-    Kind.MODERN_HEARTBEAT: requests.on_modern,
+    Kind.MODERN_HEARTBEAT: heartbeats.on_heartbeat,
     Kind.GROUP_RECORD: dispatch.on_group_record,
     Kind.OFFSET_RECORD: records.on_offset_record,
-    Kind.OTHER_RECORD: records.on_other_record,
+    Kind.OTHER_RECORD: operations.on_record,
     Kind.COORDINATOR_LINE: dispatch.on_coordinator_line,
     Kind.GAP: dispatch.on_gap,
-=======
-    Kind.MODERN_HEARTBEAT: heartbeats.on_heartbeat,
-    Kind.GROUP_RECORD: operations.on_group_record,
-    Kind.OFFSET_RECORD: records.on_offset_record,
-    Kind.OTHER_RECORD: operations.on_record,
-    Kind.COORDINATOR_LINE: records.on_coordinator_line,
-    Kind.GAP: expiry.on_gap,
->>>>>>> e8de85b07449bfe299c4081b17c4f998511993a2
 }
 
 

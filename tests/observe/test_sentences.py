@@ -41,7 +41,7 @@ class Told:
 
     def say(self, at_ms: int, sentence: str, broker: int = 1) -> None:
         """A sentence of the coordinator in the server.log of a broker, about group `g` where it is about one."""
-        stamp = to_rfc3339(START + at_ms).replace("T", " ").replace(".", ",").removesuffix("Z")
+        stamp = str(to_rfc3339(START + at_ms)).replace("T", " ").replace(".", ",").removesuffix("Z")
         line = f"[{stamp}] INFO [GroupCoordinator {broker}]: {sentence} (kafka.coordinator.group.GroupCoordinator)"
         found = self._dialect.read(line.encode(), f"broker-{broker}/server/x", self._end, self._end + len(line))
         self._end += len(line)

@@ -126,8 +126,8 @@ def lanes_in(
             lanes[lane_of(event.shard)].append(event)
         if not pieces:  # with a log of a broker its clock counts
             last_at_ms = max(event.logged_at_ms for event in records)
-            for lane in lanes:
-                lane.append(tick(records[0].source, 0, len(records), last_at_ms, 0, len(records), {}, last_at_ms))
+            for events in lanes:
+                events.append(tick(records[0].source, 0, len(records), last_at_ms, 0, len(records), {}, last_at_ms))
     for piece in pieces:
         for lane, events in route(piece, directory).items():
             lanes[lane].extend(sorted(events, key=lambda event: event.start))

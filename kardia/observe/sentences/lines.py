@@ -20,6 +20,7 @@ from kardia.observe.ledger import costs
 from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
 from kardia.observe.ledger.ledger import emit, follows_from, remember
 from kardia.observe.members import lives
+from kardia.observe.moves import moves
 from kardia.observe.sentences import naming, reasons
 from kardia.observe.state.entries import Kept, Waited
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
@@ -286,7 +287,11 @@ def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
 def _on_partition(facts: Facts, event: Event, at: float, what: str) -> None:
     """A whole shard: each group of it that is loaded has a sentence of its own, just before or after."""
     for group in list(facts.groups.values()):
-        if group.shard != event.shard or group.protocol != "classic" or facts.reads_requests(group.broker):
+        if group.shard != event.shard:
+            continue
+        if group.modern is not None and what == "partition_loaded":
+            moves.on_load_line(facts, group, at)
+        if group.protocol != "classic" or (group.broker and facts.reads_requests(group.broker)):
             continue
         if what == "partition_unloaded" and group.broker == facts.broker:
             if group.state != GroupState.UNKNOWN:

@@ -13,12 +13,8 @@ from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.state.cause import NEVER, Cause
 from kardia.observe.state.compact import KEY
-<<<<<<< HEAD
 from kardia.observe.state.entries import BeginLine, Foretold, HandedOut, Kept, Left, NeverUsed, Previous, Stored, Waited
-=======
-from kardia.observe.state.entries import BeginLine, Foretold, HandedOut, Left, NeverUsed, Previous, Stored, Waited
 from kardia.observe.state.modern import ModernGroup, ModernMember
->>>>>>> e8de85b07449bfe299c4081b17c4f998511993a2
 
 __all__ = [
     "LOADS_WITHIN_MS",
@@ -376,19 +372,16 @@ class Group:
     """Release of its broker, or an older one that answers alike, where its lines are text (2.0 to 2.7); else empty."""
     deserted_by: str = ""
     """The evidence of `deserted_at_ms`; the same whether the group's record comes before or after the wait is over."""
-<<<<<<< HEAD
     kept: Kept | None = None
     """What it is after a load, where its requests are not read; None where that is not known. See `sentences`."""
     shown_at_ms: float = NEVER
     """Last sentence or record that showed it as it is held, where its requests are not read."""
     listed_at_ms: float = NEVER
     """Last record that listed its members, or none, where its requests are not read."""
-=======
     modern: ModernGroup | None = None
     """None: a group of the classic protocol, or one of which nothing shows yet what it is."""
     operation: list[Event] = field(default_factory=list)
     """Records of one operation of a coordinator of the newer protocols, until all of them have come."""
->>>>>>> e8de85b07449bfe299c4081b17c4f998511993a2
 
     def latest_deadline(self, member: Member) -> float:
         """The latest that a member's session may end if it stays silent: one that runs from a load began by the first
