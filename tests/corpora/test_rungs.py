@@ -6,12 +6,16 @@ Nothing is wrong on any rung, and what a lower one says to be exact no higher on
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
+from tests.corpora.rungs_page import BEGIN, END, part
 from tests.corpora.test_outages import OF_THREE, OUTAGES
 from tests.support.rungs import RUNGS, Score, contradictions, rows_of, score
 from tests.support.stories import OLD_STORIES, STORIES
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ALL = (*STORIES, *OLD_STORIES, *OUTAGES, *OF_THREE)
 
@@ -70,6 +74,11 @@ def test_no_rung_without_requests_claims_what_takes_them() -> None:
             rows = rows_of(name, rung)
             assert {row["fault"] for row in rows["members"]} <= {None, "unknown"}
             assert {row["member_seconds_lost"] for row in rows["rebalances"]} <= {None, 0}
+
+
+def test_the_page_says_what_is_found() -> None:
+    page = (ROOT / "docs" / "truth.md").read_text(encoding="utf-8")
+    assert f"{BEGIN}\n{part()}{END}" in page, "python -m tests.corpora.rungs_page --markdown docs/truth.md"
 
 
 def test_a_score_tells_wrong_from_unknown() -> None:
