@@ -10,16 +10,30 @@ version on the path, and credentials for the store. An executor reads no folder 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_jobs.errors import JobError
 
-FOLDER = "kardia"
-"""Where the archive is unpacked, below the folder of an executor."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER = "kardia-executors"
+"""Where the archive is unpacked, below the folder of an executor. No name of a package: the driver starts a Python
+worker of its own with the same search path, from whatever folder it is in."""
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
-"""Interpreter of the executors: of the driver's minor version, which PySpark demands, wherever it is on their path."""
+"""Interpreter of the workers: of the driver's minor version, which PySpark demands, wherever it is on their path. The
+driver's own path begins with the folder of its interpreter (`spark_jobs.session`)."""
+
+
+EXECUTORS_WITHIN_S = 300.0
+"""How long the first executor may take: a JVM, 36 jars and the archive, which has 185 MB, on a machine that is busy."""
+
+LOOK_S = 0.5
 
 
 class ExecutorsError(JobError):
@@ -57,3 +71,44 @@ def given(pairs: Sequence[str]) -> dict[str, str]:
             )
         found[name] = value
     return found
+
+
+def await_executors(spark: SparkSession, stop: Callable[[], bool]) -> None:
+    """Return when an executor has run something of ours, or when asked to stop; refuse when none can.
+
+    Without it a cluster that has no room, or workers that lack a Python, would look like a topic without records.
+    """
+    seen: list[str] = []
+    failed: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            seen.extend(spark.sparkContext.parallelize([0], 1).mapPartitions(_here).collect())
+        except Exception as error:
+            failed.append(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    end_s = time.monotonic() + EXECUTORS_WITHIN_S
+    while not (seen or failed or stop()):
+        if time.monotonic() >= end_s:
+            raise ExecutorsError(
+                f"no executor has begun within {EXECUTORS_WITHIN_S:.0f} s",
+                str(spark.sparkContext.master),
+                "a worker with a free core and the memory of an executor",
+                "look at the page of the master; ask for less with --conf spark.executor.memory=1g",
+            )
+        time.sleep(LOOK_S)
+    if failed:
+        raise ExecutorsError(
+            f"an executor cannot run what it was given: {str(failed[0]).strip().splitlines()[-1][:300]}",
+            str(spark.sparkContext.master),
+            f"{PYTHON} on the path of the workers, and an archive that was packed on a machine of their kind",
+            "read the executor's stderr on its worker",
+        ) from failed[0]
+
+
+def _here(_rows: Iterable[int]) -> Iterable[str]:
+    """Where an executor has found Kardia and what a lane needs."""
+    import spark_jobs.processor
+
+    yield spark_jobs.processor.__file__

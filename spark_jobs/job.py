@@ -91,6 +91,8 @@ def run(
             )
         stack.callback(session.end_session, spark)
         try:
+            if not settings.master.startswith("local"):
+                cluster.await_executors(spark, stop)
             _Job(settings, spark, checkpoints, factory, stop, say, stack, voice).run()
         except _of_others() as error:
             raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error

@@ -109,6 +109,8 @@ def start_session(
     os.environ["PYTHONPATH"] = os.pathsep.join([root, *(path for path in paths if path != root)])
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = sys.executable if local else cluster.PYTHON
+    if not local:
+        os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
     os.environ.setdefault("MALLOC_ARENA_MAX", MALLOC_ARENAS)

@@ -66,6 +66,7 @@ def driving(command: list[str], log: Path, fault: str = "") -> Iterator[subproce
         **os.environ,
         "KARDIA_STREAM_MAX_RECORDS": "20",
         "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "40",
+        "SPARK_LOCAL_IP": "127.0.0.1",
         VARIABLE: fault,
     }
     with log.open("ab") as output:
@@ -109,7 +110,7 @@ def test_executor_worker_and_driver_killed_every_row_is_there_once(
     assert "driver" not in {path.name for path in (tmp_path / "cluster").rglob("*")}
     with driving(command, log, "progress:before@20") as process:
         process.wait(WAIT_S)
-    done = run_stream(command, timeout_s=WAIT_S)
+    done = run_stream(command, {"SPARK_LOCAL_IP": "127.0.0.1"}, timeout_s=WAIT_S)
     assert done.returncode == 0, done.stderr[-3_000:]
     names = (*LIVE_TABLES, EVENTS.name)
     assert all_rows(place, names) == all_rows(straight, names)

@@ -123,10 +123,11 @@ def expire(shard: Shard) -> None:
         shard.lost.pop(group_id, None)
     for group in list(shard.groups.values()):
         for (topic, number), offset in list(group.offsets.items()):
-            if (
-                not group.is_subscribed(topic)
-                and shard.now_ms - offset.committed_at_ms >= settings.offsets_retention_ms
-            ):
+            # One that a classic group committed may have a retention of its own.
+            over_at_ms = offset.expires_at_ms
+            if over_at_ms < 0:
+                over_at_ms = offset.committed_at_ms + settings.offsets_retention_ms
+            if not group.is_subscribed(topic) and shard.now_ms >= over_at_ms:
                 del group.offsets[topic, number]
                 shard.classic.records.drop_offsets(group.group_id, [(topic, number)])
         if not group.offsets and not group.members:
