@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from kardia.locations import Folder
 from kardia.observe import ObserverSettings
 from spark_jobs.errors import InputFileError
 from spark_jobs.lane_model import ObserverFactory
@@ -36,7 +37,7 @@ def run_replay(
     request_logs: Sequence[Path],
     server_logs: Sequence[Path],
     offsets: Sequence[Path],
-    tables: Path,
+    tables: Folder,
     cluster: str,
     kafka_version: str,
     session_ms: tuple[int, int, int],
@@ -134,7 +135,7 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _show(console: Console, summary: Summary, tables: Path, seconds: float, every_s: float) -> None:
+def _show(console: Console, summary: Summary, tables: Folder, seconds: float, every_s: float) -> None:
     shown = Table(title=f"Replayed into {tables}", show_header=False, title_justify="left")
     shown.add_column(style="bold")
     shown.add_column(justify="right")

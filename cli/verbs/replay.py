@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import PLACE, SeveralValues
+from cli.options import PLACE, TABLES_PLACE, Folder, SeveralValues
 
 
 class Engine(StrEnum):
@@ -28,7 +28,9 @@ class COMMAND(SeveralValues):
 
 
 def replay(
-    tables: Annotated[Path, typer.Option(help="Directory of the tables; must not hold any yet.", **PLACE)],
+    tables: Annotated[
+        Folder, typer.Option(help="Folder of the tables, here or s3://; must not hold any yet.", **TABLES_PLACE)
+    ],
     request_log: Annotated[
         list[Path] | None, typer.Option(help=f"kafka-request.log, plain or .gz; {_FILES}.", **PLACE)
     ] = None,

@@ -26,10 +26,10 @@ from kardia.observe.folding import quiet
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
 from kardia.observe.modern import classics, heartbeats, operations
 from kardia.observe.moves import moves
-from kardia.observe.output import rows
+from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, requests
-from kardia.observe.state.group import NEVER, Group
+from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.observe.timers import expiry
@@ -351,33 +351,47 @@ class Observer(Intake):
         return taken
 
     def _sample(self, now: float) -> None:
-        """Write by exception: a member in danger at every step, one in good health every `health_sample_ms`, and all of
+        """Write health of everybody about whom there is something to say, as far as samples may be written now."""
+        every, rate = self.settings.health_sample_ms, self.settings.samples_per_s / 1_000
+        if now > self.sampled_at:
+            self.samples_left = min(rate * every, self.samples_left + rate * (now - self.sampled_at))
+            self.sampled_at = now
+        taken, due = self.samples.take(self.groups, lambda broker: self._now.get(broker, now), every, self.samples_left)
+        self.samples_left -= due
+        for group_id in sorted(taken):
+            group = self.groups.get(group_id)
+            if group is not None and group.members:
+                self._sample_group(group, taken[group_id], self._now.get(group.broker, now))
+
+    def _sample_group(self, group: Group, looked_at: dict[str, bool], clock: float) -> None:
+        """Write by exception: a member in danger at every step, one in good health when its sample is due, and all of
         a group whose state has changed: a rebalance shows there before its cause is known and `transitions` can say it.
+
+        `looked_at`: member id -> whether its sample is due.
         """
-        cluster, every = self.settings.cluster_id, self.settings.health_sample_ms
-        health = self.rows["health"]
-        for group in self.groups.values():
-            if not group.members:
-                continue
-            clock = self._now.get(group.broker, now)
-            changed = group.state != group.sampled_state
-            group.sampled_state = group.state
-            for member in group.members.values():
-                danger = (
-                    member.overdue
-                    or member.imminent
-                    or member.poll_prediction_at_ms >= 0
-                    or member.rebalance_prediction_at_ms >= 0
-                )
-                if ((danger or changed) and clock > member.health_at_ms) or clock - member.health_at_ms >= every:
-                    status, certainty, reasons = rows.status_of(group, member, clock, self.alive_to(group.broker))
-                    certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
-                    member.health_at_ms = clock
-                    known_at_ms = rows.instant(max(clock, group.known_at_ms))
-                    polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
-                    health.append(
-                        rows.health_row(cluster, group, member, clock, known_at_ms, certainty, status, reasons, polls)
-                    )
+        changed = group.state != group.sampled_state
+        group.sampled_state = group.state
+        found = [group.members[one] for one in sorted(looked_at) if one in group.members]
+        company = status.Company(group, clock)
+        for member in group.members.values() if changed else found:
+            said_at = member.health_at_ms
+            urgent = (changed or member.is_in_danger) and clock > said_at
+            if urgent or said_at < 0 or looked_at.get(member.member_id):
+                self._write_health(company, member)
+            self.samples.keep(group, member, self.settings.health_sample_ms)
+
+    def _write_health(self, company: status.Company, member: Member) -> None:
+        """A row of health."""
+        group, clock = company.group, company.now
+        how, certainty, reasons = status.status_of(company, member, self.alive_to(group.broker))
+        certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
+        member.health_at_ms = clock
+        known_at_ms = rows.instant(max(clock, group.known_at_ms))
+        polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
+        cluster = self.settings.cluster_id
+        self.rows["health"].append(
+            rows.health_row(cluster, company, member, known_at_ms, certainty, how, reasons, polls)
+        )
 
     def _as_of(self, broker: str, since: float, clock: float) -> Certainty:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A

@@ -21,7 +21,8 @@ MEMBERS_MAX = 10
 WARNINGS_MAX = 10
 
 SEEN_WITHIN_MS = 15_000
-"""A health row that old says nothing of the wait any more: members are sampled every 5 s."""
+"""A health row that old says nothing of the wait any more: members are sampled every 5 s, those in danger more often.
+Where there are so many that they wait for their turn, nothing is said of those who are well."""
 
 
 def present(material: Material, at_ms: int, members: Collection[str] | None, *, live: bool) -> list[Sentence]:

@@ -14,13 +14,17 @@ from kardia.coordinator.consumer.operations import ConsumerOperation
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import Load, Operation, TxnEnd, Unload
 from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.share.operations import ShareOperation
+from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
+from tests.truth.draw_old import OldArtist
 from tests.truth.lockstep import Disagreement, Lockstep, Move
+from tests.truth.oracle.settings import OLD_VERSIONS
 
 LENGTH = 60
 """Moves of a history: enough for a few generations, short enough that a new group is seen often."""
 
-Settings = CoordinatorSettings | ConsumerSettings
+Settings = CoordinatorSettings | ConsumerSettings | ShareSettings
 
 
 class Found(NamedTuple):
@@ -57,6 +61,8 @@ class Player:
 
     def artist(self, rng: random.Random, settings: Any) -> Any:
         """Who draws the moves of a history."""
+        if self._version in OLD_VERSIONS:
+            return OldArtist(rng, settings, self._version)
         return Artist(rng, settings)
 
     def lockstep(self, settings: Any) -> Lockstep:
@@ -168,7 +174,7 @@ def text(found: Found, version: str) -> str:
     return f"{told}\n\nAgain: {replay_command(found, version)}\n"
 
 
-def _shown(operation: Operation | ConsumerOperation) -> str:
+def _shown(operation: Operation | ConsumerOperation | ShareOperation) -> str:
     """An operation without the fields that say nothing."""
     fields = operation._asdict()
     number = fields.pop("number")

@@ -67,9 +67,7 @@ def is_from_before(facts: Facts, event: Event) -> bool:
 
 def _switch(facts: Facts, group: Group, event: Event) -> None:
     first, left = not group.broker, group.broker
-    group.broker = facts.broker
-    for member in group.members.values():
-        member.timer_at_ms = NEVER
+    facts.take_over(group)
     if first:
         for member in group.members.values():
             facts.watch(group, member)
@@ -101,9 +99,8 @@ def on_load_line(facts: Facts, group: Group, at: float) -> None:
 def _led_by_another(facts: Facts, group: Group) -> None:
     """A broker says that it has loaded a group that another one led: from here on its clock counts."""
     if group.broker and facts.broker and group.broker != facts.broker:
-        group.broker = facts.broker
+        facts.take_over(group)
         for member in group.members.values():
-            member.timer_at_ms = NEVER
             facts.watch(group, member)
 
 

@@ -112,6 +112,9 @@ class Member:
     fenced: bool = False
     """Whether it was told, after its life, that another process has its instance id."""
     health_at_ms: float = NEVER
+    """Of its last row of health."""
+    sample_due_at_ms: float = NEVER
+    """When the next one is due as long as it is in good health; NEVER if it does not wait for that."""
     row_known: int = -1
     imminent: bool = False
     """Its open session prediction has outlived the early, provisional step."""
@@ -123,6 +126,11 @@ class Member:
     """The latest that it can have become a member, as `Ended.by`."""
     modern: ModernMember | None = None
     """Of a member of a group that is one of the newer protocols."""
+
+    @property
+    def is_in_danger(self) -> bool:
+        """Whether its health is written in every step."""
+        return self.overdue or self.imminent or self.poll_prediction_at_ms >= 0 or self.rebalance_prediction_at_ms >= 0
 
     @property
     def by_telemetry(self) -> bool:
