@@ -14,6 +14,8 @@ from kardia.coordinator.records import Offset
 from kardia.coordinator.shard import Shard
 from kardia.kafka.states import ErrorCode, GroupState
 
+BY_TOPIC_ID_FROM = 10
+"""First OffsetCommit version that names a topic by its id."""
 GROUP_ID_NOT_FOUND_FROM = 9
 """First OffsetCommit version whose sender understands answer 69."""
 
@@ -42,7 +44,8 @@ def commit(shard: Shard, request: Commit) -> None:
             error = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
             expires_at_ms = -1 if request.retention_ms < 0 else shard.now_ms + request.retention_ms
-            offset = Offset(request.offset, shard.now_ms, expires_at_ms, shard.records.next_position())
+            topic_id = shard.topic_ids.get(request.topic, "") if request.version >= BY_TOPIC_ID_FROM else ""
+            offset = Offset(request.offset, shard.now_ms, expires_at_ms, shard.records.next_position(), topic_id)
             store(shard, group, (request.topic, request.partition), offset)
     shard.answer(request.number, error)
 

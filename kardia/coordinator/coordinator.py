@@ -113,7 +113,7 @@ class Coordinator:
         while (timer := shard.timers.pop_due(to_ms)) is not None:
             shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
             with suppress(StuckError):
-                _fire(shard, timer)
+                fire(shard, timer)
         shard.now_ms = to_ms
         return self._take_answers()
 
@@ -132,7 +132,7 @@ class Coordinator:
         shard.now_ms = at_ms
         while (timer := shard.timers.pop_due(due_to_ms, kinds)) is not None:
             with suppress(StuckError):
-                _fire(shard, timer)
+                fire(shard, timer)
         return self._take_answers()
 
     def next_deadline_at_ms(self, kinds: Collection[TimerKind] = ()) -> int:
@@ -147,21 +147,7 @@ class Coordinator:
     def view(self, group_id: str) -> View | None:
         """The group as it is now, None when the coordinator does not know it."""
         group = self._shard.groups.get(group_id)
-        if group is None:
-            return None
-        timers = self._shard.timers
-        return View(
-            str(group.state),
-            group.generation_id,
-            group.protocol_type,
-            group.protocol_name,
-            group.leader,
-            tuple(self._member_view(group, member) for _, member in sorted(group.members.items())),
-            tuple((one, timers.deadline(session_key(group_id, one))) for one in sorted(group.pending)),
-            tuple(sorted(group.pending_sync)),
-            timers.deadline(join_key(group_id)),
-            timers.deadline(sync_key(group_id)),
-        )
+        return None if group is None else view_of(self._shard, group)
 
     def record(self, group_id: str) -> GroupRecord | None:
         """The group's last record, None when there is none or a tombstone."""
@@ -181,26 +167,45 @@ class Coordinator:
         taken, self._shard.happenings = self._shard.happenings, []
         return taken
 
-    def _member_view(self, group: Group, member: Member) -> MemberView:
-        deadline_at_ms = self._shard.timers.deadline(session_key(group.group_id, member.member_id))
-        return MemberView(
-            member.member_id,
-            member.group_instance_id,
-            member.session_timeout_ms,
-            member.rebalance_timeout_ms,
-            member.waiting_join is not None,
-            member.waiting_sync is not None,
-            member.is_new,
-            -1 if member.protected() else deadline_at_ms,
-        )
-
     def _take_answers(self) -> list[Answer]:
         taken, self._shard.answers = self._shard.answers, []
         failed = self._shard.failed
         return [one for one in taken if one.number not in failed or one.error_code == -1] if failed else taken
 
 
-def _fire(shard: Shard, timer: Timer) -> None:
+def view_of(shard: Shard, group: Group) -> View:
+    """What can be seen of a group of a shard."""
+    timers, group_id = shard.timers, group.group_id
+    return View(
+        str(group.state),
+        group.generation_id,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader,
+        tuple(_member_view(shard, group, member) for _, member in sorted(group.members.items())),
+        tuple((one, timers.deadline(session_key(group_id, one))) for one in sorted(group.pending)),
+        tuple(sorted(group.pending_sync)),
+        timers.deadline(join_key(group_id)),
+        timers.deadline(sync_key(group_id)),
+    )
+
+
+def _member_view(shard: Shard, group: Group, member: Member) -> MemberView:
+    deadline_at_ms = shard.timers.deadline(session_key(group.group_id, member.member_id))
+    return MemberView(
+        member.member_id,
+        member.group_instance_id,
+        member.session_timeout_ms,
+        member.rebalance_timeout_ms,
+        member.waiting_join is not None,
+        member.waiting_sync is not None,
+        member.is_new,
+        -1 if member.protected() else deadline_at_ms,
+    )
+
+
+def fire(shard: Shard, timer: Timer) -> None:
+    """A timer of a shard is due. Raises StuckError."""
     kind, group_id, member_id = timer.key
     if kind is TimerKind.EXPIRE:
         expire_timer_fired(shard)

@@ -51,6 +51,8 @@ class Offset(NamedTuple):
     committed_at_ms: int
     expires_at_ms: int
     position: int
+    topic_id: str = ""
+    """Of the topic, where the commit named it by its id."""
 
 
 Open = dict[int, dict[Partition, Offset]]

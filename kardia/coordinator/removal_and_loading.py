@@ -18,11 +18,12 @@ from kardia.kafka.states import ErrorCode, GroupState
 
 def delete_groups(shard: Shard, request: DeleteGroups) -> None:
     """Handle a DeleteGroups: each Empty group goes with its offsets, pending ids or not. Each has its own answer."""
-    errors = [(group_id, int(_delete_group(shard, group_id))) for group_id in request.group_ids]
+    errors = [(group_id, int(delete_group(shard, group_id))) for group_id in request.group_ids]
     shard.answers.append(Answer(request.number, shard.now_ms, errors[0][1], parts=tuple(sorted(errors))))
 
 
-def _delete_group(shard: Shard, group_id: str) -> ErrorCode:
+def delete_group(shard: Shard, group_id: str) -> ErrorCode:
+    """Delete one group; what is answered for it."""
     group = shard.groups.get(group_id)
     if not shard.loaded:
         return ErrorCode.NOT_COORDINATOR
@@ -46,16 +47,21 @@ def offset_delete(shard: Shard, request: OffsetDelete) -> None:
 def bury(shard: Shard, group: Group) -> None:
     """Dead, and out of memory; the next JoinGroup starts again with generation 0."""
     shard.move(group, GroupState.DEAD, "removed")
-    _drop_timers(shard, group)
+    # An Empty group has no join and no sync phase; what an older life of the name has left behind stays.
+    _drop_sessions(shard, group)
     del shard.groups[group.group_id]
     if group.generation_id > 0 or shard.behaviour.deletion_always_recorded:
         shard.records.groups.pop(group.group_id, None)
         shard.records.named.discard(group.group_id)
 
 
-def _drop_timers(shard: Shard, group: Group) -> None:
+def _drop_sessions(shard: Shard, group: Group) -> None:
     for member_id in (*group.members, *group.pending):
         shard.timers.cancel(session_key(group.group_id, member_id))
+
+
+def _drop_timers(shard: Shard, group: Group) -> None:
+    _drop_sessions(shard, group)
     shard.timers.cancel(join_key(group.group_id))
     shard.timers.cancel(sync_key(group.group_id))
 

@@ -35,6 +35,8 @@ class Shard:
         self.records = Records()
         self.answers: list[Answer] = []
         self.happenings: list[Happening] = []
+        self.topic_ids: dict[str, str] = {}
+        """Ids of the cluster's topics by name; empty where nobody says which topics there are."""
         self.failed: set[int] = set()
         """Requests that were answered -1 while they wait: what they waited for is not answered."""
 

@@ -40,13 +40,15 @@ class Consumers:
 
     def beat(self, at_s: float, member_id: str, epoch: int, **given: Any) -> BeatAnswer:
         """A heartbeat with these fields."""
-        self._number += 1
-        plain = Beat(
-            self._number, 1, "g", member_id, epoch, None, None, -1, None, None, None, None, "c", "/10.0.0.1", ""
-        )
-        answer = self.do(at_s, plain._replace(**given))
+        answer = self.do(at_s, self.beat_of(member_id, **({"member_epoch": epoch} | given)))
         assert isinstance(answer, BeatAnswer)
         return answer
+
+    def beat_of(self, member_id: str, **given: Any) -> Beat:
+        """A heartbeat with these fields, of epoch 0 unless they say so."""
+        self._number += 1
+        plain = Beat(self._number, 1, "g", member_id, 0, None, None, -1, None, None, None, None, "c", "/10.0.0.1", "")
+        return plain._replace(**given)
 
     def join(self, at_s: float, member_id: str, **given: Any) -> BeatAnswer:
         """Epoch 0, subscribed to `orders`, rebalance timeout 10 s."""
@@ -67,7 +69,7 @@ class Consumers:
     def view(self) -> ConsumerView:
         """The group, which must exist."""
         view = self.coordinator.view("g")
-        assert view is not None
+        assert isinstance(view, ConsumerView)
         return view
 
     def member(self, member_id: str) -> ConsumerMemberView:

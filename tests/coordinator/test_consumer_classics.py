@@ -10,7 +10,7 @@ import pytest
 from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import SyncAnswer
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.consumer.subscription import read_subscription
+from kardia.coordinator.consumer.wire import read_subscription
 from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Sync
 from tests.coordinator.consumer_context import Consumers, orders
 
@@ -157,20 +157,6 @@ def test_a_heartbeat_of_the_consumer_protocol_makes_a_classic_member_one_of_it()
     assert group.beat(2.0, "c", 2).error_code == 0
     assert group.member("c").classic is None
     assert group.heartbeat(3.0, 2) == 25
-
-
-def test_a_group_that_would_become_classic_is_refused() -> None:
-    group = Mixed("4.1.2", ConsumerSettings())
-    group.classic_join(1.0, 60_000)
-    with pytest.raises(NotModelledError, match="becomes a classic group"):
-        group.beat(2.0, "m", -1)
-
-
-def test_a_join_group_to_an_empty_group_is_refused() -> None:
-    group = Mixed("4.1.2")
-    group.beat(0.5, "m", -1)
-    with pytest.raises(NotModelledError, match="has no members"):
-        group.classic_join(0.6, 10_000)
 
 
 def test_subscriptions_are_read_or_refused() -> None:

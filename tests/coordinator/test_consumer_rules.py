@@ -13,7 +13,7 @@ from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
 from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Commit, Join
+from kardia.coordinator.operations import Commit, Join, OffsetDelete
 from tests.coordinator.consumer_context import ORDERS, Consumers, orders
 
 EVERY = ("4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
@@ -215,11 +215,11 @@ def test_the_default_uniform_assignor_keeps_the_laws() -> None:
 def test_what_is_not_modelled_is_refused() -> None:
     group = Consumers("4.4.0")
     group.join(0.0, "m")
-    join = Join(1, 9, "other", "", None, "c", "/h", 10_000, 10_000, "consumer", (("range", b""),), None, "n")
-    with pytest.raises(NotModelledError, match="JoinGroup makes a classic group"):
+    join = Join(1, 9, "g", "c", None, "c", "/h", 10_000, 10_000, "consumer", (("range", b""),), None, "n")
+    with pytest.raises(NotModelledError, match="no subscription"):
         group.do(1.0, join)
-    with pytest.raises(NotModelledError, match="makes a classic group"):
-        group.do(1.0, Commit(2, 9, "other", -1, "", None, "orders", 0, 1))
+    with pytest.raises(NotModelledError, match="OffsetDelete"):
+        group.do(1.0, OffsetDelete(2, "g", ()))  # type: ignore[arg-type]
     with pytest.raises(NotModelledError, match="regular expression"):
         group.beat(1.0, "n", 0, regex=r"\d{2}", owned=(), rebalance_timeout_ms=1)
 

@@ -61,7 +61,7 @@ def observed(trace: Trace, version: str, played: Played, *, restarts: bool = Fal
         if restarts:
             saved = lane.save()
             lane = Lane(factory, "kardia.events", LANE, DEFAULT_LANES)
-            lane.load(factory, saved)
+            lane.load(saved)
         for table, some in lane.step([record]).items():
             rows.setdefault(table, []).extend(some)
     names = {one.operation.new_id: one.who for one in played.exchanges if isinstance(one.operation, ops.Join)}

@@ -144,7 +144,7 @@ class Live:
                 rows = model.step(Record(first + at, 0, b"msgpack/1", data) for at, (data, _) in enumerate(records))
                 blob = model.save()
                 self._lanes[number] = Lane(FACTORY, "t", number, DEFAULT_LANES)
-                self._lanes[number].load(FACTORY, blob)
+                self._lanes[number].load(blob)
                 encoded = [(number, name, encode_rows(found)) for name, found in rows.items() if found]
                 tables = to_tables(merge(encoded), self._number)
                 if "rejected" in tables:

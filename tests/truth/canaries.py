@@ -17,12 +17,13 @@ from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.group import Group, Member
 from kardia.coordinator.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
 from kardia.coordinator.shard import Shard
+from kardia.coordinator.share.behaviour import ShareBehaviour
 from kardia.coordinator.timers import Timers
 
 Patch = AbstractContextManager[Any]
 """What `unittest.mock.patch` gives."""
 
-AnyBehaviour = TypeVar("AnyBehaviour", Behaviour, ConsumerBehaviour)
+AnyBehaviour = TypeVar("AnyBehaviour", Behaviour, ConsumerBehaviour, ShareBehaviour)
 
 
 def _join_renews_the_session() -> Patch:

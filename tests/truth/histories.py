@@ -14,6 +14,8 @@ from kardia.coordinator.consumer.operations import ConsumerOperation
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import Load, Operation, TxnEnd, Unload
 from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.share.operations import ShareOperation
+from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
 from tests.truth.draw_old import OldArtist
 from tests.truth.lockstep import Disagreement, Lockstep, Move
@@ -22,7 +24,7 @@ from tests.truth.oracle.settings import OLD_VERSIONS
 LENGTH = 60
 """Moves of a history: enough for a few generations, short enough that a new group is seen often."""
 
-Settings = CoordinatorSettings | ConsumerSettings
+Settings = CoordinatorSettings | ConsumerSettings | ShareSettings
 
 
 class Found(NamedTuple):
@@ -172,7 +174,7 @@ def text(found: Found, version: str) -> str:
     return f"{told}\n\nAgain: {replay_command(found, version)}\n"
 
 
-def _shown(operation: Operation | ConsumerOperation) -> str:
+def _shown(operation: Operation | ConsumerOperation | ShareOperation) -> str:
     """An operation without the fields that say nothing."""
     fields = operation._asdict()
     number = fields.pop("number")

@@ -31,6 +31,7 @@ from kardia.coordinator.operations import (
     groups_of,
 )
 from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.share.operations import ShareOperation
 from tests.truth.oracle import Oracle
 
 TOUCHES_OFFSETS = (Commit, TxnCommit, TxnEnd, OffsetDelete, DeleteGroups, Load, Unload)
@@ -41,7 +42,7 @@ class Move(NamedTuple):
 
     at_ms: int
     timers_first: bool
-    operation: Operation | ConsumerOperation | None
+    operation: Operation | ConsumerOperation | ShareOperation | None
     """None: time passes."""
 
 
@@ -191,7 +192,7 @@ class Lockstep:
                     to_ms, f"the model's timer at {deadline_at_ms} had an effect, Kafka's classes have none there"
                 )
 
-    def perform(self, operation: Operation | ConsumerOperation, at_ms: int) -> None:
+    def perform(self, operation: Operation | ConsumerOperation | ShareOperation, at_ms: int) -> None:
         """Apply an operation, firing no timer."""
         model = self._model
         self._doing = f"{type(operation).__name__} {operation.number}"

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from kardia.coordinator.behaviour import SWITCHES, behaviour_of
 from kardia.coordinator.consumer.behaviour import SWITCHES as CONSUMER_SWITCHES
 from kardia.coordinator.consumer.behaviour import consumer_behaviour_of
+from kardia.coordinator.share.behaviour import SWITCHES as SHARE_SWITCHES
+from kardia.coordinator.share.behaviour import share_behaviour_of
 from tests.truth import canaries, coverage
 from tests.truth.canaries import Patch
 from tests.truth.consumer import canaries as consumer_canaries
@@ -17,6 +19,9 @@ from tests.truth.consumer.histories import ConsumerPlayer
 from tests.truth.coverage import Cell, Verdict
 from tests.truth.histories import Player
 from tests.truth.oracle.settings import CONSUMER_VERSIONS, EVERY_VERSION
+from tests.truth.share import canaries as share_canaries
+from tests.truth.share import coverage as share_coverage
+from tests.truth.share.histories import SharePlayer
 
 
 class Protocol(NamedTuple):
@@ -49,5 +54,14 @@ PROTOCOLS: dict[str, Protocol] = {
         consumer_canaries.EVERY,
         CONSUMER_SWITCHES,
         consumer_behaviour_of,
+    ),
+    "share": Protocol(
+        CONSUMER_VERSIONS,
+        SharePlayer,
+        share_coverage.ShareCoverage,
+        share_coverage.judge,
+        share_canaries.EVERY,
+        SHARE_SWITCHES,
+        share_behaviour_of,
     ),
 }

@@ -3,7 +3,7 @@
     python -m tests.truth.run --operations 1000000 --seed 1          each release in a process of its own
     python -m tests.truth.run --version 4.1.2 --json                 one release, here, for programs
     python -m tests.truth.run --version 4.1.2 --seed 1 --history 7   one history; --keep 0,3,5 only these moves of it
-    python -m tests.truth.run --protocol consumer ...                 groups of the consumer protocol instead
+    python -m tests.truth.run --protocol consumer ...                 groups of the consumer protocol instead, or share
 
 Exit code 1 when there is a disagreement or a cell of the coverage is missing.
 """

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from kardia.coordinator.choices import Choose as ChooseClassic
+from kardia.coordinator.choices import FirstById
 from kardia.coordinator.consumer.operations import Partition, Topic
 
 Target = dict[str, frozenset[Partition]]
@@ -24,8 +26,12 @@ class Subscriber(NamedTuple):
     had: frozenset[Partition]
 
 
-class Choose(Protocol):
-    """Answers what Kafka leaves to the order of a hash map."""
+class Choose(ChooseClassic, Protocol):
+    """Answers what Kafka leaves to the order of a hash map, of classic groups as well."""
+
+    def fault(self, group_id: str, codes: Sequence[int]) -> int:
+        """The error code of a group that cannot become a consumer group for several reasons. One of the codes."""
+        ...
 
     def assignor(self, group_id: str, candidates: Sequence[str], by_range: Target) -> str:
         """The assignor among those that equally many members name. One of the candidates. `by_range`: what `range`
@@ -59,8 +65,12 @@ def assign_range(subscribers: Sequence[Subscriber], alike: bool) -> Target:
     return {member_id: frozenset(partitions) for member_id, partitions in target.items()}
 
 
-class Uniform:
+class Uniform(FirstById):
     """A uniform assignor with an order of its own: by id. The default answer to the questions of `Choose`."""
+
+    def fault(self, group_id: str, codes: Sequence[int]) -> int:  # noqa: ARG002
+        """The first."""
+        return codes[0]
 
     def assignor(self, group_id: str, candidates: Sequence[str], by_range: Target) -> str:  # noqa: ARG002
         """First by name."""

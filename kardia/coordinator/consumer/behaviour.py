@@ -35,6 +35,8 @@ class ConsumerBehaviour(NamedTuple):
     partitions_have_epochs: bool
     classic_rejoins_for_target: bool
     policy_refuses_classic: bool
+    stale_target_rebalances_downgraded: bool
+    downgrade_needs_every_target: bool
 
 
 SWITCHES: dict[str, Switch] = {
@@ -138,6 +140,20 @@ SWITCHES: dict[str, Switch] = {
             since((4, 3, 1)),
             "a JoinGroup of the classic protocol is refused (23) where group.consumer.migration.policy is disabled",
             "KAFKA-20640",
+        ),
+        Switch(
+            "stale_target_rebalances_downgraded",
+            since((4, 3, 0)),
+            "a group that becomes classic because a static member comes back with JoinGroup rebalances at once if its "
+            "target is older than its epoch; before, if the subscription of that member has changed",
+            "classicGroupJoinToConsumerGroup",
+        ),
+        Switch(
+            "downgrade_needs_every_target",
+            (Span(FIRST, (4, 3, 0)),),
+            "a group does not become classic while a member is in no target, which happens to members without "
+            "subscription: the request is answered -1, a timer fires again every 500 ms",
+            "ClassicGroup.fromConsumerGroup",
         ),
     )
 }

@@ -1,7 +1,8 @@
 """Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, without a barrier.
 
 A JoinGroup does what a heartbeat does and is answered at once; the generation is the epoch of the member. Follows
-`classicGroupJoinToConsumerGroup` and its neighbours. Groups that are or become classic are not modelled.
+`classicGroupJoinToConsumerGroup` and its neighbours. What goes to a group that is no consumer group, or to one without
+members, is handed to the classic coordinator.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
+from kardia.coordinator import heartbeats as classic_heartbeats
+from kardia.coordinator import leaves as classic_leaves
+from kardia.coordinator import syncs as classic_syncs
+from kardia.coordinator.consumer.conversions import join_classic, may_downgrade_replacing
+from kardia.coordinator.consumer.errors import RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
-from kardia.coordinator.consumer.leaves import fence, refuse_downgrade
+from kardia.coordinator.consumer.leaves import fence
 from kardia.coordinator.consumer.member import Classic, Member, MemberState
 from kardia.coordinator.consumer.operations import SyncAnswer
 from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_full
 from kardia.coordinator.consumer.shard import JOIN, SYNC, Shard
-from kardia.coordinator.consumer.subscription import read_subscription
+from kardia.coordinator.consumer.wire import read_subscription
 from kardia.coordinator.operations import Answer, Heartbeat, Join, Leave, Leaving, Sync
 from kardia.kafka.states import ErrorCode
 
@@ -51,7 +56,8 @@ def _answer_join(shard: Shard, request: Join, code: ErrorCode, member_id: str) -
 def _join(shard: Shard, request: Join) -> None:
     group = shard.groups.get(request.group_id)
     if group is None or not group.members:
-        raise NotModelledError(f"a JoinGroup makes a classic group of {request.group_id!r}, which has no members")
+        join_classic(shard, request)
+        return
     policy = shard.settings.group_consumer_migration_policy
     if shard.behaviour.policy_refuses_classic and policy == "disabled":
         raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -63,8 +69,8 @@ def _join(shard: Shard, request: Join) -> None:
         _answer_join(shard, request, ErrorCode.MEMBER_ID_REQUIRED, member_id)
         return
     before, replaced = _who(group, request, member_id)
-    if replaced is not None and group.members[replaced].classic is None:
-        refuse_downgrade(shard, [one for one in group.members.values() if one.member_id != replaced])
+    holder = group.holder(request.group_instance_id)
+    downgrades = holder is not None and may_downgrade_replacing(shard, group, holder)
     subscription = read_subscription(request.protocols[0][1])
     merged = replace(
         before,
@@ -79,11 +85,12 @@ def _join(shard: Shard, request: Join) -> None:
     )
     topics = shard.topics
     owned = [(topics[name].topic_id, number) for name, number in subscription.owned if name in topics]
-    after = progress(shard, Arrival(group, False, before, replaced, merged, owned))
+    after = progress(shard, Arrival(group, False, before, replaced, merged, owned, downgrades))
     shard.cancel(group.group_id, after.member_id, JOIN)
-    shard.arm_session(group.group_id, after.member_id, request.session_timeout_ms)
-    key = (SYNC, group.group_id, after.member_id)
-    shard.timers.arm(key, shard.now_ms, _rebalance_timeout_ms(request))
+    if not downgrades:
+        shard.arm_session(group.group_id, after.member_id, request.session_timeout_ms)
+        key = (SYNC, group.group_id, after.member_id)
+        shard.timers.arm(key, shard.now_ms, _rebalance_timeout_ms(request))
     name = request.protocols[0][0]
     shard.answers.append(Answer(request.number, shard.now_ms, 0, after.epoch, "", after.member_id, name))
 
@@ -152,6 +159,9 @@ def _must_join(shard: Shard, group: ConsumerGroup, member: Member) -> None:
 
 def sync(shard: Shard, request: Sync) -> None:
     """SyncGroup: what the member is assigned now."""
+    if request.group_id not in shard.groups:
+        classic_syncs.sync(shard.classic, request)
+        return
     try:
         group, member, classic = _asker(shard, request)
         protocol_name = classic.protocols[0][0]
@@ -161,7 +171,7 @@ def sync(shard: Shard, request: Sync) -> None:
             _must_join(shard, group, member)
             raise RefusedError(ErrorCode.REBALANCE_IN_PROGRESS)
     except RefusedError as refused:
-        shard.answers.append(SyncAnswer(request.number, shard.now_ms, int(refused.code)))
+        shard.answer(request.number, refused.code)
         return
     shard.cancel(group.group_id, member.member_id, SYNC)
     shard.arm_session(group.group_id, member.member_id, classic.session_timeout_ms)
@@ -172,6 +182,9 @@ def sync(shard: Shard, request: Sync) -> None:
 
 def heartbeat(shard: Shard, request: Heartbeat) -> None:
     """Heartbeat: renews the session also when it tells the member to join again."""
+    if request.group_id not in shard.groups:
+        classic_heartbeats.heartbeat(shard.classic, request)
+        return
     try:
         group, member, classic = _asker(shard, request)
     except RefusedError as refused:
@@ -189,10 +202,10 @@ def heartbeat(shard: Shard, request: Heartbeat) -> None:
 
 def leave(shard: Shard, request: Leave) -> None:
     """LeaveGroup, of members of any protocol; those that are none have an error of their own."""
-    if not request.group_id or not shard.loaded:
-        shard.answer(request.number, ErrorCode.NOT_COORDINATOR if request.group_id else ErrorCode.INVALID_GROUP_ID)
-        return
     group = shard.groups.get(request.group_id)
+    if group is None or not shard.loaded:
+        classic_leaves.leave(shard.classic, request)
+        return
     codes: list[ErrorCode] = []
     gone: dict[str, Member] = {}
     for one in request.members:
@@ -202,8 +215,12 @@ def leave(shard: Shard, request: Leave) -> None:
             codes.append(ErrorCode.NONE)
         except RefusedError as refused:
             codes.append(refused.code)
-    if group is not None and gone:
-        fence(shard, group, list(gone.values()))
+    try:
+        if gone:
+            fence(shard, group, list(gone.values()), "left")
+    except RefusedError as refused:
+        shard.answer(request.number, refused.code)
+        return
     if request.version < _SEVERAL:
         shard.answer(request.number, codes[0])
         return
@@ -213,9 +230,7 @@ def leave(shard: Shard, request: Leave) -> None:
     shard.answers.append(Answer(request.number, shard.now_ms, int(ErrorCode.NONE), left=left))
 
 
-def _leaving(group: ConsumerGroup | None, one: Leaving) -> Member:
-    if group is None:
-        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+def _leaving(group: ConsumerGroup, one: Leaving) -> Member:
     if one.group_instance_id is not None and not one.member_id:
         holder = group.holder(one.group_instance_id)
         if holder is None:

@@ -1,15 +1,17 @@
-"""`ConsumerCoordinator`: one shard of the coordinator of consumer groups behind perform, advance and view."""
+"""`ConsumerCoordinator`: one shard of the Java coordinator behind perform, advance and view: consumer groups, and the
+classic groups beside them, that they come from and become."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kardia.coordinator.consumer import classics, expressions, heartbeats, leaves, offsets, topics_and_loading
 from kardia.coordinator.consumer.assignors import Choose, Uniform
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.errors import NotModelledError
-from kardia.coordinator.consumer.group import ConsumerGroup, Offset
+from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import (
     Beat,
@@ -24,9 +26,13 @@ from kardia.coordinator.consumer.operations import (
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, JOIN, REBALANCE, SESSION, SYNC, Shard
+from kardia.coordinator.coordinator import fire, view_of
+from kardia.coordinator.group import StuckError
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload
-from kardia.coordinator.timers import refuse_going_back, refuse_overtaking
+from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload, View
+from kardia.coordinator.records import Offset
+from kardia.coordinator.timers import Timer, TimerKind, refuse_going_back, refuse_overtaking
+from kardia.kafka.states import ErrorCode
 
 HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     Beat: heartbeats.heartbeat,
@@ -72,8 +78,12 @@ class ConsumerCoordinator:
         handler = HANDLERS.get(type(operation))
         if handler is None:
             raise NotModelledError(f"{type(operation).__name__} to a consumer group is not modelled")
-        shard.now_ms = at_ms
-        handler(shard, operation)
+        shard.at(at_ms)
+        try:
+            handler(shard, operation)
+        except StuckError:
+            shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
+            shard.classic.failed.add(operation.number)
         return self._take_answers()
 
     def advance(self, to_ms: int) -> list[ConsumerAnswer]:
@@ -81,12 +91,9 @@ class ConsumerCoordinator:
         shard = self._shard
         refuse_going_back("to_ms", to_ms, shard.now_ms)
         while (timer := shard.timers.pop_due(to_ms)) is not None:
-            shard.now_ms = max(shard.now_ms, timer.deadline_at_ms)
-            if timer.key[0] == EXPIRE:
-                offsets.expire(shard)
-            else:
-                leaves.timer_fired(shard, timer)
-        shard.now_ms = to_ms
+            shard.at(max(shard.now_ms, timer.deadline_at_ms))
+            _fire(shard, timer)
+        shard.at(to_ms)
         return self._take_answers()
 
     def next_deadline_at_ms(self) -> int:
@@ -96,12 +103,16 @@ class ConsumerCoordinator:
 
     def group_ids(self) -> tuple[str, ...]:
         """Groups in memory, sorted."""
-        return tuple(sorted(self._shard.groups)) if self._shard.loaded else ()
+        shard = self._shard
+        return tuple(sorted((*shard.groups, *shard.classic.groups))) if shard.loaded else ()
 
-    def view(self, group_id: str) -> ConsumerView | None:
-        """The group as it is now, None when the coordinator does not know it."""
-        group = self._shard.groups.get(group_id)
-        if group is None or not self._shard.loaded:
+    def view(self, group_id: str) -> ConsumerView | View | None:
+        """The group as it is now, None when the coordinator does not know it. A classic group has a view of its own."""
+        shard = self._shard
+        group, classic = shard.groups.get(group_id), shard.classic.groups.get(group_id)
+        if classic is not None:
+            return view_of(shard.classic, classic)
+        if group is None or not shard.loaded:
             return None
         return ConsumerView(
             group.state(),
@@ -115,12 +126,14 @@ class ConsumerCoordinator:
 
     def committed(self, group_id: str) -> dict[tuple[str, int], Offset]:
         """Committed offsets, by topic name and partition."""
-        group = self._shard.groups.get(group_id)
-        return {} if group is None or not self._shard.loaded else dict(group.offsets)
+        shard = self._shard
+        group = shard.groups.get(group_id) or shard.classic.groups.get(group_id) or shard.lost.get(group_id)
+        return {} if group is None or not shard.loaded else dict(group.offsets)
 
     def take_happenings(self) -> list[Happening]:
         """What happened since this was last called, oldest first. Kept until taken."""
-        taken, self._shard.happenings = self._shard.happenings, []
+        taken = list(self._shard.happenings)
+        self._shard.happenings.clear()
         return taken
 
     def _member_view(self, group: ConsumerGroup, member: Member) -> ConsumerMemberView:
@@ -153,5 +166,19 @@ class ConsumerCoordinator:
         )
 
     def _take_answers(self) -> list[ConsumerAnswer]:
-        taken, self._shard.answers = self._shard.answers, []
-        return taken
+        taken = list(self._shard.answers)
+        self._shard.answers.clear()
+        failed = self._shard.classic.failed
+        return [one for one in taken if one.number not in failed or one.error_code == -1] if failed else taken
+
+
+def _fire(shard: Shard, timer: Timer) -> None:
+    """Timers that a group of the other kind has left behind do nothing."""
+    kind, group_id, member_id = timer.key
+    if kind == EXPIRE:
+        offsets.expire(shard)
+    elif kind in (SESSION, REBALANCE) or (member_id and kind in (JOIN, SYNC)):
+        leaves.timer_fired(shard, timer)
+    elif kind != TimerKind.SYNC or (group_id in shard.classic.groups and shard.classic.groups[group_id].pending_sync):
+        with suppress(StuckError):
+            fire(shard.classic, timer)

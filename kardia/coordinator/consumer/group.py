@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.member import Held, Member
 from kardia.coordinator.consumer.operations import Partition, Topic
+from kardia.coordinator.records import Offset
 from kardia.kafka.states import ErrorCode
 
 Cluster = Mapping[str, Topic]
@@ -25,14 +26,6 @@ class Resolved(NamedTuple):
     topics: frozenset[str]
     version: int
     at_ms: int
-
-
-class Offset(NamedTuple):
-    """A committed offset."""
-
-    offset: int
-    committed_at_ms: int
-    topic_id: str
 
 
 @dataclass(slots=True)
@@ -107,6 +100,10 @@ class ConsumerGroup:
         if member_id not in self.members:
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         return self.members[member_id]
+
+    def in_place_of(self, instance_id: str | None) -> frozenset[Partition]:
+        """The target of whoever has an instance id."""
+        return self.target.get(self.instances.get(instance_id or "", ""), frozenset())
 
     # -- subscriptions --------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
+from kardia.coordinator.consumer.conversions import found_by_heartbeat
 from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import leave
@@ -58,15 +59,12 @@ def _invalid(beat: Beat, settings: ConsumerSettings) -> ErrorCode | None:
 
 
 def _stay(shard: Shard, beat: Beat) -> BeatAnswer:
-    behaviour = shard.behaviour
-    found = shard.groups.get(beat.group_id)
-    if found is None and beat.member_epoch != _JOIN:
+    if beat.member_epoch != _JOIN and beat.group_id not in shard.groups:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
-    first = int(behaviour.groups_start_at_one)
-    group = found or ConsumerGroup(beat.group_id, first, first)
+    group, is_new = found_by_heartbeat(shard, beat.group_id)
     refuse_if_full(shard, group, beat.member_id, beat.instance_id)
     before, replaced = _who(shard, group, beat)
-    after = progress(shard, Arrival(group, found is None, before, replaced, _merged(before, beat), beat.owned))
+    after = progress(shard, Arrival(group, is_new, before, replaced, _merged(before, beat), beat.owned))
     shard.arm_session(beat.group_id, after.member_id)
     full = beat.rebalance_timeout_ms != -1 and (beat.names, beat.regex) != (None, None) and beat.owned is not None
     told = beat.member_epoch == _JOIN or full or set(after.assigned) != set(before.assigned)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
+from kardia.coordinator.consumer.conversions import downgrade, downgraded, may_downgrade
+from kardia.coordinator.consumer.errors import RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import LEAVE_FOR_A_WHILE, Member
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer
@@ -17,6 +18,10 @@ from kardia.kafka.states import ErrorCode
 
 _FIRED = {SESSION: "session_expired", REBALANCE: "rebalance_timeout", JOIN: "join_timeout", SYNC: "sync_timeout"}
 """What has happened when a timer of a member fences it."""
+
+
+_AGAIN_MS = 500
+"""After what time a timer fires again whose operation threw."""
 
 
 def leave(shard: Shard, beat: Beat) -> BeatAnswer:
@@ -37,8 +42,7 @@ def leave(shard: Shard, beat: Beat) -> BeatAnswer:
     if beat.member_epoch == LEAVE_FOR_A_WHILE:
         _leave_for_a_while(shard, group, member)
     else:
-        shard.happen(group.group_id, "left", member.member_id)
-        fence(shard, group, [member])
+        fence(shard, group, [member], "left")
     return BeatAnswer(beat.number, shard.now_ms, int(ErrorCode.NONE), beat.member_id, beat.member_epoch)
 
 
@@ -49,10 +53,17 @@ def _leave_for_a_while(shard: Shard, group: ConsumerGroup, member: Member) -> No
     shard.happen(group.group_id, "left_for_a_while", member.member_id)
 
 
-def fence(shard: Shard, group: ConsumerGroup, members: list[Member]) -> None:
-    """These are no members any more; what they held is free, and the group needs a new target: one epoch for all."""
+def fence(shard: Shard, group: ConsumerGroup, members: list[Member], why: str) -> None:
+    """These are no members any more; what they held is free, and the group needs a new target: one epoch for all. Or
+    it becomes a classic group, in the same epoch. Raises RefusedError where Kafka throws."""
     gone = {member.member_id for member in members}
-    refuse_downgrade(shard, [member for member_id, member in group.members.items() if member_id not in gone])
+    remaining = [member for member_id, member in group.members.items() if member_id not in gone]
+    classic = downgraded(shard, group, remaining, None) if may_downgrade(shard, remaining) else None
+    for member in members:
+        shard.happen(group.group_id, why, member.member_id)
+    if classic is not None:
+        downgrade(shard, classic, rebalance=True)
+        return
     for member in members:
         group.remove(member.member_id)
     subscribed = group.expressions(group.members.values())
@@ -68,13 +79,6 @@ def fence(shard: Shard, group: ConsumerGroup, members: list[Member]) -> None:
     shard.happen(group.group_id, "epoch", detail=str(group.group_epoch))
 
 
-def refuse_downgrade(shard: Shard, remaining: list[Member]) -> None:
-    """Raises NotModelledError where a group of these would become a classic one."""
-    allowed = shard.settings.group_consumer_migration_policy in ("bidirectional", "downgrade")
-    if allowed and remaining and all(member.classic is not None for member in remaining):
-        raise NotModelledError("a consumer group whose members all speak the classic protocol becomes a classic group")
-
-
 def timer_fired(shard: Shard, timer: Timer) -> None:
     """A timer of a member is due."""
     kind, group_id, member_id = timer.key
@@ -83,5 +87,10 @@ def timer_fired(shard: Shard, timer: Timer) -> None:
     captured = shard.rebalance_epochs.pop(timer.key, None)
     if group is None or member is None or (kind == REBALANCE and member.epoch != captured):
         return
-    shard.happen(group_id, _FIRED[kind], member_id)
-    fence(shard, group, [member])
+    try:
+        fence(shard, group, [member], _FIRED[kind])
+    except RefusedError:
+        # What throws is tried again.
+        shard.timers.arm(timer.key, shard.now_ms, _AGAIN_MS)
+        if captured is not None:
+            shard.rebalance_epochs[timer.key] = captured

@@ -1,16 +1,19 @@
 """Offsets of consumer groups: who may commit and fetch, and when they and their group expire.
 
-Follows `ConsumerGroup.validateOffsetCommit`, `validateOffsetFetch` and `OffsetMetadataManager`. Transactions and groups
-that have offsets but no members of the consumer protocol are not modelled.
+Follows `ConsumerGroup.validateOffsetCommit`, `validateOffsetFetch` and `OffsetMetadataManager`. Transactions are not
+modelled.
 """
 
 from __future__ import annotations
 
-from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
-from kardia.coordinator.consumer.group import ConsumerGroup, Offset
+from kardia.coordinator import commits, removal_and_loading
+from kardia.coordinator.consumer.conversions import commit_to_lost
+from kardia.coordinator.consumer.errors import RefusedError
+from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.operations import Fetch
-from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
+from kardia.coordinator.consumer.shard import Shard
 from kardia.coordinator.operations import Answer, Commit, DeleteGroups
+from kardia.coordinator.records import Offset
 from kardia.kafka.states import ErrorCode
 
 _BY_ID = 10
@@ -20,16 +23,12 @@ _KNOWS_EPOCHS = 9
 
 
 def commit(shard: Shard, request: Commit) -> None:
-    """OffsetCommit. Never touches a session."""
-    if not shard.loaded:
-        shard.answer(request.number, ErrorCode.NOT_COORDINATOR)
-        return
+    """OffsetCommit. Never touches a session of a consumer group."""
     group = shard.groups.get(request.group_id)
-    if group is None:
-        if request.generation_id < 0:
-            raise NotModelledError(f"group {request.group_id!r}: a commit without a member makes a classic group")
-        code = ErrorCode.GROUP_ID_NOT_FOUND if request.version >= _KNOWS_EPOCHS else ErrorCode.ILLEGAL_GENERATION
-        shard.answer(request.number, code)
+    if group is None or not shard.loaded:
+        if shard.loaded and request.generation_id < 0:
+            commit_to_lost(shard, request.group_id)
+        commits.commit(shard.classic, request)
         return
     topic = shard.topics.get(request.topic)
     topic_id = topic.topic_id if topic is not None and request.version >= _BY_ID else ""
@@ -38,7 +37,10 @@ def commit(shard: Shard, request: Commit) -> None:
     except RefusedError as refused:
         shard.answer(request.number, refused.code)
         return
-    group.offsets[request.topic, request.partition] = Offset(request.offset, shard.now_ms, topic_id)
+    place = (request.topic, request.partition)
+    records = shard.classic.records
+    group.offsets[place] = Offset(request.offset, shard.now_ms, -1, records.next_position(), topic_id)
+    records.offsets.setdefault(group.group_id, {})[place] = group.offsets[place]
     shard.answer(request.number, ErrorCode.NONE)
 
 
@@ -91,12 +93,11 @@ def delete_groups(shard: Shard, request: DeleteGroups) -> None:
     """DeleteGroups: Empty groups go, with their offsets."""
     errors: dict[str, int] = {}
     for group_id in request.group_ids:
-        if not shard.loaded:
-            errors[group_id] = int(ErrorCode.NOT_COORDINATOR)
-            continue
         group = shard.groups.get(group_id)
-        if group is None:
-            errors[group_id] = int(ErrorCode.GROUP_ID_NOT_FOUND)
+        if group is None or not shard.loaded:
+            errors[group_id] = int(removal_and_loading.delete_group(shard.classic, group_id))
+            if not errors[group_id]:
+                shard.lost.pop(group_id, None)
         elif group.members:
             errors[group_id] = int(ErrorCode.NON_EMPTY_GROUP)
         else:
@@ -109,19 +110,25 @@ def delete_groups(shard: Shard, request: DeleteGroups) -> None:
 def bury(shard: Shard, group: ConsumerGroup) -> None:
     """The group is gone; the next one of the name starts from nothing."""
     del shard.groups[group.group_id]
+    shard.classic.records.drop_offsets(group.group_id, group.offsets)
     shard.happen(group.group_id, "deleted")
 
 
 def expire(shard: Shard) -> None:
     """The periodic look for offsets that nobody needs, and for groups that have none."""
     settings = shard.settings
+    classic = set(shard.classic.groups)
+    removal_and_loading.expire_timer_fired(shard.classic)
+    for group_id in classic - shard.classic.groups.keys():
+        shard.lost.pop(group_id, None)
     for group in list(shard.groups.values()):
         for (topic, number), offset in list(group.offsets.items()):
-            if (
-                not group.is_subscribed(topic)
-                and shard.now_ms - offset.committed_at_ms >= settings.offsets_retention_ms
-            ):
+            # One that a classic group committed may have a retention of its own.
+            over_at_ms = offset.expires_at_ms
+            if over_at_ms < 0:
+                over_at_ms = offset.committed_at_ms + settings.offsets_retention_ms
+            if not group.is_subscribed(topic) and shard.now_ms >= over_at_ms:
                 del group.offsets[topic, number]
+                shard.classic.records.drop_offsets(group.group_id, [(topic, number)])
         if not group.offsets and not group.members:
             bury(shard, group)
-    shard.timers.arm(EXPIRE_KEY, shard.now_ms, settings.offsets_retention_check_interval_ms)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kardia.coordinator.consumer import expressions
 from kardia.coordinator.consumer.assignors import Subscriber, assign_range, broken_law
+from kardia.coordinator.consumer.conversions import downgrade, downgraded, take_place
 from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup, subscribed_alike
 from kardia.coordinator.consumer.member import Member, MemberState
@@ -34,6 +35,18 @@ class Arrival(NamedTuple):
     """With what the request says."""
     owned: Collection[Partition] | None
     """What the request reports as owned."""
+    downgrades: bool = False
+    """Whether the group becomes a classic one by this: then no target is computed."""
+
+
+class _Epoch(NamedTuple):
+    """An epoch of the group."""
+
+    group_epoch: int
+    metadata: dict[str, Topic] | None
+    """The subscribed topics, where they were looked at."""
+    alike: bool
+    """Whether all members subscribe alike."""
 
 
 class _Change(NamedTuple):
@@ -58,46 +71,66 @@ def refuse_if_full(shard: Shard, group: ConsumerGroup, member_id: str, instance_
 def progress(shard: Shard, arrival: Arrival) -> Member:
     """The member afterwards; all but its session is done. Raises RefusedError for a bad regular expression."""
     group, before, updated = arrival.group, arrival.before, arrival.merged
-    behaviour = shard.behaviour
-    names_changed = updated.names != before.names
     regex = expressions.look(shard, group, before, updated)
     members = group.with_member(updated)
-    counts = group.subscriptions(members, regex.dropped)
-    if updated.classic is not None:
-        bump = names_changed or regex.changed
-    else:
-        bump = names_changed or regex.bumps or group.group_epoch == 0
-        bump = bump or (behaviour.assignor_counts and _assignor_changed(shard, group, members))
-    group_epoch, metadata, alike = group.group_epoch, None, group.alike
-    if bump or not group.refreshed or group.group_epoch < group.refreshed_epoch:
-        metadata = {name: shard.topics[name] for name in counts if name in shard.topics}
-        alike = subscribed_alike(counts, group.expressions(members), len(members))
-        group_epoch += bump or metadata != group.metadata
-        group.refreshed, group.refreshed_epoch = True, group_epoch
+    epoch = _epoch(shard, arrival, regex, members)
+    group_epoch, changed = epoch.group_epoch, updated.names != before.names or regex.changed
+    if arrival.downgrades:
+        return _downgraded(shard, arrival, group_epoch, changed)
     target, target_epoch = None, group.assignment_epoch
     if group_epoch > group.assignment_epoch and _may_assign(shard, group):
-        target, target_epoch = _assigned(shard, group, members, updated, alike), group_epoch
+        target, target_epoch = _assigned(shard, group, members, updated, epoch.alike), group_epoch
     held = (target or group.target).get(updated.member_id, frozenset())
     if target is None and updated.instance_id is not None:
-        held = group.target.get(group.instances.get(updated.instance_id, ""), frozenset())
-    aim = Aim(
-        target_epoch,
-        held,
-        {topic.topic_id for topic in group.topics_of(updated, shard.topics)},
-        not group.names_of(updated),
-        names_changed or regex.changed,
-        arrival.owned,
-        group.owners,
-    )
-    after = reconcile(updated, aim, behaviour)
+        held = group.in_place_of(updated.instance_id)
+    after = reconcile(updated, _aim(shard, arrival, target_epoch, held, changed), shard.behaviour)
     # Members of the classic protocol have other timers for this.
     if after != updated and after.classic is None:
         if after.state is MemberState.UNREVOKED:
             shard.arm_rebalance(group.group_id, after)
         else:
             shard.cancel(group.group_id, after.member_id, REBALANCE)
-    _apply(shard, arrival, _Change(after, group_epoch, metadata, target), regex)
+    _apply(shard, arrival, _Change(after, group_epoch, epoch.metadata, target), regex)
     return after
+
+
+def _epoch(shard: Shard, arrival: Arrival, regex: expressions.Outcome, members: list[Member]) -> _Epoch:
+    """The epoch of the group from now on, with what it goes by."""
+    group, before, updated = arrival.group, arrival.before, arrival.merged
+    names_changed = updated.names != before.names
+    counts = group.subscriptions(members, regex.dropped)
+    if updated.classic is not None:
+        bump = names_changed or regex.changed
+    else:
+        bump = names_changed or regex.bumps or group.group_epoch == 0
+        bump = bump or (shard.behaviour.assignor_counts and _assignor_changed(shard, group, members))
+    if not bump and group.refreshed and group.group_epoch >= group.refreshed_epoch:
+        return _Epoch(group.group_epoch, None, group.alike)
+    metadata = {name: shard.topics[name] for name in counts if name in shard.topics}
+    alike = subscribed_alike(counts, group.expressions(members), len(members))
+    group_epoch = group.group_epoch + (bump or metadata != group.metadata)
+    group.refreshed, group.refreshed_epoch = True, group_epoch
+    return _Epoch(group_epoch, metadata, alike)
+
+
+def _aim(shard: Shard, arrival: Arrival, epoch: int, target: frozenset[Partition], changed: bool) -> Aim:
+    group, member = arrival.group, arrival.merged
+    subscribed = {topic.topic_id for topic in group.topics_of(member, shard.topics)}
+    return Aim(epoch, target, subscribed, not group.names_of(member), changed, arrival.owned, group.owners)
+
+
+def _downgraded(shard: Shard, arrival: Arrival, group_epoch: int, changed: bool) -> Member:
+    """The group becomes a classic one, of the epoch it had. Unless that rebalances, the member makes a last step."""
+    group, member = arrival.group, arrival.merged
+    stale = group.assignment_epoch < group_epoch
+    rebalance = stale if shard.behaviour.stale_target_rebalances_downgraded else changed
+    if not rebalance:
+        target = group.in_place_of(member.instance_id)
+        aim = _aim(shard, arrival, group.assignment_epoch, target, changed)
+        member = reconcile(member, aim, shard.behaviour)
+    others = [one for one in group.members.values() if one.instance_id != member.instance_id]
+    downgrade(shard, downgraded(shard, group, others, member), rebalance)
+    return member
 
 
 def _assignor_changed(shard: Shard, group: ConsumerGroup, members: list[Member]) -> bool:
@@ -147,8 +180,7 @@ def _apply(shard: Shard, arrival: Arrival, change: _Change, regex: expressions.O
     """In the order in which Kafka writes its records: some of what it remembers depends on that."""
     group, member_id = arrival.group, change.after.member_id
     if arrival.is_new:
-        shard.groups[group.group_id] = group
-        group.refreshed, group.refreshed_epoch = False, 0
+        take_place(shard, group)
         shard.happen(group.group_id, "created")
     if arrival.replaced is not None:
         target = group.target.get(arrival.replaced, frozenset())

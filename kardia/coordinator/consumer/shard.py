@@ -6,16 +6,19 @@ and `topics_and_loading`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.coordinator.consumer.assignors import Choose
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
-from kardia.coordinator.consumer.operations import ConsumerAnswer, Topic
+from kardia.coordinator.consumer.operations import Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Answer
+from kardia.coordinator.shard import Shard as ClassicShard
 from kardia.coordinator.timers import Key, Timers
 from kardia.kafka.states import ErrorCode
 
@@ -45,7 +48,11 @@ class Shard:
         self.groups: dict[str, ConsumerGroup] = {}
         self.own_settings: dict[str, ConsumerSettings] = {}
         """Of groups that have a configuration of their own."""
-        self.timers = Timers()
+        self.lost: dict[str, ConsumerGroup] = {}
+        """Groups that are gone from memory and not from the log: the next load brings them back."""
+        self.classic = ClassicShard(behaviour_of(behaviour.kafka_version), settings.of_classic_groups(), choose)
+        """The classic groups of the same shard, which has one clock, and what it says is collected in one place."""
+        self.timers: Timers = self.classic.timers
         self.rebalance_epochs: dict[Key, int] = {}
         """By the key of a rebalance timer: the epoch that the member must have left by then."""
         self.topics: dict[str, Topic] = {}
@@ -54,8 +61,12 @@ class Shard:
         self.created_version = 0
         """Version in which a topic was created last, or in which the shard was loaded."""
         self.tasks: list[Task] = []
-        self.answers: list[ConsumerAnswer] = []
-        self.happenings: list[Happening] = []
+        self.answers: list[Any] = self.classic.answers
+        self.happenings: list[Happening] = self.classic.happenings
+
+    def at(self, now_ms: int) -> None:
+        """It is this late."""
+        self.now_ms = self.classic.now_ms = now_ms
 
     def settings_of(self, group_id: str) -> ConsumerSettings:
         """What counts for a group."""
@@ -80,6 +91,11 @@ class Shard:
         key = (REBALANCE, group_id, member.member_id)
         self.rebalance_epochs[key] = member.epoch
         self.timers.arm(key, self.now_ms, member.rebalance_timeout_ms)
+
+    def in_order(self, group_id: str, member_ids: Iterable[str]) -> Iterable[str]:
+        """The order of a hash map, asked for when it can matter."""
+        ordered = sorted(member_ids)
+        return ordered if len(ordered) < 2 else self.choose.order(group_id, ordered)
 
     def cancel(self, group_id: str, member_id: str, *kinds: str) -> None:
         """Forget timers of a member."""

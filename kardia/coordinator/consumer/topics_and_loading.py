@@ -5,10 +5,14 @@ Follows `onLoaded`, `onUnloaded` and `onNewMetadataImage` (`onMetadataUpdate`).
 
 from __future__ import annotations
 
+from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import MemberState
 from kardia.coordinator.consumer.operations import Configure, Topics
 from kardia.coordinator.consumer.shard import EXPIRE_KEY, Shard
+from kardia.coordinator.group import Group as ClassicGroup
 from kardia.coordinator.operations import Load, Unload
+from kardia.coordinator.removal_and_loading import load as load_classic
+from kardia.coordinator.removal_and_loading import unload as unload_classic
 
 
 def change_topics(shard: Shard, request: Topics) -> None:
@@ -18,6 +22,7 @@ def change_topics(shard: Shard, request: Topics) -> None:
     if not changed:
         return
     shard.topics = new
+    shard.classic.topic_ids = {topic.name: topic.topic_id for topic in request.topics}
     shard.version += 1
     if not shard.loaded:
         return
@@ -27,10 +32,13 @@ def change_topics(shard: Shard, request: Topics) -> None:
     for group in shard.groups.values():
         if any(group.is_subscribed(name) for name in changed):
             group.refreshed = False
-        for place, offset in list(group.offsets.items()):
+    with_offsets: list[ConsumerGroup | ClassicGroup] = [*shard.groups.values(), *shard.lost.values()]
+    for one in (*with_offsets, *shard.classic.groups.values()):
+        for place, offset in list(one.offsets.items()):
             topic = old.get(place[0])
             if topic is not None and topic.topic_id in gone and offset.topic_id in ("", topic.topic_id):
-                del group.offsets[place]
+                del one.offsets[place]
+                shard.classic.records.drop_offsets(one.group_id, [place])
 
 
 def configure(shard: Shard, request: Configure) -> None:
@@ -45,20 +53,27 @@ def configure(shard: Shard, request: Configure) -> None:
     )
 
 
-def load(shard: Shard, operation: Load) -> None:  # noqa: ARG001
+def load(shard: Shard, operation: Load) -> None:
     """The shard is read back: all that was recorded is there, every session starts anew."""
     shard.loaded = True
     shard.created_version = shard.version
+    for group_id, group in shard.lost.items():
+        if group_id not in shard.classic.records.groups:
+            shard.groups[group_id] = group
+            shard.classic.records.named.discard(group_id)
+    shard.lost.clear()
+    load_classic(shard.classic, operation)
     for group in shard.groups.values():
-        for member_id in sorted(group.members):
+        for member_id in shard.in_order(group.group_id, group.members):
             shard.arm_session(group.group_id, member_id)
             if group.members[member_id].state is MemberState.UNREVOKED:
                 shard.arm_rebalance(group.group_id, group.members[member_id])
     shard.timers.arm(EXPIRE_KEY, shard.now_ms, shard.settings.offsets_retention_check_interval_ms)
 
 
-def unload(shard: Shard, operation: Unload) -> None:  # noqa: ARG001
+def unload(shard: Shard, operation: Unload) -> None:
     """Timers and look-ups on their way are gone; the records remain."""
+    unload_classic(shard.classic, operation)
     shard.loaded = False
     shard.timers.clear()
     shard.rebalance_epochs.clear()

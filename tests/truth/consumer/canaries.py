@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from kardia.coordinator.consumer import (
     classics,
+    conversions,
     coordinator,
     heartbeats,
     leaves,
@@ -22,7 +24,10 @@ from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import Beat
 from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
+from kardia.coordinator.group import Group as ClassicGroup
+from kardia.coordinator.group import Member as ClassicMember
 from kardia.coordinator.operations import Answer, Commit, Join, Load
+from kardia.coordinator.shard import Shard as ClassicShard
 from kardia.coordinator.timers import Timer
 from tests.truth.canaries import Patch
 
@@ -146,7 +151,7 @@ def _joined_members_need_not_sync() -> Patch:
 
     def wrong(shard: Shard, request: Join) -> None:
         right(shard, request)
-        answer = shard.answers[-1]
+        answer = shard.answers[-1] if shard.answers else None
         if isinstance(answer, Answer) and not answer.error_code:
             shard.cancel(request.group_id, answer.member_id, SYNC)
 
@@ -166,6 +171,102 @@ def _commits_renew_sessions_of_classic_members() -> Patch:
     return patch.dict(coordinator.HANDLERS, {Commit: wrong})
 
 
+def _an_upgrade_leaves_members_waiting() -> Patch:
+    right = conversions._upgraded
+
+    def wrong(shard: Shard, classic: ClassicGroup) -> ConsumerGroup:
+        with patch.object(ClassicShard, "dismiss_join"), patch.object(ClassicShard, "dismiss_sync"):
+            return right(shard, classic)
+
+    return patch.object(conversions, "_upgraded", wrong)
+
+
+def _an_upgrade_gives_sessions_of_the_consumer_protocol() -> Patch:
+    right = conversions._upgraded
+
+    def wrong(shard: Shard, classic: ClassicGroup) -> ConsumerGroup:
+        group = right(shard, classic)
+        for member_id in group.members:
+            shard.arm_session(group.group_id, member_id)
+        return group
+
+    return patch.object(conversions, "_upgraded", wrong)
+
+
+def _an_upgrade_takes_partitions_away() -> Patch:
+    right = conversions._as_consumer
+
+    def wrong(shard: Shard, classic: ClassicGroup, member: ClassicMember) -> Member:
+        return replace(right(shard, classic, member), assigned={})
+
+    return patch.object(conversions, "_as_consumer", wrong)
+
+
+def _a_first_generation_is_converted() -> Patch:
+    right = conversions._as_consumer
+
+    def wrong(shard: Shard, classic: ClassicGroup, member: ClassicMember) -> Member:
+        before = classic.protocol_name
+        if before is None and member.protocols:
+            classic.protocol_name = member.protocols[0][0]
+        try:
+            return right(shard, classic, member)
+        finally:
+            classic.protocol_name = before
+
+    return patch.object(conversions, "_as_consumer", wrong)
+
+
+def _a_downgrade_counts_a_generation() -> Patch:
+    right = conversions.downgraded
+
+    def wrong(shard: Shard, group: ConsumerGroup, members: Any, joiner: Member | None) -> ClassicGroup:
+        classic = right(shard, group, members, joiner)
+        classic.generation_id += 1
+        return classic
+
+    return _in_both("downgraded", wrong)
+
+
+def _a_downgrade_keeps_the_old_sessions() -> Patch:
+    right = conversions.downgrade
+
+    def wrong(shard: Shard, classic: ClassicGroup, rebalance: bool) -> None:
+        with patch.object(ClassicShard, "arm_sessions"):
+            right(shard, classic, rebalance)
+
+    return _in_both("downgrade", wrong)
+
+
+def _a_downgrade_never_rebalances() -> Patch:
+    right = conversions.downgrade
+
+    def wrong(shard: Shard, classic: ClassicGroup, rebalance: bool) -> None:
+        right(shard, classic, rebalance=False)
+
+    return _in_both("downgrade", wrong)
+
+
+@contextmanager
+def _in_both(name: str, wrong: Any) -> Iterator[None]:
+    """What leaves and arrivals have by the same name."""
+    with patch.object(leaves, name, wrong), patch.object(progress, name, wrong):
+        yield
+
+
+def _a_group_that_replaces_an_empty_one_goes_on_counting() -> Patch:
+    right = conversions.found_by_heartbeat
+
+    def wrong(shard: Shard, group_id: str) -> tuple[ConsumerGroup, bool]:
+        group, is_new = right(shard, group_id)
+        classic = shard.classic.groups.get(group_id)
+        if is_new and classic is not None and not group.members:
+            group.group_epoch = group.assignment_epoch = classic.generation_id
+        return group, is_new
+
+    return patch.object(heartbeats, "found_by_heartbeat", wrong)
+
+
 EVERY: dict[str, Callable[[], Patch]] = {
     "sessions last 1 ms longer": _sessions_last_one_ms_longer,
     "refused heartbeats renew the session": _refused_heartbeats_renew_the_session,
@@ -181,4 +282,12 @@ EVERY: dict[str, Callable[[], Patch]] = {
     "every 27 extends the time to join again": _every_refusal_extends_the_time_to_join,
     "members that joined need not sync": _joined_members_need_not_sync,
     "commits renew sessions of classic members": _commits_renew_sessions_of_classic_members,
+    "an upgrade leaves members waiting": _an_upgrade_leaves_members_waiting,
+    "an upgrade gives sessions of the consumer protocol": _an_upgrade_gives_sessions_of_the_consumer_protocol,
+    "an upgrade takes partitions away": _an_upgrade_takes_partitions_away,
+    "a first generation is converted": _a_first_generation_is_converted,
+    "a downgrade counts a generation": _a_downgrade_counts_a_generation,
+    "a downgrade starts no session": _a_downgrade_keeps_the_old_sessions,
+    "a downgrade never rebalances": _a_downgrade_never_rebalances,
+    "a group that replaces an empty one goes on counting": _a_group_that_replaces_an_empty_one_goes_on_counting,
 }

@@ -7,10 +7,8 @@ runs of 60,000 operations: what they reached eight times at least. Rarer ones ar
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE
 from kardia.coordinator.consumer.operations import (
@@ -23,9 +21,10 @@ from kardia.coordinator.consumer.operations import (
     Resolve,
     Topics,
 )
-from kardia.coordinator.operations import Commit, DeleteGroups, Join, Leave, Load, Unload
-from tests.truth.consumer.lockstep import ConsumerStep
-from tests.truth.coverage import ABSENT, AWAY, Cell, Verdict
+from kardia.coordinator.operations import Commit, DeleteGroups, Join, Leave, Load, Unload, View
+from tests.truth.consumer.lockstep import AnyView, ConsumerStep
+from tests.truth.coverage import ABSENT, AWAY, WAITS, Cell, Verdict
+from tests.truth.listed import Listed, judged, read
 
 CELLS_FILE = Path(__file__).with_name("cells.json")
 TIMED = ("session_expired", "rebalance_timeout", "join_timeout", "sync_timeout", "deleted")
@@ -44,6 +43,7 @@ class ConsumerCoverage:
         operation = step.operation
         for group_id, after in step.after.items():
             self._see_members(step.before.get(group_id), after)
+            self._see_conversion(step, group_id)
         if operation is None:
             for happening in step.happenings:
                 if happening.kind in TIMED:
@@ -51,30 +51,42 @@ class ConsumerCoverage:
                     self.counts[Cell(state, "timer", "", happening.kind)] += 1
             return
         if isinstance(operation, Load):
-            self.counts.update(Cell(AWAY, "Load", "", view.state) for view in step.after.values() if view is not None)
+            self.counts.update(Cell(AWAY, "Load", "", _state(view)) for view in step.after.values() if view is not None)
         if isinstance(operation, Resolve):
             bumps = any(happening.kind == "epoch" for happening in step.happenings)
             self.counts[Cell("any", "Resolve", "", "new epoch" if bumps else "nothing new")] += 1
         if isinstance(operation, Load | Unload | Topics | Configure | Resolve):
             return
-        kind, codes = type(operation).__name__, [step.answers[0].error_code]
+        own = next((one for one in step.answers if one.number == operation.number), None)
+        kind, codes = type(operation).__name__, [WAITS if own is None else str(own.error_code)]
         if isinstance(operation, DeleteGroups):
-            codes = [code for _, code in getattr(step.answers[0], "parts", ())]
-            groups = [group_id for group_id, _ in getattr(step.answers[0], "parts", ())]
+            codes = [str(code) for _, code in getattr(own, "parts", ())]
+            groups = [group_id for group_id, _ in getattr(own, "parts", ())]
         else:
             groups = [operation.group_id]
         for group_id, code in zip(groups, codes, strict=True):
             view = step.before.get(group_id)
-            who = "administrator" if isinstance(operation, DeleteGroups) else _who(operation, view)
             if not step.was_loaded:
-                self.counts[Cell(AWAY, kind, "anybody", str(code))] += 1
-            elif code in (42, 112):
-                self.counts[Cell("any", kind, "anybody", str(code))] += 1
+                self.counts[Cell(AWAY, kind, "anybody", code)] += 1
+            elif code in ("42", "112"):
+                self.counts[Cell("any", kind, "anybody", code)] += 1
             else:
-                self.counts[Cell(_state(view), kind, who, str(code))] += 1
+                self.counts[Cell(_state(view), kind, _who(operation, view), code)] += 1
 
-    def _see_members(self, before: ConsumerView | None, after: ConsumerView | None) -> None:
-        if before is None or after is None or before is after:
+    def _see_conversion(self, step: ConsumerStep, group_id: str) -> None:
+        """A group of one kind where there was one of the other, and what became of those who waited."""
+        before, after = step.before.get(group_id), step.after.get(group_id)
+        if before is None or after is None or type(before) is type(after):
+            return
+        cause = "timer" if step.operation is None else type(step.operation).__name__
+        self.counts[Cell(_state(before), "conversion", cause, _state(after))] += 1
+        own = -1 if step.operation is None else step.operation.number
+        for answer in step.answers:
+            if answer.number != own:
+                self.counts[Cell(_state(before), "conversion", "who waited", str(answer.error_code))] += 1
+
+    def _see_members(self, before: AnyView | None, after: AnyView | None) -> None:
+        if not isinstance(before, ConsumerView) or not isinstance(after, ConsumerView) or before is after:
             return
         old = {one.member_id: one for one in before.members}
         for one in after.members:
@@ -84,11 +96,27 @@ class ConsumerCoverage:
                 self.counts[Cell(was.state, "member", step, one.state)] += 1
 
 
-def _state(view: ConsumerView | None) -> str:
-    return ABSENT if view is None else view.state
+def _state(view: AnyView | None) -> str:
+    if view is None:
+        return ABSENT
+    return f"classic {view.state}" if isinstance(view, View) else view.state
 
 
-def _who(operation: Beat | Commit | Fetch | OfClassicMember, view: ConsumerView | None) -> str:
+def _who_in_classic(operation: Beat | Commit | Fetch | OfClassicMember, view: View) -> str:
+    """Who asks a classic group. What its own protocol asks is seen by the runs of classic groups."""
+    if isinstance(operation, Beat):
+        instance_id, epoch = operation.instance_id, operation.member_epoch
+        held = instance_id is not None and any(one.group_instance_id == instance_id for one in view.members)
+        known = held or any(one.member_id == operation.member_id for one in view.members)
+        return ("member" if known else "stranger") + (" joins" if epoch == 0 else "")
+    return "anybody"
+
+
+def _who(operation: Beat | Commit | Fetch | DeleteGroups | OfClassicMember, view: AnyView | None) -> str:
+    if isinstance(operation, DeleteGroups):
+        return "administrator"
+    if isinstance(view, View):
+        return _who_in_classic(operation, view)
     members = {one.member_id: one for one in view.members} if view is not None else {}
     if isinstance(operation, Leave):
         return "one" if len(operation.members) == 1 else "several"
@@ -124,22 +152,11 @@ def _who_beats(beat: Beat, members: dict[str, ConsumerMemberView], member: Consu
     return "away" if member.epoch == LEAVE_FOR_A_WHILE else member.state
 
 
-class Listed(NamedTuple):
-    """A cell of the list."""
-
-    cell: Cell
-    releases: tuple[str, ...]
-    """Releases it exists in; empty for all."""
-
-
 def listed() -> list[Listed]:
     """The committed list."""
-    rows = json.loads(CELLS_FILE.read_text(encoding="utf-8"))
-    return [Listed(Cell(*row["cell"]), tuple(row.get("releases", ()))) for row in rows]
+    return read(CELLS_FILE)
 
 
 def judge(counts: Counter[Cell], version: str) -> Verdict:
     """Hold counts against the list."""
-    reached = {cell for cell in counts if counts[cell]}
-    wanted = [one.cell for one in listed() if not one.releases or version in one.releases]
-    return Verdict(len(reached), 0, [cell for cell in wanted if cell not in reached], ())
+    return judged(listed(), counts, version)

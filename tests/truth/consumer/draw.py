@@ -24,8 +24,9 @@ from kardia.coordinator.consumer.operations import (
     Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Commit, DeleteGroups, Join, Load, Unload
+from kardia.coordinator.operations import Commit, DeleteGroups, Load, Unload, View
 from tests.truth.consumer.draw_classic import ClassicArtist, made_up
+from tests.truth.consumer.draw_group import GroupArtist
 from tests.truth.lockstep import Move
 
 STARTED_AT_MS = 1_000_000
@@ -34,6 +35,7 @@ _SMALL = ConsumerSettings(
     group_consumer_session_timeout_ms=6_000,
     group_consumer_heartbeat_interval_ms=1_000,
     group_consumer_regex_refresh_interval_ms=30_000,
+    group_initial_rebalance_delay_ms=500,
     offsets_retention_ms=60_000,
     offsets_retention_check_interval_ms=20_000,
     started_at_ms=STARTED_AT_MS,
@@ -47,8 +49,12 @@ SETTINGS = (
     _SMALL._replace(group_consumer_max_size=3, group_consumer_assignment_interval_ms=0),
     _SMALL._replace(group_consumer_session_timeout_ms=45_000, offsets_retention_check_interval_ms=600_000),
     _SMALL._replace(group_consumer_session_timeout_ms=20_000, group_consumer_assignment_interval_ms=0),
-    # With these a group never becomes a classic one, so members of the classic protocol may be in it.
-    _SMALL._replace(group_consumer_migration_policy="upgrade"),
+    _SMALL._replace(group_consumer_assignment_interval_ms=0, group_initial_rebalance_delay_ms=0),
+    _SMALL._replace(group_consumer_assignors=("range",), group_initial_rebalance_delay_ms=3_000),
+    _SMALL._replace(group_consumer_max_size=3, group_max_size=2, group_initial_rebalance_delay_ms=0),
+    _SMALL._replace(group_consumer_migration_policy="downgrade", group_initial_rebalance_delay_ms=0),
+    # With these a group never becomes a classic one.
+    _SMALL._replace(group_consumer_migration_policy="upgrade", group_initial_rebalance_delay_ms=0),
     _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_assignors=("range", "uniform")),
     _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_assignment_interval_ms=0),
     _SMALL._replace(group_consumer_migration_policy="upgrade", group_consumer_max_size=3),
@@ -71,22 +77,6 @@ _SUBSCRIPTIONS: tuple[tuple[str, ...], ...] = (
 _REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
 _BAD_REGEX = "(orders"
 _FAR_MS = 700_000
-
-
-def _first_deadline_at_ms(view: ConsumerView, now_ms: int) -> int:
-    """When a timer may fire of whoever is in the group."""
-    deadlines = [
-        deadline_at_ms
-        for one in view.members
-        for deadline_at_ms in (
-            one.session_deadline_at_ms,
-            one.rebalance_deadline_at_ms,
-            one.join_deadline_at_ms,
-            one.sync_deadline_at_ms,
-        )
-        if deadline_at_ms >= now_ms
-    ]
-    return min(deadlines, default=now_ms)
 
 
 def _takes_another_place(beat: Beat, view: ConsumerView) -> bool:
@@ -118,10 +108,16 @@ class ConsumerArtist:
         """How often the topics of the cluster change."""
         self._configures = rng.random() < 0.2
         self._seen = ["nobody"]
-        mixed = settings.group_consumer_migration_policy in ("upgrade", "disabled")
-        self._classics = ClassicArtist(rng, self._next, self._new_id) if mixed else None
+        stays = not settings.downgrades()
+        self._mixed = rng.choice((0.2, 0.4) if stays else (0.0, 0.1, 0.2, 0.4))
+        """How often a consumer group hears of members of the classic protocol."""
+        self._begins_classic = rng.choice((0.0, 0.3, 0.8))
+        """How often a group without members does."""
+        self._upgrades = rng.choice((0.03, 0.1, 0.25))
+        self._classics = ClassicArtist(rng, self._next, self._new_id)
+        self._of_groups = GroupArtist(rng, settings, self._next, self._seen)
 
-    def move(self, now_ms: int, look: Callable[[str], ConsumerView | None], loaded: bool) -> Move:
+    def move(self, now_ms: int, look: Callable[[str], ConsumerView | View | None], loaded: bool) -> Move:
         """The next move. `look` shows a group as it is before time passes."""
         rng = self._rng
         if not self._topics:
@@ -133,7 +129,12 @@ class ConsumerArtist:
             return Move(now_ms + rng.choice((0, 1, 50, 7_000)), True, Load(self._next()))
         group_id = rng.choice(self.groups)
         view = look(group_id)
-        at_ms, timers_first = self._instant(now_ms, view)
+        classic = view if isinstance(view, View) else None
+        if isinstance(view, View):
+            at_ms, timers_first = self._of_groups.when(now_ms, view)
+            view = None
+        else:
+            at_ms, timers_first = self._instant(now_ms, view)
         if rng.random() < 0.05:
             return Move(at_ms, True, None)
         # Between the loss of a shard and its load Kafka tells nobody about topics that changed.
@@ -144,16 +145,20 @@ class ConsumerArtist:
         if self._regexes and rng.random() < 0.12:
             return Move(at_ms, timers_first, Resolve(self._next()))
         sensible = rng.random() < self._cooperation
+        if self._is_for_classic(classic, view):
+            return Move(at_ms, timers_first, self._of_groups.draw(group_id, classic, self._topics, sensible))
         operation = self._sensible(group_id, view) if sensible else self._anything(group_id, view)
         if isinstance(operation, Beat) and view is not None and _takes_another_place(operation, view):
             operation = operation._replace(instance_id=None)
-        if self._classics is not None and view is not None and view.members and rng.random() < 0.4:
+        if view is not None and view.members and rng.random() < self._mixed:
             operation = self._classics.draw(group_id, view, self._topics, sensible)
-        makes_classic = isinstance(operation, Join) or (isinstance(operation, Commit) and operation.generation_id < 0)
-        if makes_classic and view is not None and at_ms >= _first_deadline_at_ms(view, now_ms):
-            # To a group that is gone or empty by then it would make a classic group.
-            return Move(now_ms, False, operation)
         return Move(at_ms, timers_first, operation)
+
+    def _is_for_classic(self, classic: View | None, view: ConsumerView | None) -> bool:
+        """Whether a group that is a classic one, or has no members, hears of the classic protocol now."""
+        if classic is None:
+            return (view is None or not view.members) and self._rng.random() < self._begins_classic
+        return self._rng.random() >= self._upgrades
 
     # -- instants -------------------------------------------------------------------------------------------------
 
@@ -394,19 +399,15 @@ class ConsumerArtist:
     def _commit(self, group_id: str, view: ConsumerView | None) -> Commit | Fetch:
         rng = self._rng
         member = rng.choice(view.members) if view is not None and view.members else None
-        if member is None and view is None and rng.random() < 0.8:
-            return self._fetch(group_id, view)
         topic = rng.choice(("orders", "orders", "refunds", "other"))
         number = self._next()
         member_id, epoch = rng.choice(self._seen[-5:]), rng.choice((0, 1, 2))
         if member is not None:
             member_id = member.member_id
             epoch = rng.choice((*[member.epoch] * 5, member.epoch - 1, member.previous_epoch, member.epoch + 1))
-        elif view is not None and rng.random() < 0.6:
+        elif rng.random() < (0.2 if view is None else 0.6):
             member_id, epoch = "", -1
         version = rng.choice((9, 10)) if rng.random() < 0.85 else rng.randrange(5, 9)
-        if view is None:
-            epoch = max(epoch, 0)
         # A partition that does not exist the broker refuses without asking the coordinator.
         most = next((one.partitions for one in self._topics if one.name == topic), 4)
         partition = rng.randrange(most)

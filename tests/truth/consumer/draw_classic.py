@@ -59,6 +59,10 @@ class ClassicArtist:
         """The next operation to a group with members."""
         rng = self._rng
         classics = [one for one in view.members if one.classic is not None]
+        last = [one for one in view.members if one.classic is None]
+        if len(last) == 1 and last[0].instance_id is not None and rng.random() < 0.3:
+            # That one comes back with JoinGroup, mostly as somebody else with the same subscription.
+            return self._join(group_id, last[0], topics, comes_back=True)
         if not classics or (len(classics) < 3 and rng.random() < 0.2):
             return self._join(group_id, None, topics)
         member = rng.choice(classics)
@@ -90,12 +94,14 @@ class ClassicArtist:
             return self._leave(group_id, view)
         return self._join(group_id, member if rng.random() < 0.6 else None, topics)
 
-    def _join(self, group_id: str, member: ConsumerMemberView | None, topics: Sequence[Topic]) -> Join:
+    def _join(
+        self, group_id: str, member: ConsumerMemberView | None, topics: Sequence[Topic], comes_back: bool = False
+    ) -> Join:
         rng = self._rng
         member_id, instance_id, new_id = "", None, ""
         if member is not None:
             member_id, instance_id = member.member_id, member.instance_id
-            if instance_id is not None and rng.random() < 0.3:
+            if instance_id is not None and rng.random() < (0.8 if comes_back else 0.3):
                 member_id = ""
             if rng.random() < 0.05:
                 instance_id = rng.choice(_INSTANCES)

@@ -1,13 +1,16 @@
-"""`ConsumerOracle`: Kafka's coordinator of consumer groups of one release behind perform, advance and view."""
+"""`ConsumerOracle`: Kafka's coordinator of one release behind perform, advance and view: consumer groups, and the
+classic groups that they come from and become."""
 
 from __future__ import annotations
 
 import base64
 import uuid
+from contextlib import suppress
 from typing import Any
 
 import jpype
 
+from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import (
     Beat,
     BeatAnswer,
@@ -21,7 +24,8 @@ from kardia.coordinator.consumer.operations import (
     Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Answer, Join, Load, Sync, Unload
+from kardia.coordinator.consumer.wire import read_assignment, version_of, write_assignment
+from kardia.coordinator.operations import Answer, Join, Load, Sync, Unload, View
 from tests.truth.oracle.consumer_release import ConsumerRelease
 from tests.truth.oracle.driven import Driven
 from tests.truth.oracle.jvm import jclass
@@ -75,19 +79,20 @@ class ConsumerOracle(Driven):
     def advance(self, to_ms: int) -> list[ConsumerAnswer]:
         """Fire every timer due at or before an instant, and stand there."""
         while (due_at_ms := self._clock.next_at_ms()) is not None and due_at_ms <= to_ms:
-            self._clock.fire()
+            with suppress(jpype.JException):  # The timer's thread of a broker writes it to the log.
+                self._clock.fire()
             self._release.settle()
         self._clock.set(to_ms)
         return self._answered()
 
-    def view(self, group_id: str) -> ConsumerView | None:
+    def view(self, group_id: str) -> ConsumerView | View | None:
         """What is held about a group, or None if there is none or its shard is not loaded."""
         return self._release.consumer_view(group_id)
 
     def _begin(self, operation: Any) -> Any:
         service = self._release.service
         if isinstance(operation, Beat | Join) and operation.new_id:
-            self._ids.will_be(str(uuid.UUID(bytes=base64.urlsafe_b64decode(operation.new_id + "=="))))
+            self._ids.will_be(uuid_of(operation.new_id))
         if isinstance(operation, Beat):
             context = self._requests.context_of(
                 "CONSUMER_GROUP_HEARTBEAT", operation.version, operation.client_id, operation.client_host
@@ -127,13 +132,12 @@ class ConsumerOracle(Driven):
             response = future.get()
             if isinstance(operation, Fetch):
                 return Answer(operation.number, now_ms, int(response.errorCode()))
-            if isinstance(operation, Sync):
-                return SyncAnswer(operation.number, now_ms, int(response.errorCode()), self._assignment(response))
+            if isinstance(operation, Sync) and not int(response.errorCode()):
+                return self._read_sync(operation, response)
             if not isinstance(operation, Beat):
                 return read(operation, response, now_ms)
         except jpype.JException as error:
-            failed = SyncAnswer if isinstance(operation, Sync) else Answer
-            return failed(operation.number, now_ms, self._code_of(error))
+            return Answer(operation.number, now_ms, self._code_of(error))
         assignment = response.assignment()
         partitions = None
         if assignment is not None:
@@ -153,6 +157,13 @@ class ConsumerOracle(Driven):
             partitions,
         )
 
+    def _read_sync(self, operation: Sync, response: Any) -> ConsumerAnswer:
+        """A classic group hands out the bytes of its leader, or what it was made with: a consumer group, partitions."""
+        if self._release.is_classic(operation.group_id):
+            answer = read(operation, response, self._clock.now_ms)
+            return answer._replace(assignment=_sorted(answer.assignment))
+        return SyncAnswer(operation.number, self._clock.now_ms, 0, self._assignment(response))
+
     def _assignment(self, response: Any) -> tuple[tuple[str, int], ...]:
         """Partitions in the assignment of a SyncGroup."""
         if not len(response.assignment()):
@@ -162,3 +173,20 @@ class ConsumerOracle(Driven):
             (str(one.topic()), int(number)) for one in read_back.assignedPartitions() for number in one.partitions()
         ]
         return tuple(sorted(found))
+
+
+def uuid_of(made: str) -> str:
+    """The random UUID in a member id: all of it in a consumer group, in another form; in a classic one its end."""
+    if len(made) >= 36:
+        return made[-36:]
+    return str(uuid.UUID(bytes=base64.urlsafe_b64decode(made + "==")))
+
+
+def _sorted(assignment: bytes) -> bytes:
+    """An assignment with its topics in order; whatever else comes back as it is."""
+    try:
+        read_back = read_assignment(assignment)
+        in_order = write_assignment(version_of(assignment), read_back.partitions)
+    except (ValueError, NotModelledError):
+        return assignment
+    return in_order if len(in_order) == len(assignment) and not read_back.user_data else assignment

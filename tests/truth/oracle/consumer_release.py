@@ -12,8 +12,10 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.consumer.operations import Configure, ConsumerMemberView, ConsumerView, Partition, Topic
+from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerView, Partition, Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
+from kardia.coordinator.operations import View
+from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease
 from tests.truth.oracle.jvm import field, jclass
@@ -21,13 +23,14 @@ from tests.truth.oracle.requests import COMMITS_BY_ID
 
 _MODERN = "org.apache.kafka.coordinator.group.modern."
 _IMAGE = "org.apache.kafka.image."
+_SESSION = "session-timeout-"
 _COORDINATOR_IMAGE = "org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadata"
 
 
 class ConsumerRelease(JavaRelease):
     """One shard of the Java coordinator that holds consumer groups."""
 
-    def __init__(self, clock: Clock, settings: ConsumerSettings) -> None:
+    def __init__(self, clock: Clock, settings: ConsumerSettings | ShareSettings) -> None:
         """Build it and become its coordinator, in a cluster without topics."""
         self._tasks: list[Any] = []
         self._ids: dict[str, str] = {}
@@ -79,7 +82,7 @@ class ConsumerRelease(JavaRelease):
         self._tasks.clear()
         self.settle()
 
-    def configure(self, request: Configure) -> None:
+    def configure(self, request: Any) -> None:
         """A group has a configuration of its own, or none any more."""
         given = jclass("java.util.Properties")()
         if request.session_timeout_ms >= 0:
@@ -131,8 +134,8 @@ class ConsumerRelease(JavaRelease):
         self._offset += 1
         provenance = jclass(_IMAGE + "MetadataProvenance")(self._offset, 1, self._clock.now_ms, True)
         self._image = delta.apply(provenance)
-        self._publish(delta, bool(gone))
         self._forget_offsets(gone)
+        self._publish(delta, bool(gone))
 
     def _publish(self, delta: Any, waits: bool) -> None:
         service = self.service
@@ -180,15 +183,28 @@ class ConsumerRelease(JavaRelease):
         caller.join()
         self.settle()
 
+    def _on_add(self, task: Any, entry: Any, deadline_at_ms: int, number: int) -> None:
+        super()._on_add(task, entry, deadline_at_ms, number)
+        key = self._keys.get(number, "")
+        if key.startswith(_SESSION):
+            self.armed_sessions.append(key[len(_SESSION) :])
+
     # -- view -----------------------------------------------------------------------------------------------------
 
-    def consumer_view(self, group_id: str) -> ConsumerView | None:
-        """What is held about a consumer group, or None."""
+    def is_classic(self, group_id: str) -> bool:
+        """Whether there is a classic group of this name."""
+        group = None if self._groups is None else self._groups.get(group_id)
+        return group is not None and str(group.type().name()) == "CLASSIC"
+
+    def consumer_view(self, group_id: str) -> ConsumerView | View | None:
+        """What is held about a group, or None."""
         group = None if self._groups is None else self._groups.get(group_id)
         if group is None:
             return None
-        if str(group.type().name()) != "CONSUMER":
-            return ConsumerView(str(group.type().name()), -1, -1, -1, (), (), ())
+        if self.is_classic(group_id):
+            # Groups of either kind may have had this member under another instance id.
+            self._instances.clear()
+            return self.view(group_id)
         stamp = int(group.assignmentTimestamp()) if hasattr(group, "assignmentTimestamp") else 0
         expressions = group.resolvedRegularExpressions()
         return ConsumerView(

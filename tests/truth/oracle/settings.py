@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.settings import CoordinatorSettings
+from kardia.coordinator.share.settings import ShareSettings
 
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
 """Scala's coordinator in the last release that has it; Java's in an older and in the newest release driven here."""
@@ -19,8 +20,10 @@ fetched for long runs only."""
 _MINUTE_MS = 60_000
 
 
-def properties(settings: CoordinatorSettings | ConsumerSettings) -> dict[str, str]:
+def properties(settings: CoordinatorSettings | ConsumerSettings | ShareSettings) -> dict[str, str]:
     """Settings as a Java broker reads them. Raises ValueError when the retention is not a whole number of minutes."""
+    if isinstance(settings, ShareSettings):
+        return _of_share_groups(settings)
     if settings.offsets_retention_ms % _MINUTE_MS:
         raise ValueError(f"offsets_retention_ms {settings.offsets_retention_ms}: the broker counts in minutes")
     if isinstance(settings, ConsumerSettings):
@@ -43,7 +46,6 @@ def _of_consumer_groups(settings: ConsumerSettings) -> dict[str, str]:
         consumer + "max.session.timeout.ms": "1800000",
         consumer + "min.heartbeat.interval.ms": "1",
         consumer + "max.assignment.interval.ms": "600000",
-        "group.max.size": "2147483647",
     }
     return bounds | {
         consumer + "session.timeout.ms": str(settings.group_consumer_session_timeout_ms),
@@ -52,11 +54,31 @@ def _of_consumer_groups(settings: ConsumerSettings) -> dict[str, str]:
         consumer + "assignors": ",".join(settings.group_consumer_assignors),
         consumer + "assignment.interval.ms": str(settings.group_consumer_assignment_interval_ms),
         consumer + "regex.refresh.interval.ms": str(settings.group_consumer_regex_refresh_interval_ms),
+        "group.initial.rebalance.delay.ms": str(settings.group_initial_rebalance_delay_ms),
+        "group.max.size": str(settings.group_max_size),
         consumer + "migration.policy": settings.group_consumer_migration_policy,
         "group.min.session.timeout.ms": str(settings.group_min_session_timeout_ms),
         "group.max.session.timeout.ms": str(settings.group_max_session_timeout_ms),
         "offsets.retention.minutes": str(settings.offsets_retention_ms // _MINUTE_MS),
         "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
+    }
+
+
+def _of_share_groups(settings: ShareSettings) -> dict[str, str]:
+    share = "group.share."
+    return {
+        share + "min.session.timeout.ms": "1",
+        share + "max.session.timeout.ms": "1800000",
+        share + "min.heartbeat.interval.ms": "1",
+        share + "max.assignment.interval.ms": "600000",
+        share + "session.timeout.ms": str(settings.group_share_session_timeout_ms),
+        share + "heartbeat.interval.ms": str(settings.group_share_heartbeat_interval_ms),
+        share + "max.size": str(settings.group_share_max_size),
+        share + "assignment.interval.ms": str(settings.group_share_assignment_interval_ms),
+        share + "initialize.retry.interval.ms": str(settings.group_share_initialize_retry_interval_ms),
+        "offsets.commit.timeout.ms": str(settings.offsets_commit_timeout_ms),
+        "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
+        "group.max.size": "2147483647",
     }
 
 

@@ -1,0 +1,195 @@
+"""`ShareOracle`: Kafka's coordinator of share groups of one release behind perform, advance and view.
+
+The share coordinator is Kafka's stand-in for it, which agrees to everything at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jpype
+
+from kardia.coordinator.consumer.operations import Partition, Topics
+from kardia.coordinator.operations import Load, Unload
+from kardia.coordinator.share.operations import (
+    ConfigureShare,
+    ShareAnswer,
+    ShareMemberView,
+    ShareOperation,
+    ShareView,
+)
+from kardia.coordinator.share.settings import ShareSettings
+from tests.truth.oracle.clock import Clock
+from tests.truth.oracle.consumer_release import ConsumerRelease
+from tests.truth.oracle.driven import Driven
+from tests.truth.oracle.jvm import jclass
+
+_REQUEST = "org.apache.kafka.common.message.ShareGroupHeartbeatRequestData"
+
+
+class ShareRelease(ConsumerRelease):
+    """One shard of the Java coordinator that holds share groups."""
+
+    def __init__(self, clock: Clock, settings: ShareSettings) -> None:
+        """Build it and become its coordinator, in a cluster without topics."""
+        self._states: Any = None
+        self._read_before: dict[tuple[str, str], tuple[tuple[int, int], ShareMemberView, Any]] = {}
+        """By group and member: what was read last, of which objects, and these."""
+        super().__init__(clock, settings)
+
+    def wipe(self) -> None:
+        """As any shard. A configuration of a group that is taken back leaves Kafka's defaults in 4.0, not the broker's,
+        so it is forgotten instead."""
+        self._field(self._group_configs, "configMap").clear()
+        self._configured.clear()
+        self._read_before.clear()
+        super().wipe()
+
+    def load(self, group_max_size: int | None = None, meanwhile: Callable[[], None] | None = None) -> None:
+        """As any shard."""
+        super().load(group_max_size, meanwhile)
+        context = self._field(self._runtime, "coordinators").get(self._partition)
+        shard = self._field(self._field(context, "coordinator"), "coordinator")
+        manager = self._field(shard, "groupMetadataManager")
+        names = [str(one.getName()) for one in manager.getClass().getDeclaredFields()]
+        known = "shareGroupStatePartitionMetadata" in names  # from 4.1
+        self._states = self._field(manager, "shareGroupStatePartitionMetadata") if known else None
+
+    def configure(self, request: Any) -> None:
+        """A group has a configuration of its own."""
+        given = jclass("java.util.Properties")()
+        names = jclass("org.apache.kafka.coordinator.group.GroupConfig")
+        given.put(names.SHARE_SESSION_TIMEOUT_MS_CONFIG, str(request.session_timeout_ms))
+        given.put(names.SHARE_HEARTBEAT_INTERVAL_MS_CONFIG, str(request.heartbeat_interval_ms))
+        self._group_configs.updateGroupConfig(request.group_id, given)
+
+    def share_view(self, group_id: str) -> ShareView | None:
+        """What is held about a share group, or None."""
+        group = None if self._groups is None else self._groups.get(group_id)
+        if group is None:
+            return None
+        states = None if self._states is None else self._states.get(group_id)
+        return ShareView(
+            str(group.stateAsString()),
+            int(group.groupEpoch()),
+            int(group.assignmentEpoch()),
+            int(group.assignmentTimestamp()) if hasattr(group, "assignmentTimestamp") else 0,
+            tuple(sorted(self._share_member(group_id, group, member) for member in group.members().values())),
+            self._named(states.initializingTopics()) if states is not None else (),
+            self._named(states.initializedTopics()) if states is not None else (),
+        )
+
+    def _share_member(self, group_id: str, group: Any, member: Any) -> ShareMemberView:
+        member_id = str(member.memberId())
+        given = group.targetAssignment(member_id)
+        # Both are values that Kafka replaces as a whole; what is held on to here keeps its identity to itself.
+        seen = (self._identity(member), self._identity(given))
+        known = self._read_before.get((group_id, member_id))
+        if known is None or known[0] != seen:
+            known = (seen, self._read_share_member(member_id, member, given), (member, given))
+            self._read_before[group_id, member_id] = known
+        return known[1]._replace(session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"))
+
+    def _read_share_member(self, member_id: str, member: Any, given: Any) -> ShareMemberView:
+        rack_id = member.rackId()
+        return ShareMemberView(
+            member_id,
+            None if rack_id is None else str(rack_id),
+            str(member.clientId()),
+            str(member.clientHost()),
+            tuple(sorted(str(name) for name in member.subscribedTopicNames())),
+            int(member.memberEpoch()),
+            int(member.previousMemberEpoch()),
+            self._plain(member.assignedPartitions()),
+            self._plain(given.partitions()),
+            -1,
+        )
+
+    def _plain(self, by_topic: Any) -> tuple[Partition, ...]:
+        return tuple(partition for partition, _ in self._partitions(by_topic))
+
+    def _named(self, by_topic: Any) -> tuple[Partition, ...]:
+        found = [
+            (self.topic_id(entry.getKey()), int(number))
+            for entry in by_topic.entrySet()
+            for number in entry.getValue().partitions()
+        ]
+        return tuple(sorted(found))
+
+
+class ShareOracle(Driven):
+    """One coordinator of share groups; see `Driven`."""
+
+    _release: ShareRelease
+
+    def __init__(self, version: str, settings: ShareSettings) -> None:
+        """As `Driven`, with the classes of these requests."""
+        super().__init__(version, settings)
+        self._beat = jclass(_REQUEST)
+        self._list = jclass("java.util.ArrayList")
+
+    def _build(self, version: str, settings: ShareSettings) -> ShareRelease:  # noqa: ARG002
+        return ShareRelease(self._clock, settings)
+
+    def perform(self, operation: ShareOperation, at_ms: int) -> list[ShareAnswer]:
+        """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
+        self._clock.set(at_ms)
+        release = self._release
+        if isinstance(operation, Load):
+            release.load()
+        elif isinstance(operation, Unload):
+            release.unload()
+        elif isinstance(operation, Topics):
+            release.change_topics(operation.topics)
+        elif isinstance(operation, ConfigureShare):
+            release.configure(operation)
+        else:
+            data = self._beat().setGroupId(operation.group_id).setMemberId(operation.member_id)
+            data.setMemberEpoch(operation.member_epoch).setRackId(operation.rack_id)
+            if operation.names is not None:
+                names = self._list()
+                for name in operation.names:
+                    names.add(name)
+                data.setSubscribedTopicNames(names)
+            context = self._requests.context_of("SHARE_GROUP_HEARTBEAT", 1, operation.client_id, operation.client_host)
+            self._waiting.append((operation, release.service.shareGroupHeartbeat(context, data)))
+            release.settle()
+        return self._answered()
+
+    def advance(self, to_ms: int) -> list[ShareAnswer]:
+        """Fire every timer due at or before an instant, and stand there."""
+        while (due_at_ms := self._clock.next_at_ms()) is not None and due_at_ms <= to_ms:
+            self._clock.fire()
+            self._release.settle()
+        self._clock.set(to_ms)
+        return self._answered()
+
+    def view(self, group_id: str) -> ShareView | None:
+        """What is held about a group, or None if there is none or its shard is not loaded."""
+        return self._release.share_view(group_id)
+
+    def _read(self, operation: Any, future: Any) -> ShareAnswer:
+        now_ms = self._clock.now_ms
+        try:
+            response = future.get()
+        except jpype.JException as error:
+            return ShareAnswer(operation.number, now_ms, self._code_of(error))
+        assignment = response.assignment()
+        partitions = None
+        if assignment is not None:
+            found = [
+                (self._release.topic_id(one.topicId()), int(number))
+                for one in assignment.topicPartitions()
+                for number in one.partitions()
+            ]
+            partitions = tuple(sorted(found))
+        return ShareAnswer(
+            operation.number,
+            now_ms,
+            int(response.errorCode()),
+            str(response.memberId() or ""),
+            int(response.memberEpoch()),
+            int(response.heartbeatIntervalMs()),
+            partitions,
+        )

@@ -1,0 +1,72 @@
+"""The model of share groups agrees with Kafka's own coordinator in random histories, and would be caught if not.
+
+Goal: not one difference in a few thousand operations of the newest release here, in a million of each with `-m long`;
+mistakes that are planted, and rows of the release table that are turned around, are noticed (`-m long` as well).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from kardia.coordinator.share.behaviour import SWITCHES
+from tests.truth import run
+from tests.truth.coverage import Cell
+from tests.truth.oracle.settings import CONSUMER_VERSIONS
+from tests.truth.share import canaries
+from tests.truth.share.coverage import judge, listed
+
+OPERATIONS = 4_000
+MANY = 1_000_000
+
+MOOT = {
+    "retries_by_setting": "it takes a shard that is lost in the very instant in which a state is asked for",
+    "every_partition_is_given": "in this release it is a law more, which the assignor keeps",
+}
+"""Rows that a short run of this release cannot tell."""
+
+
+def _holds(versions: tuple[str, ...], operations: int, seed: int, every_cell: bool) -> None:
+    results = run.agree(operations, seed, versions, "share")
+    assert [result.version for result in results] == list(versions)
+    for result in results:
+        assert result.operations >= operations
+        assert not result.disagreements, "\n".join(result.disagreements)
+        assert not (every_cell and result.verdict().missing), f"{result.version}: not reached"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_newest_release_agrees_with_the_model() -> None:
+    _holds(CONSUMER_VERSIONS[-1:], OPERATIONS, 7, every_cell=False)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(20_000)
+def test_every_release_agrees_with_the_model_and_every_situation_is_met() -> None:
+    _holds(CONSUMER_VERSIONS, MANY, 2, every_cell=True)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_mistakes_in_the_model_are_noticed() -> None:
+    names = [name for name in (*canaries.EVERY, *SWITCHES) if name not in MOOT]
+
+    options = ("--protocol", "share", "--operations", "20000", "--canaries", *names)
+    caught = run.finish(run.start("4.4.0", *options))
+
+    assert set(caught) == set(names)
+    assert {name for name, operations in caught.items() if operations < 0} == set()
+
+
+def test_cells_are_listed_once_and_a_missing_one_is_told() -> None:
+    cells = [one.cell for one in listed()]
+    assert len(cells) == len(set(cells))
+    assert all(release in CONSUMER_VERSIONS for one in listed() for release in one.releases)
+
+    leaves = Cell("Stable", "ShareBeat", "member leaves", "0, new epoch")
+    assert leaves in judge(Counter(), "4.4.0").missing
+    assert leaves not in judge(Counter({leaves: 1}), "4.4.0").missing
