@@ -25,7 +25,7 @@ from api.access.guard import OPEN_PREFIX, Guard, on_error
 from api.access.token_file import TokenFile
 from api.errors import ApiError
 from api.http.changes import Changes
-from api.http.looking import catch_up
+from api.http.looking import catch_up, is_behind, pause_s
 from api.http.request_context import RequestContext
 from api.http.validators import Validators
 from api.metrics import RequestMetrics, TableMetrics
@@ -157,11 +157,11 @@ async def keep_looking(store: Store, changes: Changes, shown: Callable[[], None]
     """Look at the tables again and again, `refresh_ms` apart; tell those who follow what batch is shown."""
     while True:
         try:
-            if store.is_behind():
+            if await is_behind(store):
                 if await catch_up(store):
                     shown()
                 changes.announce(store.current.batch_id)
         except Exception:
             log.exception("store.look.failed")
             await asyncio.sleep(FAILED_S)
-        await asyncio.sleep(store.settings.refresh_ms / 1000)
+        await asyncio.sleep(pause_s(store, store.settings.refresh_ms))

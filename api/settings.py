@@ -12,10 +12,13 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from kardia.locations import checked
+from kardia.locations import Folder, checked, checked_folder
 
 Place = Annotated[Path, BeforeValidator(checked)]
 """A path of this machine or `file://`; another scheme is refused."""
+
+TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]
+"""The same, or `s3://`."""
 
 OPEN_FLAG = "--serve-everyone-without-a-token"
 """Ugly on purpose: whoever types it has read it."""
@@ -26,7 +29,7 @@ class ApiSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KARDIA_SERVE_", frozen=True, extra="forbid")
 
-    tables: Place = Field(description="directory with one Delta table per name")
+    tables: TablesPlace = Field(description="directory with one Delta table per name")
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8765, ge=0, le=65_535, description="port to listen on, 0 for a free one")
     cluster: str | None = Field(

@@ -14,6 +14,8 @@ from bench.live import live_stage
 from bench.observer import observer_stage
 from bench.result import Result, machine, show
 from bench.serving import api_stage
+from bench.size import size_stage
+from bench.stored import stored_stage
 from bench.telling import notify_stage
 from bench.verbs import verbs_stage
 
@@ -23,8 +25,10 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "replay": replay_stage,
     "backlog": backlog_stage,
     "live": live_stage,
+    "size": size_stage,
     "api": api_stage,
     "notify": notify_stage,
+    "store": stored_stage,
     "verbs": verbs_stage,
 }
 """Stages in the order of the flow."""

@@ -1,5 +1,5 @@
 """Options as people type them: several values after one name (`--request-log kafka-request.log*`), `--group G`, and
-places: paths or `file://`, anything else refused with exit status 2."""
+places: paths or `file://`, and `s3://` for tables, anything else refused with exit status 2."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 from typer.core import TyperCommand
 
-from kardia.locations import LocationError, local
+from kardia.locations import LocationError, folder, local
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
+    from kardia.locations import Folder as Folder  # as itself: the verbs take it from here
+else:
+
+    class Folder:
+        """Stands for `Path | Store`, which typer cannot take: it asks the option's parser alone."""
 
 
 def place(given: str) -> Path:
@@ -22,6 +28,17 @@ def place(given: str) -> Path:
     except LocationError as error:
         raise typer.BadParameter(str(error)) from None
 
+
+def tables_place(given: str) -> Folder:
+    """The folder that an option of tables means, of this machine or of a store."""
+    try:
+        return folder(given)
+    except LocationError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+TABLES_PLACE: dict[str, Any] = {"parser": tables_place, "metavar": "<path or s3://>"}
+"""What every option has that takes tables."""
 
 PLACE: dict[str, Any] = {"parser": place, "metavar": "<path>"}
 """What every option has that takes a path. tests/kardia/test_paths.py says if one has it not."""

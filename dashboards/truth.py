@@ -171,8 +171,7 @@ def _truth(made: Dashboard) -> Dashboard:
                     Says(
                         "How sure the answers are",
                         "Of how many members is their health exact, inferred, provisional or unknown?",
-                        "Much `unknown`: a gap, members of whom nothing was heard yet, or a protocol that is not "
-                        "modelled.",
+                        "Much `unknown`: a gap, or members of whom nothing was heard yet.",
                         "log-gap.md",
                     ),
                     (f"sum by (certainty) (max by (cluster, certainty) ({sure}{{{CLUSTERS}}}))", "{{certainty}}"),

@@ -1,9 +1,9 @@
-"""A real Kafka broker on this machine: one KRaft node on the loopback address, started from the locked jars.
+"""A real Kafka broker on this machine: one node on the loopback address, started from the locked jars.
 
-Broker and controller in one process, ports that the system chooses, everything below one directory. It is set up as a
-user would set up a broker for Kardia: request log on for the group APIs, the coordinator's INFO lines on, 50
-partitions of `__consumer_offsets`. Session timeouts may be as short as a second: a story of two minutes needs it.
-It never listens anywhere but on 127.0.0.1.
+Broker and controller in one process (before 2.8 with a ZooKeeper beside it), ports that the system chooses, everything
+below one directory. It is set up as a user would set up a broker for Kardia: request log on for the group APIs, the
+coordinator's INFO lines on, 50 partitions of `__consumer_offsets`. Session timeouts may be as short as a second: a
+story of two minutes needs it. It never listens anywhere but on 127.0.0.1.
 
     with Broker(directory) as broker:
         broker.bootstrap, broker.request_log, broker.server_log
@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from demo import broker_logging
+from demo.zookeeper import ZooKeeper
 from spark_jobs.jvm import jars, java, lock
 from supervise import process
 from supervise.process import ProcessError
@@ -47,7 +48,12 @@ _OWN_PORTS = range(15_000, 32_000)
 
 _PORT_TRIES = 20
 
-_READY = re.compile(rb"Kafka Server started")
+_SMALL_HEAP = ("-Xmx128m", "-XX:TieredStopAtLevel=1")
+"""Of what is small beside a broker."""
+
+_READY = re.compile(rb"Kafka Server started|\[KafkaServer id=\d+\] started")
+"""The second where ZooKeeper is beside it."""
+
 _PORT_TAKEN = re.compile(rb"Address already in use|Failed to bind|BindException")
 
 
@@ -84,6 +90,8 @@ class Broker:
         self.console = self.logs / "console.log"
         self.port = 0
         self._controller_port = 0
+        keeper = ZooKeeper(self.directory / "zookeeper", lambda: free_ports(1)[0])
+        self._zookeeper = None if _at_least(self.settings.version, 2, 8) else keeper
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -117,15 +125,25 @@ class Broker:
         runtime = java.find()
         class_path = os.pathsep.join(str(path) for path in jars.ensure(jar_set(self.settings.version)))
         self.logs.mkdir(parents=True, exist_ok=True)
+        if self._zookeeper is not None:
+            self._zookeeper.start([str(runtime.path), *_SMALL_HEAP], class_path)
+        try:
+            self._start(runtime, class_path)
+        except BaseException:
+            if self._zookeeper is not None:
+                self._zookeeper.stop()
+            raise
+
+    def _start(self, runtime: java.JavaRuntime, class_path: str) -> None:
         formatted = (self.directory / "data" / "meta.properties").exists()
         for attempt in range(_START_TRIES):
             if not formatted:
                 # Later versions format the controller's port into the quorum, so it is chosen first.
                 self.port, self._controller_port = self.settings.ports or free_ports(2)
             properties = self._write_configuration()
-            if not formatted:
+            if not formatted and self._zookeeper is None:
                 self._format(runtime, class_path, properties)
-                formatted = True
+            formatted = True
             from_byte = self._size(self.server_log)
             self._process = process.spawn(
                 [str(runtime.path), *self._jvm_options(), "-cp", class_path, "kafka.Kafka", str(properties)],
@@ -139,7 +157,10 @@ class Broker:
 
     def stop(self) -> int:
         """Ask the broker to stop, wait, and return its exit code (143 after SIGTERM); 0 if it never ran."""
-        return process.stop(self._process, STOP_PATIENCE_S) if self._process is not None else 0
+        code = process.stop(self._process, STOP_PATIENCE_S) if self._process is not None else 0
+        if self._zookeeper is not None:
+            self._zookeeper.stop()
+        return code
 
     def kill(self) -> None:
         """SIGKILL, as when the machine dies."""
@@ -157,12 +178,13 @@ class Broker:
         """Create a topic with the brokers' own replication factor, and wait until every partition has a leader; one
         that exists already is left as it is."""
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+        from confluent_kafka.admin import AdminClient
+
+        from ingest.producer import create_topic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "client.id": "kardia-setup", "log_level": 0})
-        created = admin.create_topics([NewTopic(name, partitions, -1, config=dict(config or {}))])
         try:
-            created[name].result(READY_TIMEOUT_S)
+            create_topic(admin, name, partitions, config)
         except KafkaException as error:
             if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
                 raise
@@ -174,14 +196,15 @@ class Broker:
         process.until(led, READY_TIMEOUT_S, lambda: f"Topic {name} has no leader after {READY_TIMEOUT_S:.0f} s.")
 
     def _jvm_options(self) -> list[str]:
-        four = not self.settings.version.startswith(("2.", "3."))
+        version, s = self.settings.version, self.settings
+        four = _at_least(version, 4)
         file = self.directory / ("log4j2.xml" if four else "log4j.properties")
-        file.write_text(
-            (broker_logging.log4j2_xml if four else broker_logging.log4j1_properties)(
-                self.logs, self.settings.rotate_kb, self.settings.rotate_server_kb
-            ),
-            encoding="utf-8",
-        )
+        if four:
+            text = broker_logging.log4j2_xml(self.logs, s.rotate_kb, s.rotate_server_kb)
+        else:
+            lines = broker_logging.JSON if _at_least(version, 2, 8) else broker_logging.TEXT
+            text = broker_logging.log4j1_properties(self.logs, s.rotate_kb, s.rotate_server_kb, lines)
+        file.write_text(text, encoding="utf-8")
         return [
             f"-Xmx{self.settings.heap_mb}m",
             "-Xms128m",
@@ -197,15 +220,9 @@ class Broker:
 
     def _write_configuration(self) -> Path:
         s = self.settings
-        properties = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@{HOST}:{self._controller_port}",
-            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self._controller_port}",
+        properties = self._ensemble() | {
             "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "PLAINTEXT",
-            "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.directory / "data"),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": str(s.offsets_partitions),
@@ -216,7 +233,7 @@ class Broker:
             # The cleaner would allocate 128 MB at start.
             "log.cleaner.dedupe.buffer.size": "2097152",
         }
-        if not s.version.startswith(("2.", "3.")):
+        if _at_least(s.version, 4):
             properties |= {
                 "share.coordinator.state.topic.replication.factor": "1",
                 "share.coordinator.state.topic.min.isr": "1",
@@ -228,8 +245,25 @@ class Broker:
         path.write_text(text, encoding="utf-8")
         return path
 
+    def _ensemble(self) -> dict[str, str]:
+        """Who it is, and who leads."""
+        if self._zookeeper is not None:
+            return {
+                "broker.id": "1",
+                "zookeeper.connect": self._zookeeper.address,
+                "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            }
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{HOST}:{self._controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self._controller_port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+        }
+
     def _format(self, runtime: java.JavaRuntime, class_path: str, properties: Path) -> None:
-        command = [str(runtime.path), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", class_path]
+        command = [str(runtime.path), *_SMALL_HEAP, "-cp", class_path]
         command += [
             "kafka.tools.StorageTool",
             "format",
@@ -306,7 +340,16 @@ def jar_set(version: str) -> str:
 def releases() -> list[str]:
     """The releases that can be started: those whose jars the lock names, the newest first."""
     known = [name.removeprefix(_JAR_SET) for name in lock.sets() if name.startswith(_JAR_SET)]
-    return sorted(known, key=lambda version: [int(part) for part in version.split(".")], reverse=True)
+    return sorted(known, key=_parts, reverse=True)
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _at_least(version: str, *least: int) -> bool:
+    """Whether a release is this one or a later one."""
+    return _parts(version) >= least
 
 
 def free_ports(count: int) -> list[int]:

@@ -1,8 +1,9 @@
 """Logging configuration of the demo's broker: what a user would add to see the group traffic and nothing else.
 
 One file for the coordinator's lines (server.log), one for completed requests (kafka-request.log), restricted to the
-APIs that Kardia reads. Kafka 4 is configured by log4j 2 XML, Kafka 2 and 3 by log4j 1 properties; both were run on real
-brokers. The pattern is Kafka's own. Decides nothing else about the broker.
+APIs that Kardia reads. Kafka 4 is configured by log4j 2 XML, Kafka 2 and 3 by log4j 1 properties, whose filters look
+for other words where the lines are text (before 2.8); all were run on real brokers. The pattern is Kafka's own. Decides
+nothing else about the broker.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ APIS = {
 
 _PATTERN = "[%d] %p %m (%c)%n"
 
+
+JSON = '"requestApiKey":{number},'
+TEXT = "RequestHeader(apiKey={name},"
+"""What only lines of one API have, from 2.8 on and before."""
 
 KEPT_FILES = 60
 """Rotated files of a log that are kept."""
@@ -72,8 +77,9 @@ def _appender(name: str, path: Path, rotate_kb: int) -> str:
     )
 
 
-def log4j1_properties(logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0) -> str:
-    """Configuration for Kafka 2 and 3: one accepting filter per API, everything else denied. Rotation as above."""
+def log4j1_properties(logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0, lines_of: str = JSON) -> str:
+    """Configuration for Kafka 2 and 3: one accepting filter per API, everything else denied. Rotation as above.
+    `lines_of`: by what the lines of an API are known."""
     lines = [
         "log4j.rootLogger=INFO, server",
         "log4j.logger.kafka.request.logger=DEBUG, request",
@@ -87,15 +93,17 @@ def log4j1_properties(logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0)
         lines += [
             f"log4j.appender.{name}=org.apache.log4j.{'RollingFileAppender' if rolls_kb else 'FileAppender'}",
             f"log4j.appender.{name}.File={logs / file}",
+            # Names stand in text lines as they are, in the encoding of the machine if none is named.
+            f"log4j.appender.{name}.Encoding=UTF-8",
             f"log4j.appender.{name}.layout=org.apache.log4j.PatternLayout",
             f"log4j.appender.{name}.layout.ConversionPattern={_PATTERN}",
         ]
-    for place, number in enumerate(APIS):
+    for place, (number, name) in enumerate(APIS.items()):
         # Filters run in the order of their names, compared as text.
         prefix = f"log4j.appender.request.filter.{place:02d}"
         lines += [
             f"{prefix}=org.apache.log4j.varia.StringMatchFilter",
-            f'{prefix}.StringToMatch="requestApiKey":{number},',
+            f"{prefix}.StringToMatch={lines_of.format(number=number, name=name)}",
             f"{prefix}.AcceptOnMatch=true",
         ]
     lines.append("log4j.appender.request.filter.99=org.apache.log4j.varia.DenyAllFilter")

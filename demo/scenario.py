@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kardia.coordinator.behaviour import behaviour_of
+
 SESSION_TIMEOUT_MS = 8_000
 """Kardia warns when half of it is gone: 4 s ahead, of which a busy two-core machine may need one or two to say so."""
 
@@ -189,6 +191,13 @@ FAULTS: dict[str, Fault] = {
         ),
     )
 }
+
+
+def played_on(kafka_version: str) -> list[str]:
+    """Faults that a broker of this release can be shown: before 2.3 there are no static members."""
+    if behaviour_of(kafka_version).static_members:
+        return list(FAULTS)
+    return [name for name, fault in FAULTS.items() if not any(MEMBERS[one].instance_id for one in fault.members)]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ LOADED = "loaded"
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing the broker said. `generation` is the old one of a start, else the new one; -1 where there is none."""
+    """One thing the broker said. `generation` is the old one of a start, else the new one; -1 where there is none, and
+    `members` where it counts none (before 2.8)."""
 
     what: str
     at_ms: int
@@ -47,22 +48,22 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         REBALANCE_STARTED,
         re.compile(
-            r"Preparing to rebalance group (?P<group>.+?) in state \w+ with old generation (?P<generation>\d+) "
-            r"(?:\(__consumer_offsets-\d+\) )?\(reason: (?P<reason>.*)\)\.? \("
+            r"Preparing to rebalance group (?P<group>.+?)(?: in state \w+)? with old generation (?P<generation>\d+) "
+            r"(?:\(__consumer_offsets-\d+\) )?(?:\(reason: (?P<reason>.*)\)\.? )?\("
         ),
     ),
     (
         GENERATION_STARTED,
         re.compile(
             r"Stabilized group (?P<group>.+?) generation (?P<generation>\d+) "
-            r"(?:\(__consumer_offsets-\d+\) )?with (?P<members>\d+) members"
+            r"(?:\(__consumer_offsets-\d+\) )?(?:with (?P<members>\d+) members|\()"
         ),
     ),
     (
         ASSIGNED,
         re.compile(
-            r"Assignment received from leader (?P<member>.+?) for group (?P<group>.+?) "
-            r"for generation (?P<generation>\d+)\."
+            r"Assignment received from leader (?:(?P<member>.+?) )?for group (?P<group>.+?) "
+            r"for generation (?P<generation>\d+)(?:\.| \()"
         ),
     ),
     (
@@ -83,6 +84,12 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"`LeaveGroup`; client reason: (?P<reason>.*?) \("
         ),
     ),
+    # 2.4 to 2.8, and before.
+    (
+        MEMBER_LEFT,
+        re.compile(r"Member\[group\.instance\.id .*?, member\.id (?P<member>\S+)\] in group (?P<group>.+?) has left, "),
+    ),
+    (MEMBER_LEFT, re.compile(r"Member (?P<member>\S+) in group (?P<group>.+?) has left, removing it from the group")),
     (
         GROUP_EMPTY,
         re.compile(r"Group (?P<group>.+?) with generation (?P<generation>\d+) is now empty"),
@@ -94,6 +101,21 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(
             r"Static member with groupInstanceId=\S+ and unknown member id joins group (?P<group>.+?) in \w+ state\. "
             r"Replacing previously mapped member (?P<member>\S+) with this"
+        ),
+    ),
+    # 2.5 to 2.7; 2.3 and 2.4 name no group.
+    (
+        STATIC_REPLACED,
+        re.compile(
+            r"Static member Some\(\S+\)(?: of group (?P<group>.+?))? with unknown member id rejoins, assigning new "
+            r"member id \S+, while old member (?:id )?(?P<member>\S+) will be removed"
+        ),
+    ),
+    (
+        MEMBER_ADDED,
+        re.compile(
+            r"Static Member with unknown member id joins group (?P<group>.+?) in \w+ state\. "
+            r"Created a new member id (?P<member>\S+) for this member and add to the group"
         ),
     ),
     (
@@ -124,7 +146,11 @@ and put nobody out (Kafka up to 3.9)."""
 _SILENT_AT_SYNC = re.compile(r"Removing (?P<members>.*) on pending sync request expiration")
 """Of the reason of a rebalance: members that joined and did not fetch their assignment in time."""
 
-_ADDED_BY_SCALA = re.compile(r"Adding new member (?P<member>\S+) with group instance id None")
+_ADDED_BY_SCALA = re.compile(
+    r"Adding new member (?P<member>\S+)(?: with group instance id None| with group instanceid \S+|$)"
+)
+"""Of the reason of a rebalance; 2.3 and 2.4 write `instanceid` and have no other line for a static member, 2.2 names
+none."""
 
 
 def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
@@ -145,7 +171,7 @@ def facts(lines: Iterable[str], zone: tzinfo = UTC) -> Iterator[Fact]:
             fact = Fact(
                 what,
                 _at_ms(stamped[1], stamped[2], zone),
-                parts["group"],
+                parts["group"] or "",
                 parts.get("member") or "",
                 int(parts.get("generation") or -1),
                 int(parts.get("members") or -1),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from demo import server_log
 from demo.pace import Stall, kept_waiting_ms
@@ -174,6 +174,7 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on everything in `evidence`."""
+    evidence = replace(evidence, facts=_with_groups(evidence))
     names = {row["member_id"]: row["client_id"] or row["member_id"] for row in evidence.members}
     lines = [
         *_joins(evidence, names),
@@ -184,6 +185,15 @@ def judge(evidence: Evidence) -> Verdict:
         *_witnessed(evidence),
     ]
     return Verdict(tuple(sorted(lines, key=lambda line: line.at_ms)), evidence.tolerance)
+
+
+def _with_groups(evidence: Evidence) -> list[Fact]:
+    """The facts; where the broker names a member and not its group (2.3 and 2.4, of a static member that is back), the
+    group that the tables have it in is taken: a member id is used once."""
+    groups = {row["member_id"]: row["group_id"] for row in evidence.members}
+    return [
+        fact if fact.group_id else replace(fact, group_id=groups.get(fact.member_id, "")) for fact in evidence.facts
+    ]
 
 
 def _joins(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
@@ -325,6 +335,7 @@ def _members_fault(evidence: Evidence, start: Fact, row: Record) -> str:
         for fact in evidence.facts
         if fact.what == server_log.GENERATION_STARTED
         and (fact.group_id, fact.generation) == (start.group_id, start.generation + 1)
+        and fact.members >= 0
     ]
     if not counts or counts[0] == row["members_after"]:
         return ""
@@ -422,11 +433,19 @@ def _generation_started(evidence: Evidence, start: Fact) -> int | None:
 
 
 def _witnessed(evidence: Evidence) -> Iterable[Line]:
-    """Poll timeouts and the clients' own words about them must be the same ones."""
+    """Poll timeouts and the clients' own words about them must be the same ones. Where no line names the library
+    (before 2.5), a member that leaves by itself leaves for a reason that is unknown, and the tables have to say so."""
     if evidence.witnesses is None:
         return
     left = {(row["client_id"], row["ended_at_ms"]) for row in evidence.members if row["end_cause"] == "poll_timeout"}
+    untold = {
+        (row["client_id"], row["ended_at_ms"])
+        for row in evidence.members
+        if row["end_cause"] == "left" and row["certainty"] == "unknown"
+    }
     for witness in evidence.witnesses:
+        if any(client == witness.client_id and at_ms <= witness.at_ms for client, at_ms in untold):
+            continue
         before = [at for at in left if at[0] == witness.client_id and at[1] <= witness.at_ms]
         if not before:
             yield Line(

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from ingest.consumer_protocol import assignment_of_bytes
 from ingest.dialects import excerpt
+from ingest.dialects.request_events import MAX_TOPICS
 from ingest.errors import RecordError
 from ingest.offsets_schema import LAYOUTS, Field, Layout
 from kardia.events import ALL_SHARDS, Event, Kind
@@ -39,6 +40,17 @@ _NUMBERS = {
 
 _OFFSET_COMMITS = (0, 1)
 _GROUP_METADATA = 2
+_EXPRESSION = 16
+
+_REVOKING = "partitionsPendingRevocation"
+_TOLD = (
+    ("state", "state"),
+    ("rebalanceTimeoutMs", "rebalance_timeout_ms"),
+    ("rackId", "rack"),
+    ("subscribedTopicNames", "topics"),
+    ("subscribedTopicRegex", "regex"),
+)
+"""Field of a record about a member -> key of `Event.detail`."""
 
 
 class _Reader:
@@ -258,14 +270,35 @@ def _offset(base: Event, keys: dict[str, Any], values: dict[str, Any] | None) ->
 def _other(base: Event, kind: int, layout: Layout, keys: dict[str, Any], values: dict[str, Any] | None) -> Event:
     known = values or {}
     detail = {"record_type": kind, "name": layout.name, "tombstone": values is None, "protocol": layout.protocol}
+    epoch = known.get("memberEpoch", known.get("epoch", known.get("assignmentEpoch", -1)))
+    if values is not None:
+        detail |= _told_of_member(known)
+        if kind != _EXPRESSION:
+            detail["epoch"] = epoch
     return base._replace(
         member_id=keys.get("member", ""),
         group_instance_id=known.get("instanceId") or "",
         client_id=known.get("clientId") or "",
         client_host=_host(known.get("clientHost") or ""),
-        generation_id=known.get("memberEpoch", known.get("epoch", known.get("assignmentEpoch", -1))),
+        generation_id=epoch,
         detail=detail,
     )
+
+
+def _told_of_member(known: dict[str, Any]) -> dict[str, Any]:
+    """What a record says of a member, under the keys of `Event.detail`."""
+    told: dict[str, Any] = {}
+    for name, key in _TOLD:
+        if known.get(name) is not None:
+            told[key] = known[name]
+    for name, key in (("topicPartitions", "assigned"), ("assignedPartitions", "assigned"), (_REVOKING, "revoking")):
+        if name in known:
+            told[key] = [[entry["topicId"], entry["partitions"]] for entry in known[name]]
+    if known.get("classicMemberMetadata"):
+        told["classic_session_ms"] = known["classicMemberMetadata"]["sessionTimeoutMs"]
+    if "topics" in told:
+        told["topics"] = told["topics"][:MAX_TOPICS]
+    return told
 
 
 def _host(text: str) -> str:

@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,  # type: ignore[attr-defined]
+)
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
@@ -29,6 +32,15 @@ PRODUCER: dict[str, Any] = {
     "queue.buffering.max.kbytes": 128 * 1024,
 }
 """Settings that the promises rest on; what the user configures is added, these win."""
+
+_CREATE_WAIT_S = 30
+
+_NAMES_NO_FACTOR = (
+    KafkaError._UNSUPPORTED_FEATURE,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+)
+"""Librdkafka's word, or the broker's, where a topic without a replication factor cannot be."""
 
 TOPIC_WAIT_S = 60.0
 """How long a start waits for brokers that are not there yet."""
@@ -112,9 +124,8 @@ def ensure_topic(
     admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG)
     partitions = _partitions(admin, topic, bootstrap, wait_s)
     if partitions is None:
-        future = admin.create_topics([NewTopic(topic, num_partitions=lanes)])[topic]
         try:
-            future.result(timeout=30)
+            create_topic(admin, topic, lanes)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise TopicError(
@@ -131,6 +142,31 @@ def ensure_topic(
             f"{lanes}, one per lane",
             "use another topic, or drain this one, delete it and let it be made anew",
         )
+
+
+def create_topic(admin: AdminClient, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+    """Create a topic with the brokers' own replication factor. Raises KafkaException, also where it exists already.
+
+    A broker from 2.4 on takes its own factor when none is named (KIP-464); an older one is asked for it.
+    """
+    try:
+        _create(admin, NewTopic(topic, partitions, config=dict(config or {})))
+    except KafkaException as error:
+        if error.args[0].code() not in _NAMES_NO_FACTOR:
+            raise
+        _create(admin, NewTopic(topic, partitions, _replication_factor(admin), config=dict(config or {})))
+
+
+def _create(admin: AdminClient, topic: NewTopic) -> None:
+    admin.create_topics([topic])[topic.topic].result(timeout=_CREATE_WAIT_S)
+
+
+def _replication_factor(admin: AdminClient) -> int:
+    """`default.replication.factor` of a broker."""
+    brokers = admin.list_topics(timeout=_CREATE_WAIT_S).brokers
+    asked = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
+    [found] = admin.describe_configs([asked]).values()
+    return int(found.result(timeout=_CREATE_WAIT_S)["default.replication.factor"].value)
 
 
 class _NotYetError(Exception):

@@ -60,12 +60,12 @@ class Kind(IntEnum):
 class Event(NamedTuple):
     """One event. Unused fields hold their zero: empty string, -1 for numbers that may be 0, None for `detail`.
 
-    `source` is `BROKER/STREAM/INCARNATION`: the broker's own address or name, `request`, `server` or `offsets`, and one
-    file from its creation to its end (or the partition number of `__consumer_offsets`). `start` and `end` are byte
-    positions in that file, end exclusive (or record offsets). `generation_id` is the one the request names; for a JOIN,
-    which names none, the one of the answer. `member_id` and `group_instance_id` are those of the request, empty for a
-    first JOIN; a LEAVE holds its members in `detail`. `error_code` is the answer's. `detail` is described per kind in
-    `DETAILS`.
+    `source` is `BROKER/STREAM/INCARNATION`: the broker's own address or name, `request`, `server` or `offsets`, and
+    one file from its creation to its end (or the partition number of `__consumer_offsets`). `start` and `end` are
+    byte positions in that file, end exclusive (or record offsets). `generation_id` is the one the request names;
+    for a JOIN, which names none, the one of the answer; for a MODERN_HEARTBEAT the member epoch of the answer, or
+    of a refused request. `member_id` and `group_instance_id` are those of the request, empty for a first JOIN; a
+    LEAVE holds its members in `detail`. `error_code` is the answer's. `detail` is described per kind in `DETAILS`.
     """
 
     kind: int
@@ -126,7 +126,20 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "unreadable": "str; why the metrics could not be read, if so",
     },
     Kind.DELETE_GROUPS: {},
-    Kind.MODERN_HEARTBEAT: {"protocol": "str: consumer, share or streams", "member_epoch": "int, of the request"},
+    Kind.MODERN_HEARTBEAT: {
+        "protocol": "str: consumer, share or streams",
+        "member_epoch": "int, of the request: 0 joins, -1 leaves, -2 leaves for a moment (static)",
+        "answered_epoch": "int, of the answer",
+        "interval_ms": "int; how often the broker wants a heartbeat, 0 in the answer to a leave",
+        "rebalance_timeout_ms": "int, if the request says it",
+        "rack": "str, if the request says it",
+        "topics": "list of names, if the request says them",
+        "regex": "str, if the request says it; empty takes it back",
+        "owned": "list of [topic id or subtopology, [partition, ...]] that the member owns, if the request says it",
+        "assigned": "the same, if the answer assigns: everything, without what is to be given up",
+        "status": "list of int, of a streams group that is not as it should be: 5, the first assignment is delayed",
+        "throttle_ms": "as HEARTBEAT",
+    },
     Kind.GROUP_RECORD: {
         "tombstone": "bool; nothing else is set when true",
         "protocol_type": "str",
@@ -150,6 +163,15 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "name": "str",
         "tombstone": "bool",
         "protocol": "str: consumer, share, streams",
+        "epoch": "int, of the group, its target assignment or its member, by the kind of record",
+        "state": "int, of a member: 0 stable, 1 must give partitions up, 2 waits for others; streams: 1, 2, 3",
+        "assigned": "list of [topic id, [partition, ...]], assigned to the member, or its target",
+        "revoking": "the same, that the member must give up",
+        "rebalance_timeout_ms": "int, of a member",
+        "classic_session_ms": "int, of a member that speaks the classic protocol: its session timeout",
+        "rack": "str, of a member, if it has one",
+        "topics": "list of names to which the member is subscribed",
+        "regex": "str, the same",
     },
     Kind.COORDINATOR_LINE: {
         "what": "str, one of COORDINATOR_LINES",

@@ -133,7 +133,7 @@ STATUS_MEANINGS = {
     "imminent": "a timeout is predicted: about half of it has passed in unusual silence, or without a poll, or without "
     "rejoining",
     "overdue": "its session deadline passed, and what became of it is not known yet",
-    "unknown": "the evidence is missing: a gap, a timeout that was not seen, a protocol that is not modelled",
+    "unknown": "the evidence is missing: a gap, a timeout that was not seen, nothing heard of it yet",
     "ended": "no member any more: its last row",
 }
 """Status of a member's health, and what it means: the one place where the words are defined."""
@@ -164,9 +164,11 @@ STRAGGLER_FIELDS = (
     ("waited_ms", "long"),
     ("joined", "bool"),
     ("pending", "bool"),
+    ("partitions", "long"),
 )
 """Fields of one entry of `rebalances.stragglers`, the longest waited for first. pending: no member, but an id that was
-handed out and that nobody joined with."""
+handed out and that nobody joined with. joined: it rejoined, or came to the group epoch. partitions: of a group that has
+epochs, how many it had to give up first; null in a classic group."""
 
 PENDING_FIELDS = (
     ("member_id", "string"),
@@ -231,30 +233,42 @@ MEMBERS = Table(
         _s("end_cause", "why it ended, one of the closed list, null while it is a member"),
         _s("end_reason", "the client's or the coordinator's own words, null if none", personal=True),
         _s("broker", "broker whose log tells of it"),
-        _l("generation_first", "first generation it belonged to, null if none yet"),
+        _l("generation_first", "first generation it belonged to, null if none yet; or group epoch before it came"),
         _s("fault", "who broke it, one of the closed list; null while it is a member, and if it left by itself"),
         _s("fault_certainty", "how sure that is; null where `fault` is"),
         Column("fault_signs", "strings", "what shows it, as `key=number`; see the list of keys"),
         _l("at_bound_ms", f"of its end, or of its begin while it is a member: {_BOUND}"),
+        _s("rack", "client.rack of a member of the newer protocols, null if it has none"),
+        Column("subscription", "strings", "topics, or a regular expression, of a member of the newer protocols"),
     ),
 )
 
 REBALANCES = Table(
     "rebalances",
-    "one row per version of what is known about one rebalance",
+    "one row per version of what is known about one rebalance: of a classic group from when it began to prepare one to "
+    "the assignment; of a consumer, share or streams group from a new group epoch to when every member had come to it, "
+    "which may be in one step with another epoch",
     ("cluster_id", "group_id", "generation_before", "started_at_ms"),
     COMMON
     + (
-        _l("started_at_ms", "the group began to prepare a rebalance", nullable=False),
-        _l("joined_at_ms", "the join phase ended and the new generation began, null while it lasts"),
-        _l("completed_at_ms", "the assignment was stored: the group is Stable; or it became empty. Null meanwhile"),
+        _l("started_at_ms", "the group began to prepare a rebalance, or had a new epoch", nullable=False),
+        _l(
+            "joined_at_ms",
+            "the join phase ended and the new generation began, or the target assignment of the epoch was computed; "
+            "null while it lasts",
+        ),
+        _l(
+            "completed_at_ms",
+            "the assignment was stored: the group is Stable; or every member had come to the epoch; or the group "
+            "became empty. Null meanwhile",
+        ),
         _s("trigger", "what started it, one of the closed list", nullable=False),
         _s("trigger_member_id", "member that started it", personal=True),
         _s("trigger_client_id", "its client.id", personal=True),
         _s("trigger_group_instance_id", "its static id", personal=True),
         _s("reason", "the client's own reason, or a sentence", personal=True),
-        _l("generation_before", "generation before", nullable=False),
-        _l("generation_after", "generation after, null while it lasts"),
+        _l("generation_before", "generation before, or group epoch before", nullable=False),
+        _l("generation_after", "generation after, null while it lasts; or the new group epoch"),
         _l("members_before", "members before, null if not known"),
         _l("members_after", "members after, null while it lasts"),
         Column("stragglers", "stragglers", "who was waited for and how long, longest first"),
@@ -283,6 +297,12 @@ REBALANCES = Table(
             "bool",
             "true: there was no such rebalance; what was said of it before is taken back, and no reader shows it",
         ),
+        _s("protocol", "what the group spoke: classic, consumer, share or streams"),
+        _l(
+            "partitions_moved",
+            "of a group that has epochs: partitions that came to another member; null while it lasts, where that is "
+            "not known, and of classic groups",
+        ),
     ),
 )
 
@@ -305,7 +325,7 @@ TRANSITIONS = Table(
         _s("to_state", "state after", nullable=False),
         _s("cause", "end cause, trigger, or what happened", nullable=False),
         _s("evidence", "what showed it: the kind of event or timer, and the position of the event"),
-        _l("generation_id", "generation in force after it"),
+        _l("generation_id", "generation in force after it, or group epoch"),
         _l("at_bound_ms", _BOUND),
     ),
 )
@@ -320,7 +340,7 @@ HEALTH = Table(
         _s("group_instance_id", "static id", personal=True),
         _s("client_id", "client.id", personal=True),
         _s("group_state", "state of the group", nullable=False),
-        _l("generation_id", "generation of the group"),
+        _l("generation_id", "generation of the group, or its epoch"),
         _l("session_timeout_ms", "session timeout in force"),
         _l("poll_interval_ms", "max.poll.interval.ms where the library announces it, else null"),
         _l("last_heard_at_ms", "last request that renewed the session"),
@@ -353,6 +373,15 @@ HEALTH = Table(
             "of `pending_members` those that last longest; null where there are none",
             personal=True,
         ),
+        _l("member_epoch", "epoch of the member, null in a classic group; the group's is `generation_id`"),
+        _s(
+            "member_state",
+            "in a group that has epochs: stable, unrevoked (it must give partitions up), unreleased (it waits for "
+            "partitions that others have), away (a static member that left for a moment), unknown",
+        ),
+        _l("partitions", "partitions that it may read; null where that is not known"),
+        _l("partitions_revoking", "partitions that it was told to give up and still has; null in classic groups"),
+        _l("partitions_target", "partitions that it is to have in the end, by records; null where that is not known"),
     ),
 )
 

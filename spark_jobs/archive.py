@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kardia.locations import Folder
 from kardia.tables import EVENTS, Row
 from spark_jobs.archive_marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
 from spark_jobs.archive_once import Once
@@ -32,7 +32,7 @@ from spark_jobs.lane import Record
 from spark_jobs.processor import INPUT_COLUMNS
 from spark_jobs.schemas import fitting, spark_schema, to_arrow
 from spark_jobs.writers import Reached, nothing_happens
-from spark_jobs.writers.tables import path_of
+from spark_jobs.writers.tables import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +59,7 @@ class Archive:
     def __init__(
         self,
         spark: SparkSession,
-        tables: Path,
+        tables: Folder,
         checkpoint: Checkpoint,
         reached: Reached = nothing_happens,
         *,
@@ -68,7 +68,7 @@ class Archive:
         """Prepare the table; `reached` is the fault port, `forgot` is told how many marks a batch dropped."""
         self._spark = spark
         self._tables = tables
-        self._path = str(path_of(tables, EVENTS.name))
+        self._path = spark_path(tables, EVENTS.name)
         self._generation = checkpoint.generation
         self._marks = MarksFiles(checkpoint.directory / f"{checkpoint.generation.name}-marks")
         self._reached = reached
@@ -104,7 +104,7 @@ class Archive:
 
 
 def decoder(
-    cluster: str, marks: LaneMarks, tables: Path, batch_id: int
+    cluster: str, marks: LaneMarks, tables: Folder, batch_id: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function that runs in the workers: records of one or more whole lanes to rows of `events`."""
 
@@ -161,7 +161,7 @@ def start_archive(records: DataFrame, checkpoint: Checkpoint, archive: Archive) 
     return (
         records.coalesce(1)  # one core at most: this is the work nobody waits for
         .writeStream.queryName(NAME)
-        .option("checkpointLocation", str(checkpoint.spark_directory))
+        .option("checkpointLocation", checkpoint.spark_location)
         .foreachBatch(archive)
         .trigger(availableNow=True)
         .start()

@@ -1,21 +1,20 @@
 """How far the archive has come: the marks of each batch in a file of their own, and what the table itself holds.
 
-A marks file is written under its batch's number, durably (`kardia.durable`), so that a batch that is repeated begins
-with the marks it began with before. It starts no Spark.
+A marks file is written under its batch's number, durably (`spark_jobs.checkpoint_files`), so that a batch that is
+repeated begins with the marks it began with before. It starts no Spark.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import duckdb
 import msgspec
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from kardia.durable import replace_file
+from kardia.locations import Folder
 from kardia.tables import EVENTS
 from kardia.upkeep import surviving
+from spark_jobs import checkpoint_files
 from spark_jobs.archive_once import Marks, moved
 from spark_jobs.archive_rows import lane_of_row
 from spark_jobs.errors import CheckpointError
@@ -31,39 +30,39 @@ LaneMarks = dict[int, Marks]
 class MarksFiles:
     """The marks of one generation."""
 
-    def __init__(self, directory: Path) -> None:
-        """Make the directory if need be."""
+    def __init__(self, directory: Folder) -> None:
+        """Make nothing yet."""
         self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
-
-    def _file(self, spark_batch_id: int) -> Path:
-        return self._directory / f"{spark_batch_id}.json"
 
     def load(self, spark_batch_id: int) -> LaneMarks:
         """Marks after a batch; none before the first."""
         if spark_batch_id < 0:
             return {}
-        path = self._file(spark_batch_id)
+        name = _name(spark_batch_id)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=LaneMarks)
+            return msgspec.json.decode(checkpoint_files.read(self._directory, name), type=LaneMarks)
         except (OSError, msgspec.DecodeError) as error:
             raise CheckpointError(
                 f"the marks of the archive cannot be read: {error}",
-                str(path),
+                str(self._directory / name),
                 "the file the batch before has written",
                 "restore the checkpoint from a copy, or begin a new one with --new-generation",
             ) from error
 
     def save(self, spark_batch_id: int, marks: LaneMarks) -> None:
         """Keep the marks after a batch, and drop those that no repeat asks for any more."""
-        replace_file(self._file(spark_batch_id), msgspec.json.encode(marks))
-        self._file(spark_batch_id - KEEP_MARKS).unlink(missing_ok=True)
+        checkpoint_files.write(self._directory, _name(spark_batch_id), msgspec.json.encode(marks))
+        checkpoint_files.remove(self._directory, _name(spark_batch_id - KEEP_MARKS))
+
+
+def _name(spark_batch_id: int) -> str:
+    return f"{spark_batch_id}.json"
 
 
 class ArchivedEvents:
     """The rows of `events` as the batches before have left them; the table is opened when it is first asked."""
 
-    def __init__(self, tables: Path) -> None:
+    def __init__(self, tables: Folder) -> None:
         """`tables` is the directory of the tables."""
         self._tables = tables
         self._rows: ds.Dataset | None = None
@@ -98,7 +97,7 @@ class ArchivedEvents:
         return set(zip(table.column("start").to_pylist(), table.column("shard").to_pylist(), strict=True))
 
 
-def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> tuple[LaneMarks, int]:
+def advanced(marks: LaneMarks, tables: Folder, batch_id: int, lanes: int) -> tuple[LaneMarks, int]:
     """(marks after a batch: those before it, moved by what the batch has in the table; how many were forgotten)."""
     starts: dict[int, list[tuple[str, int]]] = {}
     for source, shard, start in surviving(lambda: _written(tables, batch_id)):
@@ -107,7 +106,7 @@ def advanced(marks: LaneMarks, tables: Path, batch_id: int, lanes: int) -> tuple
     return {lane: one.marks for lane, one in after.items()}, sum(one.forgotten for one in after.values())
 
 
-def _written(tables: Path, batch_id: int) -> list[tuple[str, int, int]]:
+def _written(tables: Folder, batch_id: int) -> list[tuple[str, int, int]]:
     """Source, shard and highest start of what a batch has in the table."""
     with duckdb.connect() as connection:
         connection.register("written", open_table(tables, EVENTS.name).to_pyarrow_dataset())

@@ -1,26 +1,26 @@
 """A checkpoint directory and the tables that belong to it: the agreement between them, checked before anything starts.
 
     CHECKPOINT/.kardia.lock         lease of the run that uses it
-    CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes
+    CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes, state
     CHECKPOINT/GENERATION/          Spark's own files (offsets, commits, state)
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
 app_id of their own. Without that, Delta would silently skip every write of a fresh checkpoint.
 
-A new generation is written durably (`kardia.durable`); only then the query starts. It reads no clock; the generation's
-name is drawn at random.
+A new generation is written durably (`spark_jobs.checkpoint_files`); only then the query starts. It reads no clock; the
+generation's name is drawn at random.
 """
 
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kardia.durable import replace_file
+from kardia.locations import Folder, Store
+from spark_jobs import checkpoint_files, state_codec
 from spark_jobs.errors import CheckpointError
 from spark_jobs.writers.tables import highest_batch, last_version
 
@@ -44,6 +44,8 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     first_batch: int
     agreement: Agreement
+    state: int = 7
+    """Version of the saved state below it (`state_codec.VERSION`); checkpoints of before 8 do not say it."""
 
     @property
     def app_id(self) -> str:
@@ -54,45 +56,52 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Checkpoint:
     """A checkpoint directory that has been checked against its tables."""
 
-    def __init__(self, directory: Path, generation: Generation) -> None:
+    def __init__(self, directory: Folder, generation: Generation) -> None:
         """Keep both; made by `open_checkpoint`."""
         self.directory = directory
         self.generation = generation
 
     @property
-    def spark_directory(self) -> Path:
+    def spark_directory(self) -> Folder:
         """Spark's checkpointLocation."""
         return self.directory / self.generation.name
 
+    @property
+    def spark_location(self) -> str:
+        """The same, as Spark takes it."""
+        place = self.spark_directory
+        return place.hadoop if isinstance(place, Store) else str(place)
+
     def committed(self) -> int | None:
         """Spark's number of the last committed batch, None before the first."""
-        commits = self.spark_directory / "commits"
-        return max((int(path.name) for path in commits.glob("[0-9]*") if path.name.isdigit()), default=None)
+        found = checkpoint_files.names(self.spark_directory / "commits")
+        return max((int(name) for name in found if name.isdigit()), default=None)
 
     def read_offsets(self) -> dict[int, int]:
         """Offset of the next unread record per partition: where the last committed batch ended; empty before it."""
         committed = self.committed()
         if committed is None:
             return {}
-        lines = (self.spark_directory / "offsets" / str(committed)).read_text("utf-8").splitlines()
+        lines = checkpoint_files.read(self.spark_directory / "offsets", str(committed)).decode().splitlines()
         topics: dict[str, dict[str, int]] = msgspec.json.decode(lines[-1])
         return {int(partition): offset for partition, offset in topics.get(self.generation.agreement.topic, {}).items()}
 
 
 def open_checkpoint(
-    directory: Path,
-    tables: Path,
+    directory: Folder,
+    tables: Folder,
     agreement: Agreement,
     names: tuple[str, ...],
     *,
     new_generation: bool = False,
+    state: int = 0,
 ) -> Checkpoint:
     """Open a checkpoint for tables, begin it if both are new, refuse every combination that could lose or double rows.
 
-    `names` are the tables the query writes; the last one is written last and tells how far they are.
+    `names` are the tables the query writes; the last one is written last and tells how far they are. `state` is the
+    version of the state that the query saves; 0: it saves none.
     """
-    path = directory / FILE
-    if not path.exists() or new_generation:
+    if new_generation or FILE not in checkpoint_files.names(directory):
         highest = highest_batch(tables, names)
         if highest is not None and not new_generation:
             raise CheckpointError(
@@ -102,11 +111,13 @@ def open_checkpoint(
                 "restore it; or move the tables away to rebuild them; or pass --new-generation to read the topic from "
                 "its beginning and add to them (later rows supersede earlier ones, health samples appear twice)",
             )
-        generation = Generation(VERSION, secrets.token_hex(4), 0 if highest is None else highest + 1, agreement)
-        _save(path, generation)
+        generation = Generation(VERSION, secrets.token_hex(4), 0 if highest is None else highest + 1, agreement, state)
+        checkpoint_files.write(directory, FILE, msgspec.json.format(msgspec.json.encode(generation)))
         return Checkpoint(directory, generation)
-    checkpoint = Checkpoint(directory, _load(path))
+    checkpoint = Checkpoint(directory, _load(directory))
     _check_agreement(checkpoint, agreement)
+    if state:
+        state_codec.check_version(checkpoint.generation.state, str(directory))
     _check_tables(checkpoint, tables, names)
     return checkpoint
 
@@ -127,7 +138,7 @@ def _check_agreement(checkpoint: Checkpoint, wanted: Agreement) -> None:
         )
 
 
-def _check_tables(checkpoint: Checkpoint, tables: Path, names: tuple[str, ...]) -> None:
+def _check_tables(checkpoint: Checkpoint, tables: Folder, names: tuple[str, ...]) -> None:
     committed = checkpoint.committed()
     if committed is None:
         return
@@ -143,9 +154,10 @@ def _check_tables(checkpoint: Checkpoint, tables: Path, names: tuple[str, ...]) 
         )
 
 
-def _load(path: Path) -> Generation:
+def _load(directory: Folder) -> Generation:
+    path = directory / FILE
     try:
-        generation = msgspec.json.decode(path.read_bytes(), type=Generation)
+        generation = msgspec.json.decode(checkpoint_files.read(directory, FILE), type=Generation)
     except (OSError, msgspec.DecodeError) as error:
         raise CheckpointError(
             f"{FILE} cannot be read: {error}",
@@ -161,11 +173,6 @@ def _load(path: Path) -> Generation:
             "run the version of Kardia that wrote it, or begin a new checkpoint with --new-generation",
         )
     return generation
-
-
-def _save(path: Path, generation: Generation) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, msgspec.json.format(msgspec.json.encode(generation)))
 
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:

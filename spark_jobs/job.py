@@ -9,28 +9,31 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
+from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, session, stream, topic, topic_loss
+from spark_jobs import archive, cluster, s3a, session, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
-from spark_jobs.disk import disk_named
+from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import TopicError
 from spark_jobs.jvm import jars, java
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
-from spark_jobs.lease import Lease
+from spark_jobs.lease import held
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.metrics import Metrics
 from spark_jobs.settings import StreamSettings
-from spark_jobs.writers import faults
+from spark_jobs.writers import faults, fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.delta_spark import DeltaSparkWriter, create_or_check
 
@@ -61,29 +64,53 @@ def run(
 ) -> None:
     """Run until `stop` says so; raises a `JobError` for everything that prevents it from going on."""
     factory = factory or ObserverFactory(
-        ObserverSettings(cluster_id=settings.cluster, kafka_version=settings.kafka_version)
+        ObserverSettings(
+            cluster_id=settings.cluster,
+            kafka_version=settings.kafka_version,
+            consumer_session_ms=settings.consumer_session_ms,
+            share_session_ms=settings.share_session_ms,
+            streams_session_ms=settings.streams_session_ms,
+        )
     )
     with ExitStack() as stack:
         roles = {settings.checkpoint: "run on this checkpoint", settings.tables: "writer of these tables"}
         for directory, role in roles.items():
             with disk_named(directory):
-                stack.enter_context(Lease(directory, role))
+                stack.enter_context(held(directory, role))
         lanes = _await_lanes(settings, stop, say)
         if lanes is None:
             return
-        with disk_named(settings.checkpoint):
+        with disk_named(settings.checkpoint), store_named(settings.tables):
             checkpoints = _checkpoints(settings, lanes)
         _check_losses(settings, checkpoints, say)
-        own = {} if settings.java_options is None else {"spark.driver.extraJavaOptions": settings.java_options}
-        own["spark.sql.warehouse.dir"] = str(settings.checkpoint / "spark-warehouse")  # else below the current folder
-        files, voice = jars.ensure("spark"), Voice()
+        files, own = _for_spark(settings, stack)
+        voice = Voice()
         with voice.lent():
-            spark = session.start_session("kardia-stream", settings.master, files, java.find().home, {**FAIR, **own})
+            spark = session.start_session(
+                "kardia-stream", settings.master, files, java.find().home, own, settings.executors
+            )
         stack.callback(session.end_session, spark)
         try:
+            if not settings.master.startswith("local"):
+                cluster.await_executors(spark, stop)
             _Job(settings, spark, checkpoints, factory, stop, say, stack, voice).run()
         except _of_others() as error:
             raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error
+
+
+def _for_spark(settings: StreamSettings, stack: ExitStack) -> tuple[list[Path], dict[str, str]]:
+    """Jars and settings of the session."""
+    files, own = jars.ensure("spark"), dict(FAIR)
+    if settings.java_options is not None:
+        own["spark.driver.extraJavaOptions"] = settings.java_options
+    here = settings.checkpoint
+    if isinstance(here, Store):
+        here = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kardia-stream-")))
+    own["spark.sql.warehouse.dir"] = str(here / "spark-warehouse")  # else below the current folder
+    if isinstance(settings.checkpoint, Store) or (isinstance(settings.tables, Store) and settings.spark_writes):
+        files += jars.ensure(s3a.JARS)
+        own |= s3a.settings()
+    return files, own | cluster.given(settings.conf)
 
 
 def _of_others() -> tuple[type[Exception], ...]:
@@ -121,6 +148,7 @@ def _checkpoints(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint]:
             Agreement(name, settings.cluster, settings.topic, lanes),
             tables,
             new_generation=settings.new_generation,
+            state=state_codec.VERSION if name == stream.NAME else 0,
         )
         for name, tables in wanted.items()
     }
@@ -162,6 +190,7 @@ class _Job:
         self._voice = voice
         self._reached = faults.from_environment(os.environ)
         self._metrics = Metrics()
+        self._cores = spark.sparkContext.defaultParallelism
         self._first_commit = threading.Event()
         self._foreign_said_s = -math.inf
         self._not_applied_said_s = -math.inf
@@ -180,6 +209,9 @@ class _Job:
             writer = DeltaSparkWriter(self._spark, settings.tables, app_id, self._reached)
         self._stack.callback(writer.close)
         writer.prepare()
+        if isinstance(settings.tables, Store) and live.committed() is None:
+            with store_named(settings.tables):
+                fence.check_alone(settings.tables, LIVE_TABLES, app_id, live.generation.first_batch)
         if settings.metrics_port:
             self._metrics.serve(settings.metrics_port)
         sink = stream.Sink(writer, live.generation.first_batch, self._committed)
@@ -193,6 +225,9 @@ class _Job:
             f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
             f"next batch {describe(live)['next_batch']}"
         )
+        idle = session.idle_cores(self._cores, live.generation.agreement.lanes)
+        if idle:
+            self._say(idle)
         tolerant = settings.accept_loss and not settings.once
         while not self._stop():
             # The first run loads a third of the JVM's classes: after the live tables have begun, not beside them.
@@ -257,6 +292,8 @@ class _Job:
             sink,
             trigger_ms=settings.trigger_ms,
             until_available=settings.once,
+            journal_bytes=settings.journal_bytes,
+            tasks=session.lane_tasks(self._cores, self._checkpoints[stream.NAME].generation.agreement.lanes),
         )
 
     def _start_archive(self, *, fail_on_loss: bool) -> tuple[StreamingQuery, archive.Archive]:

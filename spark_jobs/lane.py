@@ -74,15 +74,17 @@ class Lane:
         self.sources: dict[str, str] = {}
         self._factory = factory
         self.model: LaneModel = factory.new(lane)
+        self.was_careful = False
+        """Whether something could not be applied in the last step."""
 
-    def load(self, factory: ModelFactory, blob: bytes) -> None:
+    def load(self, blob: bytes) -> None:
         """Continue where the bytes of `save` stopped."""
         state = state_codec.decode(blob, f"lane {self.lane}")
         self.next_offset = state.next_offset
         self.last_logged_at_ms = state.last_logged_at_ms
         self.sources = state.sources
         try:
-            self.model = factory.restore(self.lane, state.observer)
+            self.model = self._factory.restore(self.lane, state.observer)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             # A snapshot is plain values, so one of another version fails here in whatever way its shape differs.
             raise StateError(
@@ -122,7 +124,9 @@ class Lane:
                 if event.kind == Kind.TICK:
                     self._note_source(event.source)
         kept = None if before is None else lambda: _observer_in(before(), self.lane)
-        self.model, rows = guard.step(self.model, self._factory, self.lane, events, finish=finished, before=kept)
+        model, rows = guard.step(self.model, self._factory, self.lane, events, finish=finished, before=kept)
+        self.was_careful = model is not self.model
+        self.model = model
         return rows
 
     def _events_of(self, record: Record) -> list[Event] | None:

@@ -1,22 +1,29 @@
 """One run at a time on a directory: an operating system lock on a file in it, released by the system when a run dies.
 
 Two runs on one checkpoint would give one batch two contents; two writers of one table directory would interleave their
-batches. The lock guards one machine; on shared storage the scheduler that starts the job must do it.
+batches. The lock guards one machine; on a disk that several mount the scheduler that starts the job must do it. In a
+store there is no lock, but a fence in the tables themselves (`spark_jobs.writers.fence`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import portalocker
 
+from kardia.locations import Folder, Store
 from spark_jobs.errors import LeaseError
 
 FILE = ".kardia.lock"
+
+
+def held(directory: Folder, role: str) -> AbstractContextManager[object]:
+    """The right to use a folder while the context lasts, where a lock can give it."""
+    return nullcontext() if isinstance(directory, Store) else Lease(directory, role)
 
 
 class Lease:

@@ -15,13 +15,14 @@ import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from deltalake.exceptions import DeltaError
 
+from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
 from spark_jobs.errors import JobError
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table
+from stores import said
 
 EVERY_S = 60.0
 """A pass costs 0.13 to 0.45 s per table; queries slow down by about 20 ms per minute without it."""
@@ -46,7 +47,7 @@ class Maintenance:
 
     def __init__(
         self,
-        directory: Path,
+        directory: Folder,
         names: tuple[str, ...] = LIVE_TABLES,
         *,
         every_s: float = EVERY_S,
@@ -93,7 +94,9 @@ class Maintenance:
         try:
             return self._keep(name)
         except (DeltaError, OSError, JobError) as error:
-            self._said(f"maintenance of {name} failed and is tried again: {str(error).splitlines()[0]}")
+            hushed = isinstance(self._directory, Store) and not isinstance(error, JobError)
+            why = said.of(error).what if hushed else str(error).splitlines()[0]
+            self._said(f"maintenance of {name} failed and is tried again: {why}")
             return None
 
     def _keep(self, name: str) -> bool:

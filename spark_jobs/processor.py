@@ -3,10 +3,9 @@
 The key of the state is the lane (partition of `kardia.events`), not the shard: a lane costs Spark about a
 millisecond per batch, so 6 keys are 50 ms faster than 50, and a record already is a batch of events of one lane.
 
-State of a lane is two values: `mark` (version, token) and `blob` (the encoded lane). The decoded lane stays in the
-worker, and the token says whether it is the one the state store means: every update draws a new token, so after a
-failed task, a restart or a move to another worker the tokens differ and the blob is read. The blob is written in every
-batch.
+State of a lane is a base and a journal (`journal`), in Spark's store: a batch writes a step of the journal and a mark
+with a new token, seldom a new base. The lane itself stays in the worker, and the token says whether it is the one the
+store has: after a failed task, a restart or a move to another worker the tokens differ, and base and journal are read.
 
 Truth for the interface: pyspark 4.2 `StatefulProcessor`; output mode update, time mode None (no Spark timers: time is
 data).
@@ -16,12 +15,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from spark_jobs import journal
+from spark_jobs.journal import Kept, Mark
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import OUTPUT_DDL, encode_step
@@ -37,17 +38,32 @@ COLLECT_EVERY = 128
 """Steps between two runs of Python's garbage collector, which is off otherwise: it looks at every living event of a
 batch again and again (doubles the cost of decoding) and what the model builds has no cycles."""
 
-_cache: dict[tuple[str, int], tuple[bytes, Lane]] = {}
+APART = 4
+"""Steps of a worker from one base that it writes to the next, of another lane: not all lanes in one batch."""
+
+
+_cache: dict[tuple[str, int], tuple[bytes, Kept]] = {}
 _steps = 0
+_last_base_in = -APART
 
 
 class LaneProcessor(StatefulProcessor):
     """Runs the lanes of one task."""
 
     def __init__(
-        self, factory: ModelFactory, topic: str, lanes: int, run: str, *, cluster: str = "", finishing: bool = False
+        self,
+        factory: ModelFactory,
+        topic: str,
+        lanes: int,
+        run: str,
+        *,
+        cluster: str = "",
+        finishing: bool = False,
+        journal_bytes: int = journal.MIN_BYTES,
     ) -> None:
-        """Take what every lane needs; `run` keeps the caches of two queries in one worker apart."""
+        """Take what every lane needs; `run` keeps the caches of two queries in one worker apart. `journal_bytes`: what
+        a journal may hold, however small its base."""
+        self._journal_bytes = journal_bytes
         self._cluster = cluster
         self._factory = factory
         self._topic = topic
@@ -57,8 +73,7 @@ class LaneProcessor(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         """Open the state; called once per task."""
-        self._mark = handle.getValueState("mark", "ver int, token binary")
-        self._blob = handle.getValueState("blob", "blob binary")
+        self._store = SparkStore(handle)
 
     def handleInputRows(  # noqa: N802  the name is Spark's
         self,
@@ -69,7 +84,7 @@ class LaneProcessor(StatefulProcessor):
         """Step one lane with the records of one batch."""
         lane_number = int(key[0])
         gc.disable()
-        lane = self._lane(lane_number)
+        kept = self._kept(lane_number)
         records = [
             Record(*fields)
             for frame in rows
@@ -82,10 +97,10 @@ class LaneProcessor(StatefulProcessor):
                 strict=True,
             )
         ]
-        given = lane.step(records, self._before)
-        self._save(lane_number, lane)
+        given = kept.lane.step(records, lambda: self._read(lane_number).lane.save())
+        self._write(lane_number, kept, records)
         _tidy()
-        filled = encode_step(given, lane.model.files_forgotten)
+        filled = encode_step(given, kept.lane.model.files_forgotten)
         yield pd.DataFrame(
             {
                 "lane": pd.Series([lane_number] * len(filled), dtype="int32"),
@@ -97,26 +112,70 @@ class LaneProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing to close: the cache outlives the task on purpose."""
 
-    def _lane(self, number: int) -> Lane:
-        mark = self._mark.get()
+    def _kept(self, number: int) -> Kept:
+        mark = self._store.mark()
         cached = _cache.pop((self._run, number), None)  # a step that fails must not leave a half-stepped lane behind
-        if mark is not None and cached is not None and bytes(mark[1]) == cached[0]:
+        if mark is not None and cached is not None and mark.token == cached[0]:
             return cached[1]
-        lane = Lane(self._factory, self._topic, number, self._lanes, cluster=self._cluster, finishing=self._finishing)
-        if mark is not None:
-            lane.load(self._factory, bytes(self._blob.get()[0]))
-        return lane
+        return self._read(number)
 
-    def _before(self) -> bytes:
-        blob = self._blob.get()
-        return b"" if blob is None else bytes(blob[0])
+    def _read(self, number: int) -> Kept:
+        def begin() -> Lane:
+            return Lane(
+                self._factory, self._topic, number, self._lanes, cluster=self._cluster, finishing=self._finishing
+            )
 
-    def _save(self, number: int, lane: Lane) -> None:
+        return journal.read(self._store, begin)
+
+    def _write(self, number: int, kept: Kept, records: list[Record]) -> None:
+        global _last_base_in
         token = os.urandom(TOKEN_BYTES)
-        blob = lane.save()
-        self._blob.update((blob,))
-        self._mark.update((blob[0], token))
-        _cache[(self._run, number)] = (token, lane)
+        turn = _steps - _last_base_in >= APART
+        if journal.write(self._store, kept, records, token, self._journal_bytes, turn=turn):
+            _last_base_in = _steps
+        _cache[(self._run, number)] = (token, kept)
+
+
+class SparkStore:
+    """Spark's state of the key at hand, one key being a lane."""
+
+    def __init__(self, handle: Any) -> None:
+        """Open it; once per task. Maps and not lists: Spark gives a list in one message, a map value by value."""
+        self._mark = handle.getValueState("mark", "version int, token binary, pieces int, steps int")
+        self._base = handle.getMapState("base", "number int", "piece binary")
+        self._journal = handle.getMapState("journal", "number int", "step binary")
+
+    def mark(self) -> Mark | None:
+        """Give the mark; None if the lane is new."""
+        found = self._mark.get()
+        return None if found is None else Mark(found[0], bytes(found[1]), found[2], found[3])
+
+    def piece(self, number: int) -> bytes | None:
+        """Give a piece of the base."""
+        return _bytes(self._base.getValue((number,)))
+
+    def step(self, number: int) -> bytes | None:
+        """Give a step of the journal."""
+        return _bytes(self._journal.getValue((number,)))
+
+    def put_base(self, pieces: Sequence[bytes]) -> None:
+        """Put a base in the place of all pieces and steps there are."""
+        self._base.clear()
+        for number, piece in enumerate(pieces):
+            self._base.updateValue((number,), (piece,))
+        self._journal.clear()
+
+    def put_step(self, number: int, step: bytes) -> None:
+        """Put a step at the end of the journal."""
+        self._journal.updateValue((number,), (step,))
+
+    def put_mark(self, mark: Mark) -> None:
+        """Put the mark."""
+        self._mark.update(tuple(mark))
+
+
+def _bytes(found: Any) -> bytes | None:
+    return None if found is None else bytes(found[0])
 
 
 def _tidy() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kardia
+from spark_jobs import cluster
 from spark_jobs.jvm.private_pyspark import accumulator_server, jvm_process
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # transformWithState has no other
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Else each write of a key first reads what it had, to count the keys.
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
@@ -70,7 +73,24 @@ cores, replay of one recorded story), because the optimising compiler stays off.
 cluster, where it also writes Parquet, leave it on."""
 
 LANE_TASKS = 2
-"""Tasks of the stateful stage, `spark.sql.shuffle.partitions`; fixed for the life of a checkpoint."""
+"""Tasks of the stateful stage on two or three cores, `spark.sql.shuffle.partitions`."""
+
+
+def lane_tasks(cores: int, lanes: int) -> int:
+    """Tasks of the stateful stage: one for each core but that of the archive, and no more than there are lanes. Spark
+    writes the number into a new checkpoint and keeps to it from then on, whatever is asked for later."""
+    return min(lanes, max(LANE_TASKS, cores - 1))
+
+
+def idle_cores(cores: int, lanes: int) -> str:
+    """A sentence about cores that have nothing to do, empty if there are none: a lane is stepped by one core."""
+    most = lanes + 1
+    if cores <= most:
+        return ""
+    return (
+        f"{cores} cores for {lanes} lanes: {cores - most} of them have nothing to do. Expected: at most {most}, one "
+        f"for each lane and one for the archive. Next: give this job {most} cores, or the next deployment more lanes"
+    )
 
 
 def start_session(
@@ -79,13 +99,18 @@ def start_session(
     jars: Sequence[Path],
     java_home: Path | None,
     more: Mapping[str, str] | None = None,
+    executors: Path | None = None,
 ) -> SparkSession:
-    """Start the JVM and give its session. `more` overrides single settings."""
+    """Start the JVM and give its session. `more` overrides single settings; `executors` is what a cluster's get."""
     local = master.startswith("local")
+    where = _on_this_machine(jars) if local else cluster.settings(jars, executors, THREAD_VARIABLES)
     root = str(Path(kardia.__file__).resolve().parent.parent)
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     os.environ["PYTHONPATH"] = os.pathsep.join([root, *(path for path in paths if path != root)])
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = sys.executable if local else cluster.PYTHON
+    if not local:
+        os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
     os.environ.setdefault("MALLOC_ARENA_MAX", MALLOC_ARENAS)
@@ -101,7 +126,7 @@ def start_session(
     settings = {
         **SETTINGS,
         "spark.sql.shuffle.partitions": str(LANE_TASKS),
-        **(_on_this_machine(jars) if local else {"spark.jars": ",".join(str(jar) for jar in jars)}),
+        **where,
         **(more or {}),
     }
     for key, value in settings.items():

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.settings import Place
+from kardia.locations import Folder, checked_folder
+from spark_jobs.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
+
+TablesPlace = Annotated[Folder, BeforeValidator(checked_folder)]
+"""A path of this machine or `file://`, or `s3://`; another scheme is refused."""
 
 
 class StreamSettings(BaseSettings):
@@ -19,15 +24,31 @@ class StreamSettings(BaseSettings):
 
     bootstrap_server: str = Field(min_length=1, description="brokers of the topic of events")
     topic: str = Field(default="kardia.events", min_length=1, max_length=249)
-    tables: Place = Field(description="directory of the Delta tables")
-    checkpoint: Place = Field(description="directory of the checkpoint, on a local or mounted disk")
+    tables: TablesPlace = Field(description="directory of the Delta tables")
+    checkpoint: TablesPlace = Field(description="folder of the checkpoint")
     cluster: str = Field(default="kafka", min_length=1, max_length=200, description="name of the observed cluster")
     kafka_version: str = Field(default="", description="release of the brokers; empty: recognised from the lines")
+    consumer_session_ms: int = Field(
+        default=-1, ge=-1, description="group.consumer.session.timeout.ms of the brokers; -1: not known"
+    )
+    share_session_ms: int = Field(
+        default=-1, ge=-1, description="group.share.session.timeout.ms of the brokers; -1: not known"
+    )
+    streams_session_ms: int = Field(
+        default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
+    )
     master: str = Field(default="local[3]", min_length=1, description="Spark master")
+    executors: Place | None = Field(
+        default=None, description="archive for the executors of a cluster, of `python -m spark_jobs.pack`"
+    )
+    conf: tuple[str, ...] = Field(default=(), description="settings of Spark, spark.NAME=VALUE")
     writer: Literal["delta-rs", "delta-spark"] = Field(default="delta-rs", description="who writes the live tables")
     archive: bool = Field(default=True, description="write the table events as well")
     trigger_ms: int = Field(default=0, ge=0, le=3_600_000, description="time between two batches; 0: back to back")
     max_records: int = Field(default=MAX_RECORDS_PER_BATCH, ge=1, description="records of one batch at most")
+    journal_bytes: int = Field(
+        default=MIN_BYTES, ge=0, description="events that a lane keeps beside the smallest state, to be read at a start"
+    )
     archive_max_records: int = Field(
         default=MAX_RECORDS_PER_ARCHIVE_BATCH, ge=1, description="the same for the events table"
     )
@@ -39,8 +60,13 @@ class StreamSettings(BaseSettings):
     once: bool = Field(default=False, description="stop when everything there was at the start is in the tables")
     wait_s: float = Field(default=60.0, ge=0, le=3_600, description="how long to wait for broker and topic")
 
+    @property
+    def spark_writes(self) -> bool:
+        """Whether Spark writes a table itself."""
+        return self.archive or self.writer == "delta-spark"
+
     @field_validator("tables", "checkpoint")
     @classmethod
-    def _absolute(cls, path: Path) -> Path:
+    def _absolute(cls, path: Folder) -> Folder:
         """Spark takes a relative path for the name of a table in its catalog."""
-        return path.absolute()
+        return path.absolute() if isinstance(path, Path) else path

@@ -25,6 +25,7 @@ from kardia.observe.careful import REASON as NOT_APPLIED
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.disk import disk_error, refusal
 from spark_jobs.errors import InputFileError, JobError, StateError, StoppedError, TablesError, TopicLossError
+from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import FOREIGN
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.outputs import merge, take_files_forgotten
@@ -103,8 +104,12 @@ def start_query(
     trigger_ms: int = 0,
     finishing: bool = False,
     until_available: bool = False,
+    journal_bytes: int = MIN_BYTES,
+    tasks: int = LANE_TASKS,
 ) -> StreamingQuery:
-    """Start the query over records with `processor.INPUT_COLUMNS`; `until_available` stops it when all are read."""
+    """Start the query over records with `processor.INPUT_COLUMNS`; `until_available` stops it when all are read.
+    `tasks` of the stateful stage count for a new checkpoint; one that was begun keeps its number."""
+    records.sparkSession.conf.set("spark.sql.shuffle.partitions", str(tasks))
     agreement = checkpoint.generation.agreement
     processor = LaneProcessor(
         factory,
@@ -113,12 +118,13 @@ def start_query(
         checkpoint.generation.name,
         cluster="" if finishing else agreement.cluster,
         finishing=finishing,
+        journal_bytes=journal_bytes,
     )
     writer = (
-        stepped(records.coalesce(LANE_TASKS), processor)
+        stepped(records.coalesce(tasks), processor)
         .writeStream.queryName(NAME)
         .outputMode("update")
-        .option("checkpointLocation", str(checkpoint.spark_directory))
+        .option("checkpointLocation", checkpoint.spark_location)
         .foreachBatch(sink)
     )
     if until_available:

@@ -109,6 +109,10 @@ def stream_command(config: UpConfig) -> list[str]:
     command += ["--metrics-port", str(config.stream.metrics_port)]
     if config.stream.kafka_version:
         command += ["--kafka-version", config.stream.kafka_version]
+    for protocol in ("consumer", "share", "streams"):
+        session_ms = getattr(config.stream, f"{protocol}_session_ms")
+        if session_ms > 0:
+            command += [f"--{protocol}-session-ms", str(session_ms)]
     return command
 
 

@@ -71,6 +71,15 @@ class StreamSection(_Strict):
     tables: Place | None = Field(default=None, description="directory of the Delta tables; default DATA/tables")
     metrics_port: Port = Field(default=9465, description="port of the job's own /metrics")
     kafka_version: str = Field(default="", description="release of the brokers, e.g. 3.9.2; recognised if empty")
+    consumer_session_ms: int = Field(
+        default=-1, ge=-1, description="group.consumer.session.timeout.ms of the brokers; -1: not known"
+    )
+    share_session_ms: int = Field(
+        default=-1, ge=-1, description="group.share.session.timeout.ms of the brokers; -1: not known"
+    )
+    streams_session_ms: int = Field(
+        default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
+    )
 
 
 class ServeSection(_Strict):

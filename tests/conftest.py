@@ -1,4 +1,5 @@
-"""What all tests share: what is left out is said loudly at the end, and one real broker for those that only need some.
+"""What all tests share: what is left out is said loudly at the end, and one real broker and one real object store for
+those that only need some.
 
 A test that needs a program from outside Python carries a marker of `PROGRAMS`. Without the program it is
 left out, never passed; with KARDIA_TEST_EVERYTHING set it fails instead.
@@ -15,6 +16,7 @@ import pytest
 
 if TYPE_CHECKING:
     from demo.broker import Broker
+    from demo.object_store import ObjectStore
 
 PROGRAMS = {
     "needs_promtool": ("promtool", "the Debian package prometheus"),
@@ -67,3 +69,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
     with Broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """One real S3-compatible server for the whole run, for tests that take buckets of their own and do not stop it."""
+    from demo.object_store import ObjectStore
+
+    with ObjectStore(tmp_path_factory.mktemp("object-store")) as store:
+        yield store

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -20,7 +19,9 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.table import MAX_SUPPORTED_READER_VERSION, SUPPORTED_READER_FEATURES
-from pyarrow.fs import LocalFileSystem
+
+from api.files.folders import folder_of
+from kardia.locations import Folder
 
 ROW_GROUPS_MAX = 1_000
 """Row groups of files whose footers are kept: about 30 kB each, of a table of 27 columns."""
@@ -92,13 +93,12 @@ class DataFile:
 
 
 class Files:
-    """Files of the Delta table in a directory. Not for several threads at once, but for what `chosen` has given."""
+    """Files of the Delta table in a folder. Not for several threads at once, but for what `chosen` has given."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         """Look at nothing yet."""
-        self._directory = directory
+        self._folder = folder_of(folder)
         self._format = ds.ParquetFileFormat()
-        self._system = LocalFileSystem()
         self._table: DeltaTable | None = None
         self._version = -1
         self._listed = pa.table({})
@@ -120,11 +120,11 @@ class Files:
             may = pc.fill_null(compare(self._listed[name], bound.value), True)  # null: the log does not say
             there = may if there is None else pc.and_(there, may)
         paths = self._listed["path"] if there is None else self._listed["path"].filter(there)
-        return [self._file(str(self._directory / unquote(path))) for path in paths.to_pylist()]
+        return [self._file(self._folder.path_of(unquote(path))) for path in paths.to_pylist()]
 
     def dataset(self, fragments: Sequence[ds.ParquetFileFragment]) -> ds.FileSystemDataset:
         """Files, or row groups of them, to scan."""
-        return ds.FileSystemDataset(list(fragments), self.schema, self._format, self._system)
+        return ds.FileSystemDataset(list(fragments), self.schema, self._format, self._folder.file_system)
 
     def keep(self, read: Iterable[DataFile]) -> None:
         """Remember the footers of the files that were just read, and of no more than `ROW_GROUPS_MAX` row groups."""
@@ -138,7 +138,7 @@ class Files:
                 del self._kept[path]
 
     def _file(self, path: str) -> DataFile:
-        return self._kept.get(path) or DataFile(self._format.make_fragment(path, self._system))
+        return self._kept.get(path) or DataFile(self._format.make_fragment(path, self._folder.file_system))
 
     def _list(self, table: DeltaTable) -> None:
         protocol = table.protocol()
@@ -149,7 +149,7 @@ class Files:
             )
         self._listed = pa.table(table.get_add_actions(flatten=True))
         self.schema = pa.schema(table.schema().to_arrow())
-        there = {str(self._directory / unquote(path)) for path in self._listed["path"].to_pylist()}
+        there = {self._folder.path_of(unquote(path)) for path in self._listed["path"].to_pylist()}
         for path in [path for path in self._kept if path not in there]:
             del self._kept[path]
         self._table, self._version = table, table.version()

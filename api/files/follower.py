@@ -21,7 +21,9 @@ from urllib.parse import unquote
 
 import pyarrow.dataset as ds
 
+from api.errors import TableUnreadable
 from api.files.files import Bound
+from api.files.folders import Mark
 from api.files.reader import TableReader
 from kardia.tables import BATCH
 
@@ -40,14 +42,19 @@ class Follower:
         self.waiting: list[Any] = []
         """Rows that were read and are not yet `forgotten`, of batches that may not be trusted yet."""
         self._version: int | None = None
-        self._mark: tuple[int, int] | None = None
+        self._mark: Mark | None = None
 
     def has_moved(self) -> bool:
         """Whether there may be a commit that was not read. Looks at names and at the number of the last checkpoint."""
         version = self._version
-        if version is None or self._mark != self.reader.mark_of(version):
-            return True
-        return self.reader.entry_of(version + 1).exists() or self.reader.has_checkpoint_after(version)
+        try:
+            if version is None or self.reader.has_entry(version + 1):
+                return True
+            if not self.reader.is_near:
+                return False  # the rest is seen by the next full look: in a store it would be four requests more
+            return self._mark != self.reader.mark_of(version) or self.reader.has_checkpoint_after(version)
+        except TableUnreadable:
+            return True  # the look will say so
 
     def look(self, above: int, oldest_at_ms: Mapping[str, int] | None = None) -> None:
         """Put into `waiting` what has come; all rows of batches after `above` if it must begin anew, and of those only
@@ -72,15 +79,18 @@ class Follower:
 
     def _follow(self) -> bool:
         """Read the entries after the last one that was read; whether that was possible."""
-        version = self._version
-        if version is None or self._mark is None or self._mark != self.reader.mark_of(version):
+        version, mark = self._version, self._mark
+        if version is None or mark is None or mark != self.reader.mark_of(version):
             return False
-        if self.reader.entry_of(version + ENTRIES_MAX + 1).exists():
+        if self.reader.is_near and self.reader.has_entry(version + ENTRIES_MAX + 1):
             return False
         found: list[Any] = []
-        while (entry := self.reader.entry_of(version + 1)).exists():
+        read = 0
+        while (entry := self.reader.entry(version + 1)) is not None:
+            if read == ENTRIES_MAX:
+                return False
             try:
-                names = appended(entry.read_bytes())
+                names = appended(entry.content)
                 if names is None:
                     return False
                 for name in names:
@@ -88,11 +98,11 @@ class Follower:
             except (FileNotFoundError, ValueError, LookupError, TypeError) as error:
                 log.info("table.follow.restarted table=%s error=%s", self.reader.name, type(error).__name__)
                 return False
-            version += 1
+            version, mark, read = version + 1, entry.mark, read + 1
         if self.reader.has_checkpoint_after(version):
             return False  # entries between here and there were cleaned away: what they added was not read
         self.waiting += found
-        self._version, self._mark = version, self.reader.mark_of(version)
+        self._version, self._mark = version, mark
         return True
 
     def _begin(self, above: int, oldest_at_ms: Mapping[str, int] | None) -> None:

@@ -6,12 +6,10 @@ whose file is removed while it reads starts again on the newest version, which h
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -24,6 +22,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from api.errors import TablesMissing, TableUnreadable
 from api.files import columns
 from api.files.files import Bound, Files
+from api.files.folders import Entry, Mark, folder_of
+from kardia.locations import Folder
 from kardia.tables import BATCH, TABLES
 from kardia.upkeep import is_gone, surviving
 
@@ -55,16 +55,15 @@ ROW_TYPES: dict[str, Any] = {name: _row_type(name) for name in TABLES}
 class TableReader:
     """Reader of the Delta table `root/name`; columns of `hidden` are never read, and null in every row."""
 
-    def __init__(self, root: Path, name: str, hidden: frozenset[str] = frozenset()) -> None:
+    def __init__(self, root: Folder, name: str, hidden: frozenset[str] = frozenset()) -> None:
         self.name = name
-        self._path = root / name
-        self._log = self._path / "_delta_log"
+        self._folder = folder_of(root / name)
         self._columns = (*TABLES[name].names, BATCH.name)
         self._hidden = hidden
         self._make = partial(tuple.__new__, ROW_TYPES[name])  # `_make` without a Python frame per row
         self._table: DeltaTable | None = None
-        self._mark: tuple[int, int] | None = None
-        self._files = Files(self._path)
+        self._mark: Mark | None = None
+        self._files = Files(root / name)
         self._lock = Lock()
         self.identity = ""
         """Id that the table got when it was created; another one means another table under the old name."""
@@ -79,24 +78,26 @@ class TableReader:
         """Version that the last look at the table has brought it to; None before, and after a failure."""
         return None if self._table is None else int(self._table.version())
 
-    def entry_of(self, version: int) -> Path:
-        """Log entry of a version, there or not."""
-        return self._log / f"{version:020d}.json"
+    @property
+    def is_near(self) -> bool:
+        """Whether a look costs nothing to speak of; in a store it costs a request."""
+        return self._folder.is_near
 
-    def mark_of(self, version: int) -> tuple[int, int] | None:
+    def has_entry(self, version: int) -> bool:
+        """Whether the log has the entry of a version. TableUnreadable, as of the next three, if nobody can say."""
+        return self._asked(lambda: self._folder.has_entry(version))
+
+    def entry(self, version: int) -> Entry | None:
+        """Log entry of a version; None if it is not there."""
+        return self._asked(lambda: self._folder.entry(version))
+
+    def mark_of(self, version: int) -> Mark | None:
         """What tells a log entry from one of another table with the same version number; None if it is not there."""
-        try:
-            entry = self.entry_of(version).stat()
-        except FileNotFoundError:
-            return None
-        return entry.st_ino, entry.st_mtime_ns
+        return self._asked(lambda: self._folder.mark_of(version))
 
     def has_checkpoint_after(self, version: int) -> bool:
         """Whether the log was checkpointed later: the entries up to there may have been cleaned away."""
-        try:
-            return bool(json.loads((self._log / "_last_checkpoint").read_bytes())["version"] > version)
-        except (OSError, ValueError, LookupError):
-            return False
+        return self._asked(lambda: self._folder.checkpointed() > version)
 
     def scan(
         self, where: ds.Expression | None, files: list[Bound], take: Callable[[Iterator[pa.Table]], Found]
@@ -110,8 +111,7 @@ class TableReader:
                     log.info("table.scan.restarted table=%s attempt=%d", self.name, attempt + 1)
                     self._forget()
                     continue
-                log.warning("table.scan.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
-                raise TableUnreadable([self.name]) from error
+                raise self._unreadable("scan", error) from None
         raise TableUnreadable([self.name])
 
     def rows(self, chunk: pa.Table) -> Iterator[Any]:
@@ -123,13 +123,12 @@ class TableReader:
     def file_rows(self, name: str) -> list[Any]:
         """All rows of one data file. FileNotFoundError if it is gone, TableUnreadable if it is no Parquet."""
         try:
-            with pq.ParquetFile(self._path / name) as file:
+            with pq.ParquetFile(self._folder.source(name)) as file:
                 return list(self.rows(file.read(self._known(file.schema_arrow.names))))
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
-            log.warning("table.file.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
-            raise TableUnreadable([self.name]) from error
+            raise self._unreadable("file", error) from None
 
     def _newest(self) -> DeltaTable:
         """The table with all its commits; the lock is held."""
@@ -140,17 +139,16 @@ class TableReader:
             raise TablesMissing([self.name]) from None
         except (DeltaError, OSError, ValueError) as error:
             self._table = None
-            log.warning("table.refresh.failed table=%s error=%s", self.name, type(error).__name__, exc_info=error)
-            raise TableUnreadable([self.name]) from error
+            raise self._unreadable("refresh", error) from None
         self._table, self._mark = table, self.mark_of(table.version())
         return table
 
     def _opened(self) -> DeltaTable:
         table = self._table
         if table is None or not self._leads_on(table.version()):
-            table = DeltaTable(self._path)
+            table = self._folder.opened()
             self.identity = str(table.metadata().id)
-        elif self.entry_of(table.version() + 1).exists():
+        elif self.has_entry(table.version() + 1):
             table.update_incremental()
         return table
 
@@ -160,6 +158,18 @@ class TableReader:
     def _leads_on(self, version: int) -> bool:
         """Whether the log still goes on from a version that was read: same table, and no entry cleaned away since."""
         return self._mark is not None and self._mark == self.mark_of(version) and not self.has_checkpoint_after(version)
+
+    def _asked(self, look: Callable[[], Found]) -> Found:
+        try:
+            return look()
+        except (OSError, DeltaError) as error:
+            raise self._unreadable("log", error) from None
+
+    def _unreadable(self, step: str, error: Exception) -> TableUnreadable:
+        """Say in the log why a table cannot be read, and give the error of it."""
+        why, trace = self._folder.why(error)
+        log.warning("table.%s.failed table=%s error=%s", step, self.name, why, exc_info=trace)
+        return TableUnreadable([self.name])
 
     def _known(self, there: list[str]) -> list[str]:
         return [name for name in self._columns if name in there and name not in self._hidden]

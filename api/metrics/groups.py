@@ -82,7 +82,7 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
         labels=OF_GROUP,
     )
     state = GaugeMetricFamily("kardia_group_state", "1 for the state a group is in.", labels=(*OF_GROUP, "state"))
-    generation = GaugeMetricFamily("kardia_group_generation", "Generation of a group.", labels=OF_GROUP)
+    generation = GaugeMetricFamily("kardia_group_generation", "Generation of a group, or its epoch.", labels=OF_GROUP)
     for view, labels in found:
         statuses = shown_by_status(view)
         for status in PRESENT_STATUSES:

@@ -16,7 +16,7 @@ import httpx
 from msgspec.structs import replace
 from prometheus_client import start_http_server
 
-from api.http.looking import catch_up
+from api.http.looking import catch_up, is_behind, pause_s
 from api.notify.conditions import BLIND, find
 from api.notify.delivery import Delivery
 from api.notify.lifecycle import Lifecycle
@@ -97,7 +97,7 @@ class Notifier:
             try:
                 while True:
                     await self._turn()
-                    await asyncio.sleep(self.settings.refresh_ms / 1_000)
+                    await asyncio.sleep(pause_s(self._store, self.settings.refresh_ms))
             finally:
                 for task in sending:
                     task.cancel()
@@ -112,7 +112,7 @@ class Notifier:
     async def _turn(self) -> None:
         try:
             # Nobody asks here: what waits for its turn is the sending of alerts, and these come with what is shown.
-            if self._store.is_behind() and await catch_up(self._store, rest_s=0):
+            if await is_behind(self._store) and await catch_up(self._store, rest_s=0):
                 self._shown()
         except Exception:
             log.exception("store.look.failed")

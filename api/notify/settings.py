@@ -6,7 +6,7 @@ from pydantic import Field, HttpUrl
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from api.notify.lifecycle import REFRESH_MS
-from api.settings import Place
+from api.settings import Place, TablesPlace
 
 
 class NotifySettings(BaseSettings):
@@ -14,7 +14,7 @@ class NotifySettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KARDIA_NOTIFY_", frozen=True, extra="forbid")
 
-    tables: Place = Field(description="directory with the Delta tables")
+    tables: TablesPlace = Field(description="directory with the Delta tables")
     state: Place = Field(description="directory for what must survive a restart; belongs to one notifier")
     alertmanager: tuple[HttpUrl, ...] = Field(default=(), description="addresses of Alertmanagers, all are told")
     webhook: tuple[HttpUrl, ...] = Field(default=(), description="addresses that get CloudEvents")

@@ -8,7 +8,7 @@ import { draw, id, make, reconcile, say, visible } from "./dom.js";
 import { drawLane } from "./lane.js";
 import { timeScale } from "./time_scale.js";
 import { transport } from "./transport.js";
-import { clockTime, duration, span } from "./words.js";
+import { clockTime, duration, span, unit } from "./words.js";
 
 const WINDOWS = [["30 s", 30_000], ["1 min", 60_000], ["5 min", 300_000], ["30 min", 1_800_000]];
 const AHEAD = 0.25; // part of the width that lies after the playhead
@@ -157,7 +157,7 @@ function createWhy(rebalance, open) {
   const element = make("button", "why");
   element.type = "button";
   element.setAttribute("aria-label", `Why the rebalance of ${clockTime(rebalance.started_at_ms)}`);
-  element.title = `Rebalance of ${clockTime(rebalance.started_at_ms)}, from generation ${rebalance.generation_before}: why?`;
+  element.title = `Rebalance of ${clockTime(rebalance.started_at_ms)}, from ${unit([rebalance.protocol ?? "classic"])} ${rebalance.generation_before}: why?`;
   element.addEventListener("click", open);
   return element;
 }

@@ -5,7 +5,7 @@ import { draw, id, make, reconcile, say } from "./dom.js";
 import { drawPulse, pulses } from "./group_pulse.js";
 import { danger, lastOf, now } from "./now.js";
 import { sayStatus, worth } from "./status.js";
-import { notModelled, plain, stateClass } from "./words.js";
+import { plain, stateClass } from "./words.js";
 
 const SHOWN = 200;
 const SEARCH_FROM = 10; // fewer groups are found by looking
@@ -120,7 +120,7 @@ function updateGroup(row, group, heard, open) {
   const [status, chip] = verdict.children;
   sayStatus(status, group.shown);
   chip.className = `chip ${stateClass(group.state)}`;
-  say(chip, notModelled(group) || plain(group.state));
+  say(chip, plain(group.state));
   showNext(session, group.next_session_deadline, group.session_headroom_min_ratio);
   showNext(poll, group.next_poll_deadline, group.poll_headroom_min_ratio);
   say(last, lastOf(group, open));

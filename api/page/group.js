@@ -9,7 +9,7 @@ import { id, make, reconcile, say, visible } from "./dom.js";
 import { openRebalance, underWay } from "./now.js";
 import { report } from "./report.js";
 import { sayStatus } from "./status.js";
-import { STATUSES, between, cause, clockTime, course, day, duration, notModelled, plain, stateClass } from "./words.js";
+import { STATUSES, between, cause, clockTime, course, day, duration, plain, stateClass, unit } from "./words.js";
 
 const ROWS = 50;
 const BAND_ROWS = 500;
@@ -135,8 +135,7 @@ function beyondKnown(askedMs, reachedMs) {
 function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: states }) {
   if (!parts.title.firstChild) parts.title.append(id(found.group_id));
   updateFacts(parts.facts, then === null ? found : then.group, then?.atMs ?? null);
-  const foreign = notModelled(found) && `Its members speak a protocol that is not modelled (${found.protocols.map(plain).join(", ")}): their state, generation and deadlines are not known.`;
-  say(parts.open, foreign || (then === null && open !== null ? `Rebalancing ${underWay(open)}.` : ""));
+  say(parts.open, then === null && open !== null ? `Rebalancing ${underWay(open)}.` : "");
   say(parts.present, then === null ? "Members" : "Members now");
   const events = [...rebalances.map((one) => one.started_at_ms), ...evictions.map((one) => one.ended_at_ms)];
   parts.heart.update(known, oldestMs, events);
@@ -160,7 +159,7 @@ function update(parts, { known, oldestMs, freshness, group: found, then, open, m
   const inTime = [...history].sort((one, other) => other.at_ms - one.at_ms || other.seq - one.seq);
   story(parts.history, inTime, (one) => one.at_ms, (one) => String(one.seq), (one) => [
     `${one.entity === "group" ? "Group" : visible(one.member_id ?? "a member", 80)}: ${one.from_state === one.to_state ? `stays ${plain(one.to_state)}` : `${plain(one.from_state)} → ${plain(one.to_state)}`}`,
-    `${plain(one.cause)} · ${one.certainty}${within(one.at_ms, one.at_bound_ms)}${one.generation_id === null ? "" : ` · generation ${one.generation_id}`}`,
+    `${plain(one.cause)} · ${one.certainty}${within(one.at_ms, one.at_bound_ms)}${one.generation_id === null ? "" : ` · ${unit(found.protocols)} ${one.generation_id}`}`,
     "",
   ]);
 }
@@ -187,10 +186,10 @@ function updateFacts(facts, found, atMs) {
     say(status, found === null ? "not known yet" : found.shown ?? "nobody");
   }
   chip.className = `chip ${stateClass(found?.state ?? "Unknown")}`;
-  say(chip, (found && notModelled(found)) || plain(found?.state ?? "Unknown"));
+  say(chip, plain(found?.state ?? "Unknown"));
   const sinceMs = found?.state_since_at_ms ?? null;
   say(since, sinceMs === null ? "" : `for ${duration((atMs ?? serverNow()) - sinceMs)}`);
-  say(generation, (found?.generation_id ?? null) === null ? "" : `generation ${found.generation_id}`);
+  say(generation, (found?.generation_id ?? null) === null ? "" : `${unit(found.protocols)} ${found.generation_id}`);
   say(total, found === null ? "" : `${found.members.total} member${found.members.total === 1 ? "" : "s"}`);
 }
 

@@ -58,9 +58,9 @@ export function least(atMs, boundMs) {
   return `${boundMs === null || boundMs > BOUND_SHOWN_MS ? "≥ " : ""}${clockTime(atMs)}`;
 }
 
-/** What is said of a group in place of its state if no member speaks the classic protocol; else nothing. */
-export function notModelled(group) {
-  return group.protocols.length && !group.protocols.includes("classic") ? `${group.protocols.map(plain).join(", ")}: not modelled` : "";
+/** What a group counts: groups of the consumer, share and streams protocols have epochs. */
+export function unit(protocols) {
+  return protocols.some((one) => one !== "classic") ? "epoch" : "generation";
 }
 
 /** The reader's zone: `UTC`, `UTC+02:00`. */
@@ -96,15 +96,17 @@ export function course(rebalance, nowMs) {
   const ended = rebalance.running ? "" : between(rebalance.completed_at_ms, rebalance.completed_bound_ms);
   if (ended) parts.push(`it was over ${ended}`);
   const after = rebalance.generation_after === null ? "…" : rebalance.generation_after;
-  parts.push(`generation ${rebalance.generation_before} → ${after}`);
+  parts.push(`${unit([rebalance.protocol ?? "classic"])} ${rebalance.generation_before} → ${after}`);
   if (rebalance.members_before !== null || rebalance.members_after !== null) {
     parts.push(`members ${rebalance.members_before ?? "?"} → ${rebalance.members_after ?? "?"}`);
   }
   const waited = rebalance.stragglers.slice(0, 3).map((one) => {
     const who = visible(one.client_id || one.member_id || "a member", 40);
-    return `${who} ${span(one.waited_ms ?? 0)}${one.joined === false ? " (never came)" : ""}`;
+    const held = one.partitions ? `, ${one.partitions} to give up` : "";
+    return `${who} ${span(one.waited_ms ?? 0)}${held}${one.joined === false ? " (never came)" : ""}`;
   });
   if (waited.length) parts.push(`waited for ${waited.join(", ")}`);
+  if (rebalance.partitions_moved) parts.push(`${rebalance.partitions_moved} partition${rebalance.partitions_moved === 1 ? "" : "s"} moved`);
   return parts.join(" · ");
 }
 
@@ -116,6 +118,7 @@ export function plain(word) {
 /** CSS class of a group's state. */
 export function stateClass(state) {
   const known = ["stable", "preparingrebalance", "completingrebalance", "empty", "dead"];
-  const lower = state.toLowerCase();
+  const alike = { assigning: "preparingrebalance", reconciling: "completingrebalance" };
+  const lower = alike[state.toLowerCase()] ?? state.toLowerCase();
   return known.includes(lower) ? lower : "other";
 }

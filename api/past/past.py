@@ -25,8 +25,9 @@ from kardia.instants import to_rfc3339
 
 NEVER_MS = 1 << 62
 
-SAMPLED_WITHIN_MS = 6_000
-"""A member that is well is sampled every 5 s."""
+SAMPLED_WITHIN_MS = (6_000, 60_000)
+"""A member that is well is sampled every 5 s; where there are many, less often (`ObserverSettings.samples_per_s`):
+every 42 s if they are 100,000 in six lanes."""
 
 _OF_AN_END = ("ended_at_ms", "end_cause", "end_reason", "fault", "fault_certainty", "fault_signs", "at_bound_ms")
 _OF_A_COMPLETION = (
@@ -72,7 +73,7 @@ def group_at(
     }
     joined_at_ms = {row.member_id: row.joined_at_ms for row in found["members"]}
     sampled: list[Any] = []
-    for lookback_ms in (SAMPLED_WITHIN_MS, settings.health_lookback_ms):
+    for lookback_ms in (*SAMPLED_WITHIN_MS, settings.health_lookback_ms):
         # Nearly always the first is enough, and reads a hundredth of the rows.
         sampled = archive.health_at(readers["health"], *about, then.knowledge, at_ms, lookback_ms, rows_max)
         if joined_at_ms.keys() <= {row.member_id for row in sampled}:

@@ -24,7 +24,8 @@ from api.files.reader import TableReader
 from api.past import archive
 
 NEXT_WITHIN_MS = 6_000
-"""A member that is well is sampled every 5 s: the next row comes within that, if the member is still there."""
+"""A member that is well is sampled every 5 s: the next row comes within that, if the member is still there and need not
+wait for its turn because there are so many (`ObserverSettings.samples_per_s`)."""
 
 RENEWING = {"heartbeat": (0, 27), "commit": (0,)}
 """Kind of a request -> answers with which it renewed the session."""

@@ -169,7 +169,9 @@ class _Group(_Href):
     generation_id: int | None
     status: str | None = Field(description="the worst status of its members")
     shown: str | None = Field(description="the worst status of its members as pictures show them; null without members")
-    protocols: list[str] = Field(description="protocols of its members; other than classic they are not modelled")
+    protocols: list[str] = Field(
+        description="protocols of its members; with another than classic, `generation_id` is the epoch of the group"
+    )
     members: MemberCounts
     session_headroom_min_ratio: float | None
     poll_headroom_min_ratio: float | None

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import httpx
 
+from kardia.locations import Folder
 from kardia.story import words
 
 TIMEOUT_S = 30.0
@@ -102,7 +102,7 @@ class HttpAnswers:
 class TableAnswers:
     """A table directory, read by the application of `kardia serve` inside this process."""
 
-    def __init__(self, tables: Path) -> None:
+    def __init__(self, tables: Folder) -> None:
         # A question to a server needs none of this, and is answered two seconds of a slow machine sooner.
         from api.app import create_app
         from api.settings import ApiSettings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import PLACE
+from cli.options import PLACE, TABLES_PLACE, Folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,13 +27,13 @@ DEFAULT_API = "http://127.0.0.1:8765"
 _WHERE = "Where to look"
 
 TablesOption = Annotated[
-    Path | None,
+    Folder | None,
     typer.Option(
         "--tables",
         envvar="KARDIA_TABLES",
         rich_help_panel=_WHERE,
-        help="Directory of the tables; read directly.",
-        **PLACE,
+        help="Folder of the tables, here or s3://; read directly.",
+        **TABLES_PLACE,
     ),
 ]
 ApiOption = Annotated[
@@ -92,7 +92,7 @@ TableOutputOption = Annotated[TableOutput, typer.Option("-o", "--output", help="
 @contextmanager
 def asking(
     verb: str,
-    tables: Path | None,
+    tables: Folder | None,
     api: str | None,
     token_file: Path | None,
     cluster: str | None,
@@ -114,7 +114,7 @@ def asking(
         raise typer.Exit(no_answer if error.status == 1 else error.status) from None
 
 
-def _opened(tables: Path | None, api: str | None, token_file: Path | None, no_tables: int | None) -> Answers:
+def _opened(tables: Folder | None, api: str | None, token_file: Path | None, no_tables: int | None) -> Answers:
     from cli.asking.answers import HttpAnswers, QuestionError, TableAnswers
     from kardia.story import words
 
@@ -127,7 +127,7 @@ def _opened(tables: Path | None, api: str | None, token_file: Path | None, no_ta
         )
     if tables is None:
         return HttpAnswers(api or DEFAULT_API, None if token_file is None else _token(token_file))
-    if not tables.is_dir():
+    if isinstance(tables, Path) and not tables.is_dir():
         raise QuestionError(
             f"--tables {words.name(str(tables), 200)} is no directory; expected one that `kardia stream` or "
             "`kardia replay` has written.",
@@ -136,15 +136,15 @@ def _opened(tables: Path | None, api: str | None, token_file: Path | None, no_ta
     return TableAnswers(tables)
 
 
-def _named_here(tables: Path | None, api: str | None) -> tuple[Path | None, str | None]:
+def _named_here(tables: Folder | None, api: str | None) -> tuple[Folder | None, str | None]:
     """Of the two places the one that is named on the command line, where the other one is the environment's."""
     import os
 
-    from kardia.locations import local
+    from kardia.locations import folder
 
     if tables is None or api is None:
         return tables, api
-    is_environments = tables == local(os.environ.get("KARDIA_TABLES", "")), api == os.environ.get("KARDIA_API")
+    is_environments = tables == folder(os.environ.get("KARDIA_TABLES", "")), api == os.environ.get("KARDIA_API")
     if is_environments == (False, True):
         return tables, None
     return (None, api) if is_environments == (True, False) else (tables, api)

@@ -16,7 +16,7 @@ def describe(
     """State and members of a group, or one of the two."""
     both = members_alone == state_alone
     group = questions.group(group_id)
-    # On a terminal in any case: they tell of a protocol that is not modelled, and the group does not.
+    # On a terminal in any case: they tell whether the group has epochs or generations.
     is_told = both or members_alone or output is TableOutput.TABLE
     found = questions.members(group_id)[0] if is_told else []
     if output is not TableOutput.TABLE:

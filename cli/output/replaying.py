@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from kardia.locations import Folder
 from kardia.observe import ObserverSettings
 from spark_jobs.errors import InputFileError
 from spark_jobs.lane_model import ObserverFactory
@@ -36,9 +37,10 @@ def run_replay(
     request_logs: Sequence[Path],
     server_logs: Sequence[Path],
     offsets: Sequence[Path],
-    tables: Path,
+    tables: Folder,
     cluster: str,
     kafka_version: str,
+    session_ms: tuple[int, int, int],
     zone: str,
     spark: bool,
     append: bool,
@@ -47,7 +49,11 @@ def run_replay(
     master: str,
     health_every: float | None,
 ) -> None:
-    """Replay, with a bar while it runs and a table at the end. `health_every` in seconds: see `health_every_s`."""
+    """Replay, with a bar while it runs and a table at the end.
+
+    `health_every` in seconds: see `health_every_s`. `session_ms`: session timeouts of members of consumer, share and
+    streams groups, -1 where they are not known.
+    """
     if not (request_logs or server_logs or offsets):
         raise InputFileError(
             "there is nothing to replay",
@@ -58,7 +64,17 @@ def run_replay(
     console = Console(stderr=True)
     every_s = health_every_s(health_every, (*request_logs, *server_logs))
     within_ms = 1_000 * every_s
-    factory = ObserverFactory(ObserverSettings(cluster, kafka_version, sample_within_ms=within_ms))
+    consumer_ms, share_ms, streams_ms = session_ms
+    factory = ObserverFactory(
+        ObserverSettings(
+            cluster,
+            kafka_version,
+            sample_within_ms=within_ms,
+            consumer_session_ms=consumer_ms,
+            share_session_ms=share_ms,
+            streams_session_ms=streams_ms,
+        )
+    )
     inputs = Inputs(request_logs, server_logs, offsets, zone)
     started = time.monotonic()
     with _bar(console) as bar:
@@ -119,7 +135,7 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _show(console: Console, summary: Summary, tables: Path, seconds: float, every_s: float) -> None:
+def _show(console: Console, summary: Summary, tables: Folder, seconds: float, every_s: float) -> None:
     shown = Table(title=f"Replayed into {tables}", show_header=False, title_justify="left")
     shown.add_column(style="bold")
     shown.add_column(justify="right")

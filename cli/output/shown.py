@@ -68,19 +68,16 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
 
 
 def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
-    """One group in a few lines; `members`, where they are known, tell of a protocol that is not modelled."""
+    """One group in a few lines; `members`, where they are known, tell what it has: epochs or generations."""
     state = words.name(row["state"])
-    protocols = {one["protocol"] for one in members or ()}
-    foreign = sorted(protocols - {"classic"}) if "classic" not in protocols else []
-    if foreign:
-        state = f"its state is not known, because the {words.listing(foreign)} protocol is not modelled"
-    elif row["state"] == "Unknown":
+    unit = "generation" if {one["protocol"] for one in members or ()} <= {"classic"} else "epoch"
+    if row["state"] == "Unknown":
         state = "its state is not known" + " yet" * (row["state_cause"] is None)
-    if row["generation_id"] is not None and not foreign:
-        state += f" in generation {row['generation_id']}"
-    if row["state_since_at_ms"] is not None and not foreign:
+    if row["generation_id"] is not None:
+        state += f" in {unit} {row['generation_id']}"
+    if row["state_since_at_ms"] is not None:
         state += f" since {words.instant(row['state_since_at_ms'])} ({words.name(row['state_cause'] or '')})"
-    if row["state_certainty"] != "exact" and row["state"] != "Unknown" and not foreign:
+    if row["state_certainty"] != "exact" and row["state"] != "Unknown":
         state += f", {words.name(row['state_certainty'])}"
     last = row["last_rebalance"]
     lines = [

@@ -15,7 +15,7 @@ def bench(
         list[str] | None,
         typer.Option(
             "--only",
-            help="Stage to run: lines, observer, replay, backlog, live, api, notify, verbs; several are allowed.",
+            help="Stage: lines, observer, replay, backlog, live, size, api, notify, store, verbs; several are allowed.",
         ),
     ] = None,
     scale: Annotated[

@@ -54,8 +54,9 @@ def demo(
     kafka: Annotated[
         str | None,
         typer.Option(
-            help="Release of the broker: 4.4.0, the newest, if none is named, or 3.9.2, the last with the Scala "
-            "coordinator. The jars of the latter, 48 MB, are fetched when it is first asked for.",
+            help="Release of the broker: 4.4.0, the newest, if none is named; 3.9.2, the last with the Scala "
+            "coordinator; 2.7.2 or 2.3.1, whose request log is text. The jars of an older one, up to 48 MB, are "
+            "fetched when it is first asked for.",
         ),
     ] = None,
 ) -> None:
@@ -63,7 +64,7 @@ def demo(
     from rich.console import Console
 
     from demo.broker import NEWEST, releases
-    from demo.scenario import FAULTS
+    from demo.scenario import FAULTS, played_on
     from demo.show import Options, show
     from demo.verdict import Tolerance
     from spark_jobs.jvm.errors import JvmError
@@ -81,9 +82,21 @@ def demo(
     if release not in releases():
         errors.print(f"kardia demo: there is no broker {release}; there are {', '.join(releases())}.")
         raise typer.Exit(2)
+    impossible = [name for name in scenario or () if name not in played_on(release)]
+    if impossible:
+        errors.print(f"kardia demo: {', '.join(impossible)} needs static members, which Kafka {release} has not.")
+        raise typer.Exit(2)
     tolerance = Tolerance() if within is None else Tolerance(within)
     options = Options(
-        scenario or list(FAULTS), directory.resolve(), for_, stay, port, release, with_prometheus, stretch, tolerance
+        scenario or played_on(release),
+        directory.resolve(),
+        for_,
+        stay,
+        port,
+        release,
+        with_prometheus,
+        stretch,
+        tolerance,
     )
     try:
         with stoppable():

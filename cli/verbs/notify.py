@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import PLACE, problems
+from cli.options import PLACE, TABLES_PLACE, Folder, problems
 
 if TYPE_CHECKING:
     from api.notify.run import Notifier
 
 
 def notify(
-    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.", **PLACE)],
+    tables: Annotated[Folder, typer.Option(help="Folder with the Delta tables, here or s3://.", **TABLES_PLACE)],
     state: Annotated[
         Path, typer.Option(help="Directory for what must survive a restart; for this notifier alone.", **PLACE)
     ],

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import PLACE, SeveralValues
+from cli.options import PLACE, TABLES_PLACE, Folder, SeveralValues
 
 
 class Engine(StrEnum):
@@ -28,7 +28,9 @@ class COMMAND(SeveralValues):
 
 
 def replay(
-    tables: Annotated[Path, typer.Option(help="Directory of the tables; must not hold any yet.", **PLACE)],
+    tables: Annotated[
+        Folder, typer.Option(help="Folder of the tables, here or s3://; must not hold any yet.", **TABLES_PLACE)
+    ],
     request_log: Annotated[
         list[Path] | None, typer.Option(help=f"kafka-request.log, plain or .gz; {_FILES}.", **PLACE)
     ] = None,
@@ -40,6 +42,15 @@ def replay(
     kafka_version: Annotated[
         str, typer.Option(help="Release of the brokers, e.g. 3.9.2; recognised if not given.")
     ] = "",
+    consumer_session_ms: Annotated[
+        int, typer.Option(min=-1, help="group.consumer.session.timeout.ms of the brokers; -1: not known.")
+    ] = -1,
+    share_session_ms: Annotated[
+        int, typer.Option(min=-1, help="group.share.session.timeout.ms of the brokers; -1: not known.")
+    ] = -1,
+    streams_session_ms: Annotated[
+        int, typer.Option(min=-1, help="group.streams.session.timeout.ms of the brokers; -1: not known.")
+    ] = -1,
     log_timezone: Annotated[str, typer.Option(help="Time zone of the brokers' JVMs: IANA name or offset.")] = "UTC",
     engine: Annotated[
         Engine, typer.Option(help="pool: processes of this machine; spark: the live query.")
@@ -73,6 +84,7 @@ def replay(
             tables=tables,
             cluster=cluster,
             kafka_version=kafka_version,
+            session_ms=(consumer_session_ms, share_session_ms, streams_session_ms),
             zone=log_timezone,
             spark=engine is Engine.SPARK,
             append=append,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import PLACE, problems
+from cli.options import PLACE, TABLES_PLACE, Folder, problems
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    tables: Annotated[Path, typer.Option(help="Directory with the Delta tables.", **PLACE)],
+    tables: Annotated[Folder, typer.Option(help="Folder with the Delta tables, here or s3://.", **TABLES_PLACE)],
     host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
     port: Annotated[
         int | None,

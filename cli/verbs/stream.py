@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.options import PLACE, problems
+from cli.options import PLACE, TABLES_PLACE, Folder, problems
 
 
 class Writer(StrEnum):
@@ -23,16 +23,39 @@ def stream(
         str | None, typer.Option("--bootstrap-server", help="Brokers of the topic of events: HOST:PORT,…")
     ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
-    tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the Delta tables.", **PLACE)] = None,
+    tables: Annotated[
+        Folder | None, typer.Option("--tables", help="Folder of the Delta tables, here or s3://.", **TABLES_PLACE)
+    ] = None,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", help="Directory of the checkpoint, on a local or mounted disk.", **PLACE),
+        Folder | None,
+        typer.Option("--checkpoint", help="Folder of the checkpoint, here or s3://.", **TABLES_PLACE),
     ] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
     kafka_version: Annotated[
         str | None, typer.Option("--kafka-version", help="Release of the brokers; recognised if not given.")
     ] = None,
+    consumer_session_ms: Annotated[
+        int | None,
+        typer.Option("--consumer-session-ms", help="group.consumer.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
+    share_session_ms: Annotated[
+        int | None,
+        typer.Option("--share-session-ms", help="group.share.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
+    streams_session_ms: Annotated[
+        int | None,
+        typer.Option("--streams-session-ms", help="group.streams.session.timeout.ms of the brokers, if it is known."),
+    ] = None,
     master: Annotated[str | None, typer.Option("--master", help="Spark master. Default: local\\[3].")] = None,
+    executors: Annotated[
+        Path | None,
+        typer.Option(
+            "--executors", help="Archive for the executors of a cluster, of `python -m spark_jobs.pack`.", **PLACE
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", help="Setting of Spark, spark.NAME=VALUE; may be repeated.")
+    ] = None,
     writer: Annotated[
         Writer | None,
         typer.Option("--writer", help="delta-rs on one machine; delta-spark on a cluster, with --trigger-ms 5000."),

@@ -21,6 +21,8 @@ CONNECTION = re.compile(r"(.+:\d+)-(.+):\d+(?:-\d+)?-\d+", re.DOTALL)
 """Two addresses, then one number (up to 3.9) or two; from the right, because an IPv6 address is full of colons."""
 
 MAX_CONNECTION = 256
+MAX_TOPICS = 1_000
+"""Topic names of one subscription that are kept; the group epoch counts its changes, whatever they are."""
 _CACHE_MAX = 8_192
 _HEARTBEAT = int(Kind.HEARTBEAT)
 
@@ -423,8 +425,34 @@ class RequestEvents:
         return self._modern("streams", line, (source, start, end, at_ms))
 
     def _modern(self, protocol: str, line: shapes.ModernLine, place: tuple[str, int, int, float]) -> Event:
+        """What a heartbeat does not say, and most say nothing, is not in its detail."""
         request: Any = line.request
         response: Any = line.response
+        detail: dict[str, Any] = {
+            "protocol": protocol,
+            "member_epoch": request.member_epoch,
+            "answered_epoch": response.member_epoch,
+            "interval_ms": response.heartbeat_interval_ms,
+        }
+        if request.rebalance_timeout_ms > 0:
+            detail["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+        if request.rack_id is not None:
+            detail["rack"] = request.rack_id
+        if request.subscribed_topic_names is not None:
+            detail["topics"] = request.subscribed_topic_names[:MAX_TOPICS]
+        if request.subscribed_topic_regex is not None:
+            detail["regex"] = request.subscribed_topic_regex
+        owned = request.topic_partitions if protocol != "streams" else request.active_tasks
+        if owned is not None:
+            detail["owned"] = _partitions(owned)
+        if protocol == "streams" and response.active_tasks is not None:
+            detail["assigned"] = _partitions(response.active_tasks)
+        elif response.assignment is not None:
+            detail["assigned"] = _partitions(response.assignment.topic_partitions)
+        if response.status:
+            detail["status"] = [one.status_code for one in response.status]
+        if line.throttle_time_ms:
+            detail["throttle_ms"] = line.throttle_time_ms
         return self._event(
             Kind.MODERN_HEARTBEAT,
             line,
@@ -433,9 +461,13 @@ class RequestEvents:
             request.member_id or response.member_id or "",
             request.instance_id,
             response.error_code,
-            request.member_epoch,
-            {"protocol": protocol, "member_epoch": request.member_epoch},
+            response.member_epoch if response.error_code == 0 else request.member_epoch,
+            detail,
         )
+
+
+def _partitions(entries: list[shapes.Assigned]) -> list[list[object]]:
+    return [[entry.topic_id or entry.subtopology_id, entry.partitions] for entry in entries]
 
 
 def _no_assignment(_: str) -> list[list[object]]:

@@ -304,16 +304,45 @@ class DeleteGroupsLine(Envelope, kw_only=True):
     response: DeleteGroupsResponse | str | None
 
 
+class Assigned(Shape):
+    """Partitions of a topic, or tasks of a subtopology."""
+
+    partitions: list[Int32]
+    topic_id: str = ""
+    subtopology_id: str = ""
+
+
+class AssignedTopics(Shape):
+    topic_partitions: list[Assigned] = []
+
+
 class ModernRequest(Shape):
+    """Null means: as before. A consumer owns `topic_partitions`, a thread of Kafka Streams `active_tasks`."""
+
     group_id: GroupId
     member_id: str
     member_epoch: Epoch
     instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: Int32 = -1
+    subscribed_topic_names: list[str] | None = None
+    subscribed_topic_regex: str | None = None
+    topic_partitions: list[Assigned] | None = None
+    active_tasks: list[Assigned] | None = None
+
+
+class StreamsStatus(Shape):
+    status_code: int = -1
 
 
 class ModernResponse(Shape):
     error_code: Int16
+    status: list[StreamsStatus] | None = None
     member_id: str | None = None
+    member_epoch: Epoch = -1
+    heartbeat_interval_ms: Int32 = 0
+    assignment: AssignedTopics | None = None
+    active_tasks: list[Assigned] | None = None
 
 
 class ModernLine(Envelope, kw_only=True):

@@ -67,6 +67,7 @@ class Behaviour(NamedTuple):
     unsubscribed_offsets_expire: bool
     completing_replacement_rebalances: bool
     new_member_keeps_short_timer: bool
+    waiting_new_member_keeps_short_timer: bool
     txn_commit_is_checked: bool
     sync_names_protocol: bool
     max_size_counts_joined: bool
@@ -75,7 +76,9 @@ class Behaviour(NamedTuple):
     state_instant_is_loaded: bool
     sync_timer: bool
     replaced_id_breaks_sync_timer: bool
+    loaded_members_are_static: bool
     rejection_drops_instance: bool
+    rejection_drops_pending: bool
     only_stable_offsets_expire: bool
     unmapped_instance_is_25: bool
     pending_leave_refuses_instance: bool
@@ -285,6 +288,13 @@ SWITCHES: dict[str, Switch] = {
             "tags 2.4.1, 2.5.1 (KAFKA-9232, 9752); recordings of 2.0.1, 2.2.2, 2.3.1 and 2.5.1 have it, 2.4.1 has not",
         ),
         Switch(
+            "waiting_new_member_keeps_short_timer",
+            since((2, 5, 0)),
+            "the same while it waits in its first JoinGroup, of a heartbeat, a commit, or another process of a static "
+            "member; before, nothing times it until its JoinGroup is answered",
+            "tags 2.4.1, 2.5.1 (KAFKA-9752); seen in the classes of 2.3.1",
+        ),
+        Switch(
             "txn_commit_is_checked",
             since((2, 5, 0)),
             "TxnOffsetCommit is checked for member and generation when they are sent",
@@ -336,10 +346,22 @@ SWITCHES: dict[str, Switch] = {
             "tags 2.8.1, 2.8.2, 3.0.0: onExpirePendingSync",
         ),
         Switch(
+            "loaded_members_are_static",
+            (Span((2, 3, 0), (2, 8, 0)),),
+            "every member that a load brings back counts as static: who does not rejoin stays until its session ends",
+            "tags 2.2.2, 2.3.0, 2.7.2, 2.8.0: readGroupMessageValue; seen in the classes of 2.3.1, 2.5.1 and 2.7.2",
+        ),
+        Switch(
             "rejection_drops_instance",
             (Span((2, 3, 0), (2, 8, 0)),),
             "a JoinGroup rejected with 81 also forgets the instance id it was sent with",
             "tags 2.3.0, 2.7.2, 2.8.0",
+        ),
+        Switch(
+            "rejection_drops_pending",
+            since((3, 0, 0)),
+            "a JoinGroup rejected with 81 also forgets a pending id; before, it is pending until its time is over",
+            "tags 2.8.2, 3.0.0: GroupMetadata.remove",
         ),
         Switch(
             "only_stable_offsets_expire",

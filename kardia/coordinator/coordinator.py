@@ -214,7 +214,7 @@ def fire(shard: Shard, timer: Timer) -> None:
     if group is None:
         return
     if kind is TimerKind.SESSION:
-        session_fired(shard, group, member_id)
+        session_fired(shard, group, member_id, timer.deadline_at_ms)
     elif kind is TimerKind.JOIN:
         join_timer_fired(shard, group, timer)
     else:

@@ -23,7 +23,7 @@ CONSUMER = "consumer"
 class StuckError(Exception):
     """Kafka throws where the join phase would complete: the generation is counted, and the group prepares on without a
     timer. What members sent did it: protocols none of which all support by Kafka's count, or a subscription that claims
-    more than it has."""
+    more than it has. Or it throws where the group's protocol is one that a member does not support."""
 
 
 @dataclass(slots=True)
@@ -43,14 +43,24 @@ class Member:
     waiting_sync: int | None = None
     is_new: bool = False
     """In its first JoinGroup: five minutes instead of its session timeout, and waiting does not protect it."""
+    heard_at_ms: int = -1
+    """When its session was armed last, or would have been."""
+    loaded_as_static: bool = False
+    """Not dropped at the rebalance timeout although it has no instance id; see the row of the release table."""
 
     def protected(self) -> bool:
         """Whether its session timer means nothing now: it waits, and not for the first time."""
         return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What it sent for a protocol; empty when it sent none."""
-        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+        """What it sent for a protocol; empty where the group has none. Raises StuckError when it does not support it:
+        before 2.5 a static member may come back so while its group is completing."""
+        if protocol_name is None:
+            return b""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        raise StuckError
 
 
 @dataclass(slots=True)

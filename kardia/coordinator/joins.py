@@ -96,7 +96,7 @@ def _has_room(shard: Shard, group: Group, member_id: str) -> bool:
 
 def _reject(shard: Shard, group: Group, request: Join) -> None:
     """Answer 81 and forget the id, be it a member or pending."""
-    if request.member_id:
+    if request.member_id in group.members or (request.member_id and shard.behaviour.rejection_drops_pending):
         shard.forget_one(group, request.member_id)
     if shard.behaviour.rejection_drops_instance and request.group_instance_id is not None:
         group.instances.pop(request.group_instance_id, None)

@@ -72,7 +72,11 @@ def join_timer_fired(shard: Shard, group: Group, timer: Timer) -> None:
 def complete(shard: Shard, group: Group) -> None:
     """End the join phase: absent dynamic members go, the rest are the next generation."""
     shard.timers.cancel(join_key(group.group_id))
-    absent = [m.member_id for m in group.members.values() if m.waiting_join is None and m.group_instance_id is None]
+    absent = [
+        member.member_id
+        for member in group.members.values()
+        if member.waiting_join is None and member.group_instance_id is None and not member.loaded_as_static
+    ]
     for member_id in sorted(absent):
         shard.forget(group, member_id)
         shard.happen(group.group_id, "rebalance_timeout", member_id)
@@ -97,8 +101,10 @@ def complete(shard: Shard, group: Group) -> None:
         number = group.end_wait(member)
         if number is not None:
             answer_joined(shard, group, member, number)
-        member.is_new = False
+    # Kafka arms a member before it calls it new no longer; where that makes the timer void (2.4), none is left.
     shard.arm_sessions(group, group.members)
+    for member in group.members.values():
+        member.is_new = False
     if shard.behaviour.sync_timer:
         group.pending_sync.update(group.members)
         shard.timers.arm(sync_key(group.group_id), shard.now_ms, group.rebalance_timeout_ms())
@@ -169,20 +175,21 @@ def add_member(shard: Shard, group: Group, member: Member, protocol_type: str, w
     if group.leader is None:
         group.leader = member.member_id
     shard.happen(group.group_id, "member_added", member.member_id, member.group_instance_id or "")
+    member.heard_at_ms = shard.now_ms
     if behaviour.new_member_timeout:
         shard.timers.arm(session_key(group.group_id, member.member_id), shard.now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
     prepare_or_try(shard, group, why)
 
 
-def session_fired(shard: Shard, group: Group, member_id: str) -> None:
-    """A session, new-member or pending timer ran out."""
+def session_fired(shard: Shard, group: Group, member_id: str, deadline_at_ms: int) -> None:
+    """A session, new-member or pending timer ran out, which was due at an instant."""
     if member_id in group.pending:
         group.pending.discard(member_id)
         shard.happen(group.group_id, "pending_expired", member_id)
         try_complete(shard, group, by_expiry=True)
         return
     member = group.members.get(member_id)
-    if member is None or member.protected():
+    if member is None or member.protected() or shard.granted_five_minutes(member, deadline_at_ms):
         return  # A waiting member has no timer from here on; the end of its waiting arms the next one.
     shard.happen(group.group_id, "join_timeout" if member.is_new else "session_expired", member_id)
     if shard.behaviour.removed_joiner_is_answered:

@@ -164,6 +164,7 @@ def _restored(shard: Shard, group_id: str, record: GroupRecord | None) -> Group:
             else kept.rebalance_timeout_ms,
             ((record.protocol_name or "", kept.subscription),),
             kept.assignment,
+            loaded_as_static=shard.behaviour.loaded_members_are_static,
         )
         group.add(member)
     group.read_subscriptions()

@@ -59,12 +59,21 @@ class Shard:
     def arm_session(self, group: Group, member: Member) -> None:
         """Let the member's session start anew, with its timeout as stored now."""
         key = session_key(group.group_id, member.member_id)
-        short = member.session_timeout_ms < NEW_MEMBER_JOIN_TIMEOUT_MS
-        if member.is_new and short and not self.behaviour.new_member_keeps_short_timer:
-            # The old expiry test grants a new member five minutes from now, so a shorter timer is void when it is made.
-            self.timers.cancel(key)
+        member.heard_at_ms = self.now_ms
+        if self.granted_five_minutes(member, self.now_ms + member.session_timeout_ms):
+            # A timer that is void when it is made; an older one is as well, unless it was made in this very ms.
+            if self.granted_five_minutes(member, self.timers.deadline(key)):
+                self.timers.cancel(key)
             return
         self.timers.arm(key, self.now_ms, member.session_timeout_ms)
+
+    def granted_five_minutes(self, member: Member, deadline_at_ms: int) -> bool:
+        """Whether the expiry test of releases before 2.5 (`shouldKeepAlive`) lets a new member live beyond a deadline
+        because it was heard less than five minutes before it."""
+        kept = self.behaviour.new_member_keeps_short_timer
+        if member.waiting_join is not None:
+            kept = self.behaviour.waiting_new_member_keeps_short_timer
+        return member.is_new and not kept and member.heard_at_ms + NEW_MEMBER_JOIN_TIMEOUT_MS > deadline_at_ms
 
     def arm_sessions(self, group: Group, member_ids: Iterable[str]) -> None:
         """Arm several at one instant, in the order Kafka would."""

@@ -19,6 +19,29 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
+class ModernState(StrEnum):
+    """State of a group of the consumer, share or streams protocol (`ConsumerGroup`, `ShareGroup`, `StreamsGroup`).
+    Reconciling: a member has not come to the target assignment yet."""
+
+    UNKNOWN = "Unknown"
+    EMPTY = "Empty"
+    NOT_READY = "NotReady"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class MemberState(StrEnum):
+    """State of a member of such a group (`MemberState`). Unrevoked: it must give partitions up; unreleased: it waits
+    for partitions that others have not given up."""
+
+    UNKNOWN = "unknown"
+    STABLE = "stable"
+    UNREVOKED = "unrevoked"
+    UNRELEASED = "unreleased"
+
+
 LEGAL_MOVES: dict[GroupState, frozenset[GroupState]] = {
     GroupState.UNKNOWN: frozenset(GroupState),
     GroupState.EMPTY: frozenset({GroupState.PREPARING, GroupState.DEAD}),

@@ -151,19 +151,14 @@ class Careful(Observer):
         self._tell_group(group, kind, why, due)
         self._unknown_from(group, due)
 
-    def _sample(self, now: float) -> None:
-        groups = self.groups
-        for group in list(groups.values()):
-            why = self.left_out.get(("sample", group.group_id))
-            if why is not None:
-                self._tell_group(group, "sample", why, now)
-                forgetting.forget(self, group.group_id)
-                continue
-            self.groups = {group.group_id: group}
-            try:
-                self._trying(("sample", group.group_id), group.group_id, lambda: super(Careful, self)._sample(now))
-            finally:
-                self.groups = groups
+    def _sample_group(self, group: Group, looked_at: dict[str, bool], clock: float) -> None:
+        key = ("sample", group.group_id)
+        why = self.left_out.get(key)
+        if why is None:
+            self._trying(key, group.group_id, lambda: super(Careful, self)._sample_group(group, looked_at, clock))
+            return
+        self._tell_group(group, "sample", why, clock)
+        forgetting.forget(self, group.group_id)
 
     # --- naming and telling
 

@@ -33,6 +33,8 @@ KEPT: dict[str, Any] = {
     "restarted_at": dict[str, float],
     "blind_to": dict[str, float],
     "last_sign_at": dict[str, float],
+    "samples_left": float,
+    "sampled_at": float,
     "late": int,
     "divergences": int,
     "not_modelled": int,
@@ -81,6 +83,7 @@ def restore(intake: Intake, state: dict[str, Any]) -> None:
         intake.groups[group.group_id] = group
         for member in group.members.values():
             intake.index(group, member)
+        intake.samples.restore(group)
     for name, read in _readers().items():
         setattr(intake, name, _changed(read, state[name]))
     intake.disagreed |= state["disagreed"]

@@ -16,7 +16,6 @@ from typing import Any, Self
 
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
-from kardia.kafka.states import GroupState
 from kardia.observe import keeping
 from kardia.observe.clients import application
 from kardia.observe.deadlines import deadlines
@@ -25,11 +24,12 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
+from kardia.observe.modern import classics, heartbeats, operations
 from kardia.observe.moves import moves
-from kardia.observe.output import rows
+from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, requests
-from kardia.observe.state.group import NEVER, Group
+from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.observe.timers import expiry
@@ -38,12 +38,13 @@ from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
 _FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
 
-_BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT)})
+_BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT)})
 """Kinds of requests that a client sends by one connection as long as that lasts."""
 
-_OF_MEMBERS = frozenset(
-    {int(kind) for kind in (Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE, Kind.COMMIT, Kind.TXN_COMMIT)}
-)
+_CLASSIC = frozenset({int(kind) for kind in (Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE, Kind.COMMIT)})
+"""Requests of members of the classic protocol, which a consumer group may have as well."""
+
+_OF_MEMBERS = _CLASSIC | {int(Kind.TXN_COMMIT), int(Kind.MODERN_HEARTBEAT)}
 """Kinds of requests that only the coordinator of a group answers."""
 
 SIGN_MS = 1_000.0
@@ -66,10 +67,10 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.FETCH: requests.on_fetch,
     Kind.TELEMETRY: requests.on_telemetry,
     Kind.DELETE_GROUPS: requests.on_delete_groups,
-    Kind.MODERN_HEARTBEAT: requests.on_modern,
-    Kind.GROUP_RECORD: records.on_group_record,
+    Kind.MODERN_HEARTBEAT: heartbeats.on_heartbeat,
+    Kind.GROUP_RECORD: operations.on_group_record,
     Kind.OFFSET_RECORD: records.on_offset_record,
-    Kind.OTHER_RECORD: records.on_other_record,
+    Kind.OTHER_RECORD: operations.on_record,
     Kind.COORDINATOR_LINE: records.on_coordinator_line,
     Kind.GAP: expiry.on_gap,
 }
@@ -107,6 +108,8 @@ class Observer(Intake):
         for group in self.groups.values():
             if group.deferred:
                 self._handle_deferred(group)
+            if group.operation:
+                operations.close(self, group)
         return self._take()
 
     # --- advance
@@ -220,11 +223,17 @@ class Observer(Intake):
             if event.kind in _BY_ONE_CONNECTION:
                 restarts.note_connection(self, event, at)
         handler = HANDLERS.get(event.kind)
+        group = self.groups.get(event.group_id)
         if handler is None:
             self.not_modelled += 1
         elif event.kind in _OF_MEMBERS and moves.is_from_before(self, event):
             self.late += at >= self._now.get(self.broker, NEVER)  # else it is counted already
-        else:
+            return
+        elif group is not None and group.operation and not operations.belongs(group, event):
+            operations.close(self, group, event)
+        if group is not None and group.modern is not None and event.kind in _CLASSIC:
+            classics.on_request(self, event, at)
+        elif handler is not None:
             handler(self, event, at)
 
     def _deferred(self, event: Event, at: float) -> bool:
@@ -342,33 +351,47 @@ class Observer(Intake):
         return taken
 
     def _sample(self, now: float) -> None:
-        """Write by exception: a member in danger at every step, one in good health every `health_sample_ms`, and all of
+        """Write health of everybody about whom there is something to say, as far as samples may be written now."""
+        every, rate = self.settings.health_sample_ms, self.settings.samples_per_s / 1_000
+        if now > self.sampled_at:
+            self.samples_left = min(rate * every, self.samples_left + rate * (now - self.sampled_at))
+            self.sampled_at = now
+        taken, due = self.samples.take(self.groups, lambda broker: self._now.get(broker, now), every, self.samples_left)
+        self.samples_left -= due
+        for group_id in sorted(taken):
+            group = self.groups.get(group_id)
+            if group is not None and group.members:
+                self._sample_group(group, taken[group_id], self._now.get(group.broker, now))
+
+    def _sample_group(self, group: Group, looked_at: dict[str, bool], clock: float) -> None:
+        """Write by exception: a member in danger at every step, one in good health when its sample is due, and all of
         a group whose state has changed: a rebalance shows there before its cause is known and `transitions` can say it.
+
+        `looked_at`: member id -> whether its sample is due.
         """
-        cluster, every = self.settings.cluster_id, self.settings.health_sample_ms
-        health = self.rows["health"]
-        for group in self.groups.values():
-            if not group.members:
-                continue
-            clock = self._now.get(group.broker, now)
-            changed = group.state != group.sampled_state
-            group.sampled_state = group.state
-            for member in group.members.values():
-                danger = (
-                    member.overdue
-                    or member.imminent
-                    or member.poll_prediction_at_ms >= 0
-                    or member.rebalance_prediction_at_ms >= 0
-                )
-                if ((danger or changed) and clock > member.health_at_ms) or clock - member.health_at_ms >= every:
-                    status, certainty, reasons = rows.status_of(group, member, clock, self.alive_to(group.broker))
-                    certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
-                    member.health_at_ms = clock
-                    known_at_ms = rows.instant(max(clock, group.known_at_ms))
-                    polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
-                    health.append(
-                        rows.health_row(cluster, group, member, clock, known_at_ms, certainty, status, reasons, polls)
-                    )
+        changed = group.state != group.sampled_state
+        group.sampled_state = group.state
+        found = [group.members[one] for one in sorted(looked_at) if one in group.members]
+        company = status.Company(group, clock)
+        for member in group.members.values() if changed else found:
+            said_at = member.health_at_ms
+            urgent = (changed or member.is_in_danger) and clock > said_at
+            if urgent or said_at < 0 or looked_at.get(member.member_id):
+                self._write_health(company, member)
+            self.samples.keep(group, member, self.settings.health_sample_ms)
+
+    def _write_health(self, company: status.Company, member: Member) -> None:
+        """A row of health."""
+        group, clock = company.group, company.now
+        how, certainty, reasons = status.status_of(company, member, self.alive_to(group.broker))
+        certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
+        member.health_at_ms = clock
+        known_at_ms = rows.instant(max(clock, group.known_at_ms))
+        polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
+        cluster = self.settings.cluster_id
+        self.rows["health"].append(
+            rows.health_row(cluster, company, member, known_at_ms, certainty, how, reasons, polls)
+        )
 
     def _as_of(self, broker: str, since: float, clock: float) -> Certainty:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
@@ -430,9 +453,9 @@ class Observer(Intake):
         observer._now = state["now"]
         return observer
 
-    def states(self) -> dict[str, GroupState]:
+    def states(self) -> dict[str, str]:
         """State of each group now, for tests and for people."""
-        return {group_id: GroupState(group.state) for group_id, group in self.groups.items()}
+        return {group_id: group.state for group_id, group in self.groups.items()}
 
     def group(self, group_id: str) -> Group | None:
         """What is held about a group."""

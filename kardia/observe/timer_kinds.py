@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
+from kardia.observe.modern import epochs, operations, silence
 from kardia.observe.rebalance import rebalance
 from kardia.observe.state.group import Group
 from kardia.observe.timers import expiry, timeouts
@@ -31,7 +32,11 @@ class TimerKind(NamedTuple):
 
 def _on_member(observer: Facts, group: Group, member_id: str, due: float) -> None:
     member = group.members.get(member_id)
-    if member is not None and member.timer_at_ms == due:  # else it was set anew meanwhile
+    if member is None or member.timer_at_ms != due:
+        return  # it was set anew meanwhile
+    if group.modern is not None:
+        silence.on_member_timer(observer, group, member, due)
+    else:
         expiry.on_member_timer(observer, group, member, due)
 
 
@@ -69,6 +74,10 @@ TIMER_KINDS = {
     "drop": TimerKind("the end of the time to rejoin", timeouts.on_join_timer, of_silence=True),
     "unsynced": TimerKind("the end of the time for SyncGroup", timeouts.on_sync_timer, of_silence=True),
     "overdue": TimerKind("the answer of a JoinGroup that may wait unseen", timeouts.on_overdue, of_silence=True),
+    "operation": TimerKind("the other records of an operation of the coordinator", operations.on_timer),
+    "removed": TimerKind("a leave that would say why a member is gone", operations.conclude_removed),
+    "epoch": TimerKind("the members that have yet to come to a new group epoch", epochs.on_epoch_timer),
+    "phase": TimerKind("the end of the time to give up partitions", silence.on_phase_timer, of_silence=True),
     "deserted": TimerKind("answers after the last deadline of a group", timeouts.conclude_deserted, of_silence=True),
 }
 """Kind -> what it is. `burst` is the observer's own: events that wait for the rest of a join burst."""

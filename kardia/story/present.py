@@ -12,13 +12,17 @@ from kardia.statuses import UNSEEN, shown
 from kardia.story import evidence, foretold, lives, words
 from kardia.story.facts import Material, Row, Sentence
 
+EPOCHS = frozenset({"consumer", "share", "streams"})
+"""Protocols of members whose groups have epochs."""
+
 MEMBERS_MAX = 10
 """Members whose deadlines are told one by one, the least margin first."""
 
 WARNINGS_MAX = 10
 
 SEEN_WITHIN_MS = 15_000
-"""A health row that old says nothing of the wait any more: members are sampled every 5 s."""
+"""A health row that old says nothing of the wait any more: members are sampled every 5 s, those in danger more often.
+Where there are so many that they wait for their turn, nothing is said of those who are well."""
 
 
 def present(material: Material, at_ms: int, members: Collection[str] | None, *, live: bool) -> list[Sentence]:
@@ -35,7 +39,8 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     if not changes:
         return Sentence(at_ms, kind, f"Nothing is known of the state of the group at this instant; {who}.", "unknown")
     last = changes[-1]
-    generation = f" in generation {last['generation_id']}" if last["generation_id"] is not None else ""
+    unit = "epoch" if any(life["protocol"] in EPOCHS for life in there) else "generation"
+    generation = f" in {unit} {last['generation_id']}" if last["generation_id"] is not None else ""
     since = words.clock(last["at_ms"], at_ms)
     text = (
         f"The group was {words.name(last['to_state'])}{generation} since {since}, {who}.{_under_way(material, at_ms)}"

@@ -50,10 +50,15 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     bounds = "" if is_told else words.between(" It began", at_ms, row["at_bound_ms"])
     link, linked = links.before(material, row)
     before = row["members_before"]
-    was = f"generation {row['generation_before']}" + (f", {words.count(before, 'member')}" if before else "")
+    many = f", {words.count(before, 'member')}" if before else ""
+    if has_epochs(row):
+        was = f"epoch {row['generation_before']} to {row['generation_after']}{many}"
+        found = evidence.of(_at(material, at_ms)) or evidence.of_row("rebalances")
+    else:
+        was = f"generation {row['generation_before']}{many}"
+        found = evidence.of(material.transition(at_ms, "PreparingRebalance")) or evidence.of_row("rebalances")
     text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{_unsure(row['trigger'], certainty)}{link}"
     members = tuple(dict.fromkeys([*([member_id] if member_id else []), *linked]))
-    found = evidence.of(material.transition(at_ms, "PreparingRebalance")) or evidence.of_row("rebalances")
     return Sentence(at_ms, "rebalance_began", text, certainty, members, found)
 
 
@@ -64,11 +69,19 @@ def ended(material: Material, row: Row) -> Sentence | None:
         return None
     member_ids = tuple(entry["member_id"] for entry in row["stragglers"] or ())
     if at_ms is None:
-        return _without_assignment(material, row)
+        return None if has_epochs(row) else _without_assignment(material, row)
     if row["members_after"] == 0:
-        text = f"The group became empty (generation {row['generation_after']}): no member is left."
+        unit = "epoch" if has_epochs(row) else "generation"
+        text = f"The group became empty ({unit} {row['generation_after']}): no member is left."
         found = evidence.of(material.transition(joined_ms, "Empty"))
         return Sentence(at_ms, "rebalance_ended", text, "exact", member_ids, found or evidence.of_row("rebalances"))
+    if has_epochs(row):
+        text = (
+            f"The rebalance was over after {words.span(at_ms - began_ms)}: "
+            f"{words.count(row['members_after'] or 0, 'member')} had come to epoch {row['generation_after']}."
+            f"{waited(material, row)}{_moved(row)}"
+        )
+        return Sentence(at_ms, "rebalance_ended", text, row["certainty"], member_ids, evidence.of_row("rebalances"))
     phases = f"join phase {words.span(joined_ms - began_ms)}, sync phase {words.span(at_ms - joined_ms)}"
     text = (
         f"The rebalance was over after {words.span(at_ms - began_ms)} ({phases}): generation {row['generation_after']}"
@@ -79,6 +92,25 @@ def ended(material: Material, row: Row) -> Sentence | None:
         material.transition(joined_ms, "CompletingRebalance"), _after(material, "Stable", at_ms)
     ) or evidence.of_row("rebalances")
     return Sentence(at_ms, "rebalance_ended", text, "exact", member_ids, found)
+
+
+def has_epochs(row: Row) -> bool:
+    """Whether a rebalance is one of a group that has epochs: one of the consumer, share or streams protocol."""
+    return row.get("protocol") not in (None, "classic")
+
+
+def _at(material: Material, at_ms: int) -> Row | None:
+    """What happened to the group at an instant."""
+    return next((row for row in material.transitions if row["entity"] == "group" and row["at_ms"] == at_ms), None)
+
+
+def _moved(row: Row) -> str:
+    """Partitions on their way, and for how long nobody had them."""
+    moved, lost_s = row["partitions_moved"], row["partition_seconds_lost"]
+    if not moved:
+        return ""
+    lost = f"; nobody had them for {words.span(lost_s * 1_000)} in sum" if lost_s else ""
+    return f" {words.count(moved, 'partition')} came to another member{lost}."
 
 
 def _slow(row: Row) -> str:
@@ -106,7 +138,9 @@ def _cost(row: Row) -> str:
 
 def _wait(material: Material, entry: Row) -> str:
     who = words.name(entry["client_id"] or entry["member_id"]) if entry.get("pending") else None
-    return f"{who or material.who(entry['member_id'], entry['client_id'])} ({words.span(entry['waited_ms'])})"
+    held = entry.get("partitions")
+    back = f", to give up {words.count(held, 'partition')}" if held else ""
+    return f"{who or material.who(entry['member_id'], entry['client_id'])} ({words.span(entry['waited_ms'])}{back})"
 
 
 def _chosen(material: Material, row: Row) -> str:

@@ -27,6 +27,9 @@ _CHANGES = {
     "generation was answered as in a stable group.",
     "generation restarted": "The group had died and began anew with its first generation.",
     "deleted": "The group was deleted, or expired.",
+    "upgraded": "The group became a consumer group: the first member of the consumer protocol joined, and its classic "
+    "members stayed. Its generation is its epoch now.",
+    "downgraded": "The group became a classic group: the last member of the consumer protocol was gone.",
 }
 """Causes of a group's transitions that no rebalance tells of."""
 

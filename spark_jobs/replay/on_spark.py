@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING
 
 from ingest.offline import FileRange
 from ingest.router import Directory
+from kardia.locations import Folder
 from spark_jobs import stream
 from spark_jobs.checkpoint import Agreement, open_checkpoint
 from spark_jobs.disk import disk_named
 from spark_jobs.jvm import jars, java
 from spark_jobs.lane_model import ModelFactory
-from spark_jobs.lease import Lease
+from spark_jobs.lease import held
 from spark_jobs.replay.feeding import unattributed
 from spark_jobs.replay.files_source import NAME, FilesSource, save_portion
 from spark_jobs.replay.inputs import groups_of, offsets_pieces, size_of
 from spark_jobs.replay.portions import Portion, Portions
-from spark_jobs.replay.run import PARSED_SHARE, Inputs, Told, prepare_tables
+from spark_jobs.replay.run import PARSED_SHARE, SPILL_PREFIX, Inputs, Told, prepare_tables, spill_parent
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.replay.worker import Parsed, Worker
 from spark_jobs.session import start_session
@@ -41,7 +42,7 @@ LOOK_S = 0.2
 
 def replay_on_spark(
     inputs: Inputs,
-    tables: Path,
+    tables: Folder,
     factory: ModelFactory,
     *,
     master: str = "local[2]",
@@ -55,9 +56,9 @@ def replay_on_spark(
     with ExitStack() as stack:
         stack.enter_context(_explained(tables))
         stack.enter_context(disk_named(tables))
-        stack.enter_context(Lease(tables, "writer of these tables"))
+        stack.enter_context(held(tables, "writer of these tables"))
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".kardia-spill-", dir=tables)))
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=spill_parent(tables))))
         spark = start_session("kardia-replay", master, jars.ensure("spark"), java.find().home)
         stack.callback(spark.stop)
         summary = Summary()
@@ -103,7 +104,7 @@ def replay_on_spark(
 
 
 @contextmanager
-def _explained(tables: Path) -> Iterator[None]:
+def _explained(tables: Folder) -> Iterator[None]:
     """What Spark and the bridge to it raise, as a sentence: its tasks meet the disk and the files first."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

@@ -21,12 +21,13 @@ from pathlib import Path
 from ingest.errors import LogFileError
 from ingest.offline import FileRange, plan
 from kardia.events import DEFAULT_LANES
+from kardia.locations import Folder, Store
 from kardia.observe.careful import REASON as NOT_APPLIED
 from kardia.tables import TABLES
 from spark_jobs.disk import disk_named
 from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
 from spark_jobs.lane_model import ModelFactory
-from spark_jobs.lease import Lease
+from spark_jobs.lease import held
 from spark_jobs.outputs import merge
 from spark_jobs.replay.inputs import check_files, groups_of, offsets_pieces, size_of
 from spark_jobs.replay.pieces import ParsedPiece
@@ -35,8 +36,10 @@ from spark_jobs.replay.portions import Entries, Portion, Portions
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.replay.worker import Parsed
 from spark_jobs.schemas import to_tables
+from spark_jobs.writers import fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.tables import highest_batch, is_there, path_of, take_back, versions_of
+from stores import delta
 
 PARSED_SHARE = 0.4
 """Share of a range's progress that parsing it is; the rest is stepping and writing its portion."""
@@ -85,14 +88,17 @@ class _Flight:
     unattributed: int = 0
 
 
-def prepare_tables(tables: Path, *, append: bool, overwrite: bool) -> int:
+def prepare_tables(tables: Folder, *, append: bool, overwrite: bool) -> int:
     """First batch of a replay into this directory; refuses to mix with what is there unless told how."""
     names = tuple(TABLES)
     if overwrite:
         for name in names:
             path = path_of(tables, name)
             if is_there(tables, name):
-                shutil.rmtree(path)
+                if isinstance(path, Store):
+                    delta.remove(path)
+                else:
+                    shutil.rmtree(path)
         return 0
     highest = highest_batch(tables, names)
     if highest is None:
@@ -108,9 +114,15 @@ def prepare_tables(tables: Path, *, append: bool, overwrite: bool) -> int:
     return highest + 1
 
 
+def spill_parent(tables: Folder) -> Path | None:
+    """Where the directory for what is parsed ahead is made: beside the tables, and not in a system directory that may
+    be small or in memory; where they lie in a store there is no other (TMPDIR names another one)."""
+    return tables if isinstance(tables, Path) else None
+
+
 def replay(
     inputs: Inputs,
-    tables: Path,
+    tables: Folder,
     factory: ModelFactory,
     *,
     workers: int = 0,
@@ -123,9 +135,10 @@ def replay(
     ranges = inputs.ranges()
     with ExitStack() as stack:
         stack.enter_context(disk_named(tables))
-        stack.enter_context(Lease(tables, "writer of these tables"))
-        for left in tables.glob(f"{SPILL_PREFIX}*"):  # by a run that was killed; the lease says that none is going on
-            shutil.rmtree(left)
+        stack.enter_context(held(tables, "writer of these tables"))
+        if isinstance(tables, Path):
+            for left in tables.glob(f"{SPILL_PREFIX}*"):  # by a run that was killed; the lease says that none goes on
+                shutil.rmtree(left)
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
         size = min(workers or os.cpu_count() or 1, inputs.lanes)
         attempt = partial(_attempt, inputs, ranges, tables, factory, size, first_batch, told)
@@ -140,7 +153,7 @@ def replay(
 def _attempt(
     inputs: Inputs,
     ranges: list[FileRange],
-    tables: Path,
+    tables: Folder,
     factory: ModelFactory,
     size: int,
     first_batch: int,
@@ -154,9 +167,10 @@ def _attempt(
         writer = DeltaRsWriter(tables, f"kardia-replay/{secrets.token_hex(4)}")
         stack.callback(writer.close)
         writer.prepare()
+        if isinstance(tables, Store):
+            fence.check_alone(tables, tuple(TABLES), writer.app_id, first_batch)
         versions = versions_of(tables)
-        # Beside the tables and not in a system directory that may be small or in memory.
-        spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=tables)))
+        spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=spill_parent(tables))))
         pool = stack.enter_context(Pool(factory, spill, size, inputs.lanes, with_care=with_care))
         run = _Run(ranges, pool, writer, first_batch, told)
         try:

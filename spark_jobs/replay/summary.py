@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import duckdb
 
+from kardia.locations import Folder
 from kardia.tables import TABLES
 from kardia.upkeep import surviving
 from spark_jobs.writers.tables import is_there, open_table
@@ -43,12 +43,12 @@ def standing_sql(table: str) -> str:
     )
 
 
-def count_tables(summary: Summary, directory: Path, first_batch: int) -> Summary:
+def count_tables(summary: Summary, directory: Folder, first_batch: int) -> Summary:
     """Add what the tables say since a batch."""
     return surviving(lambda: _count(summary, directory, first_batch))
 
 
-def _count(summary: Summary, directory: Path, first_batch: int) -> Summary:
+def _count(summary: Summary, directory: Folder, first_batch: int) -> Summary:
     with duckdb.connect() as connection:
         for name in ("members", "rebalances", "disagreements"):
             if not is_there(directory, name):

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
+from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
 from kardia.upkeep import surviving
-from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
+from spark_jobs.disk import store_named
+from spark_jobs.writers import BODY_TABLES, Reached, fence, nothing_happens
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, by_group, create_or_open, open_table
 
 THREADS = 4
@@ -29,18 +31,23 @@ COMMIT_RETRIES = 15
 class DeltaRsWriter:
     """Body of `TableWriter` on delta-rs."""
 
-    def __init__(self, directory: Path, app_id: str, reached: Reached = nothing_happens) -> None:
+    def __init__(self, directory: Folder, app_id: str, reached: Reached = nothing_happens) -> None:
         """Remember where and as whom to write; `prepare` opens."""
         self.directory = directory
         self.app_id = app_id
         self._reached = reached
         self._open: dict[str, DeltaTable] = {}
+        self._numbers: dict[str, int] = {}
+        """Number of this writer in each table of a store (`spark_jobs.writers.fence`)."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="delta-rs")
 
     def prepare(self) -> None:
-        """Create missing tables; refuse a table of another shape."""
-        for name in LIVE_TABLES:
-            self._open[name] = create_or_open(self.directory, name)
+        """Create missing tables; refuse a table of another shape. In a store, stop whoever wrote them before."""
+        with store_named(self.directory):
+            for name in LIVE_TABLES:
+                self._open[name] = create_or_open(self.directory, name)
+                if isinstance(self.directory, Store):
+                    self._numbers[name] = fence.begin(self._open[name])
 
     def written(self) -> int | None:
         """Give the last complete batch of this app_id."""
@@ -68,24 +75,40 @@ class DeltaRsWriter:
 
     def _append(self, name: str, batch_id: int, rows: pa.Table) -> None:
         """Append, once: what a look that failed did after all is found by the next one, as a transaction."""
-        surviving(lambda: self._append_once(name, batch_id, rows), lambda: self._reopen(name))
+        with store_named(self.directory):
+            surviving(lambda: self._append_once(name, batch_id, rows), lambda: self._reopen(name))
 
     def _reopen(self, name: str) -> None:
         self._open[name] = open_table(self.directory, name)
 
     def _append_once(self, name: str, batch_id: int, rows: pa.Table) -> None:
         done = self._done(name)
+        self._check(name)
         if done is not None and done >= batch_id:
             return
         self._reached(f"{name}:before", batch_id)
-        write_deltalake(
-            self._open[name],
-            by_group(rows),
-            mode="append",
-            writer_properties=SMALL_ROW_GROUPS,
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(self.app_id, batch_id)],
-                max_commit_retries=COMMIT_RETRIES,
-            ),
-        )
+        number = self._numbers.get(name)
+        try:
+            write_deltalake(
+                self._open[name],
+                by_group(rows),
+                mode="append",
+                writer_properties=SMALL_ROW_GROUPS,
+                commit_properties=CommitProperties(
+                    app_transactions=[
+                        Transaction(self.app_id, batch_id),
+                        *([] if number is None else [fence.mark(number)]),
+                    ],
+                    max_commit_retries=COMMIT_RETRIES,
+                ),
+            )
+        except CommitFailedError:
+            self._reopen(name)
+            self._check(name)  # says it in better words, if it is that
+            raise
         self._reached(f"{name}:written", batch_id)
+
+    def _check(self, name: str) -> None:
+        """Whether this is still the writer of the table; the table is as of now."""
+        if name in self._numbers:
+            fence.check(self._open[name], self._numbers[name], str(self.directory))

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.errors import TablesError
 from spark_jobs.jvm.private_delta import last_transaction
 from spark_jobs.schemas import TABLE_VERSION, spark_schema
 from spark_jobs.writers import BODY_TABLES, Reached, nothing_happens
-from spark_jobs.writers.tables import PROPERTIES, path_of
+from spark_jobs.writers.tables import PROPERTIES, spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ THREADS = 4
 class DeltaSparkWriter:
     """Body of `TableWriter` on delta-spark."""
 
-    def __init__(self, spark: SparkSession, directory: Path, app_id: str, reached: Reached = nothing_happens) -> None:
+    def __init__(self, spark: SparkSession, directory: Folder, app_id: str, reached: Reached = nothing_happens) -> None:
         """Remember where and as whom to write; `prepare` creates."""
         self.directory = directory
         self.app_id = app_id
@@ -75,19 +75,19 @@ class DeltaSparkWriter:
             .mode("append")
             .option("txnAppId", self.app_id)
             .option("txnVersion", batch_id)
-            .save(str(path_of(self.directory, name)))
+            .save(spark_path(self.directory, name))
         )
         self._reached(f"{name}:written", batch_id)
 
     def _version(self, name: str) -> int | None:
-        return last_transaction(self._spark, str(path_of(self.directory, name)), self.app_id)
+        return last_transaction(self._spark, spark_path(self.directory, name), self.app_id)
 
 
-def create_or_check(spark: SparkSession, directory: Path, name: str) -> None:
+def create_or_check(spark: SparkSession, directory: Folder, name: str) -> None:
     """Create a table if it is missing, else check its columns."""
     from delta.tables import DeltaTable
 
-    path = str(path_of(directory, name))
+    path = spark_path(directory, name)
     schema = spark_schema(TABLES[name])
     if not DeltaTable.isDeltaTable(spark, path):
         builder = DeltaTable.createIfNotExists(spark).location(path).addColumns(schema).comment(TABLES[name].meaning)

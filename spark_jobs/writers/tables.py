@@ -1,4 +1,4 @@
-"""Creates, opens and checks Delta tables on disk with delta-rs, and gives the last batch in them. Upgrades none.
+"""Creates, opens and checks Delta tables with delta-rs, and gives the last batch in them. Upgrades none.
 
 Shared by the delta-rs writer, by maintenance and by the checks at start. It must not enable deletion vectors or liquid
 clustering: with them one of the two engines can no longer read or write the table
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, WriterProperties
 from deltalake.exceptions import DeltaError
 
+from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES, TABLES
 from kardia.upkeep import surviving
 from spark_jobs.errors import TablesError
 from spark_jobs.schemas import ARROW_SCHEMAS, TABLE_VERSION, VERSION_PROPERTY
+from stores import delta, said
 
 PROPERTIES: dict[str, str] = {
     VERSION_PROPERTY: str(TABLE_VERSION),
@@ -49,17 +50,31 @@ def by_group(rows: pa.Table) -> pa.Table:
     return rows.sort_by([("cluster_id", "ascending"), ("group_id", "ascending")])  # a stable sort
 
 
-def path_of(directory: Path, name: str) -> Path:
-    """Directory of one table."""
+def path_of(directory: Folder, name: str) -> Folder:
+    """Folder of one table."""
     return directory / name
 
 
-def open_table(directory: Path, name: str) -> DeltaTable:
+def spark_path(directory: Folder, name: str) -> str:
+    """The same, as Spark takes it."""
+    path = path_of(directory, name)
+    return path.hadoop if isinstance(path, Store) else str(path)
+
+
+def open_table(directory: Folder, name: str) -> DeltaTable:
     """Open a table and check that it has the shape this version writes."""
     path = path_of(directory, name)
     try:
-        table = surviving(lambda: DeltaTable(path))
+        table = surviving(lambda: delta.opened(path))
     except (DeltaError, FileNotFoundError) as error:
+        if isinstance(path, Store):
+            why = said.of(error)
+            raise TablesError(
+                f"table {name} cannot be opened: {why.what}",
+                str(path),
+                "a Delta table whose log is whole",
+                why.next_step,
+            ) from None
         raise TablesError(
             f"table {name} cannot be opened: {str(error).splitlines()[0]}",
             str(path),
@@ -80,20 +95,17 @@ def open_table(directory: Path, name: str) -> DeltaTable:
     return table
 
 
-def is_there(directory: Path, name: str) -> bool:
+def is_there(directory: Folder, name: str) -> bool:
     """Whether there is such a table."""
-    return surviving(lambda: bool(DeltaTable.is_deltatable(str(path_of(directory, name)))))
+    return surviving(lambda: delta.is_there(path_of(directory, name)))
 
 
-def create_or_open(directory: Path, name: str) -> DeltaTable:
+def create_or_open(directory: Folder, name: str) -> DeltaTable:
     """Open a table; create it first if it is not there."""
-    path = path_of(directory, name)
     if not is_there(directory, name):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        DeltaTable.create(
-            path,
+        delta.create(
+            path_of(directory, name),
             ARROW_SCHEMAS[name],
-            mode="ignore",
             name=name,
             description=TABLES[name].meaning,
             configuration=PROPERTIES,
@@ -102,31 +114,31 @@ def create_or_open(directory: Path, name: str) -> DeltaTable:
     return open_table(directory, name)
 
 
-def highest_batch(directory: Path, names: tuple[str, ...] = LIVE_TABLES) -> int | None:
+def highest_batch(directory: Folder, names: tuple[str, ...] = LIVE_TABLES) -> int | None:
     """Highest batch_id in any of the tables, complete or not; None if there is no row at all."""
     found = [surviving(partial(_highest_of, directory, name)) for name in names if is_there(directory, name)]
     return max((batch_id for batch_id in found if batch_id is not None), default=None)
 
 
-def _highest_of(directory: Path, name: str) -> int | None:
+def _highest_of(directory: Folder, name: str) -> int | None:
     batches = open_table(directory, name).to_pyarrow_dataset().scanner(columns=["batch_id"]).to_batches()
     found = (pc.max(batch.column(0)).as_py() for batch in batches)
     return max((int(batch_id) for batch_id in found if batch_id is not None), default=None)
 
 
-def versions_of(directory: Path) -> dict[str, int]:
+def versions_of(directory: Folder) -> dict[str, int]:
     """Version of each live table that is there."""
     return {name: open_table(directory, name).version() for name in LIVE_TABLES if is_there(directory, name)}
 
 
-def take_back(directory: Path, versions: Mapping[str, int]) -> None:
+def take_back(directory: Folder, versions: Mapping[str, int]) -> None:
     """Undo what was written since; `progress` first, so that no reader believes a batch of which parts are gone."""
     for name in reversed(LIVE_TABLES):
         if name in versions and (table := open_table(directory, name)).version() > versions[name]:
             table.restore(versions[name])
 
 
-def last_version(directory: Path, name: str, app_id: str) -> int | None:
+def last_version(directory: Folder, name: str, app_id: str) -> int | None:
     """Last transaction version of an application in a table."""
     if not is_there(directory, name):
         return None

@@ -235,7 +235,9 @@ def test_what_can_be_seen_fits_together(version: str, steps: list[Step]) -> None
         for member in view.members:
             assert not (member.waits_for_join and view.state != "PreparingRebalance")
             assert not (member.waits_for_sync and view.state != "CompletingRebalance")
-            if not (member.waits_for_join or member.waits_for_sync):
+            # 2.4 times a new member not before it is heard once more after its JoinGroup's answer.
+            forgotten = version.startswith("2.4.") and member.session_deadline_at_ms == -1
+            if not (member.waits_for_join or member.waits_for_sync or forgotten):
                 assert history.now_ms < member.session_deadline_at_ms <= history.now_ms + SESSION_MS
         for deadline_at_ms in (view.join_deadline_at_ms, view.sync_deadline_at_ms):
             assert deadline_at_ms == -1 or deadline_at_ms >= history.now_ms

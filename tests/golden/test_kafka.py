@@ -15,13 +15,14 @@ import pytest
 
 from tests.golden import traces
 from tests.golden.kafka import VERSIONS
+from tests.truth.oracle.settings import OLD_VERSIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*VERSIONS, *(pytest.param(one, marks=pytest.mark.long) for one in OLD_VERSIONS)])
 def test_kafka_does_what_the_traces_say(version: str) -> None:
     command = [sys.executable, "-m", "tests.golden.kafka", version]
     said = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout

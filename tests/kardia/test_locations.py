@@ -1,7 +1,9 @@
 """Where tables, checkpoints and files lie: what is meant by `file://`, and that no other scheme becomes a folder.
 
-Goal: `s3a://bucket/tables` is refused by every option and every setting that takes a place, at once, with a sentence
-and exit status 2, and nothing is made on the disk. That paths and `file://` work is in `test_paths.py`.
+Goal: a store that Kardia cannot use, or one where a file of this machine is wanted, is refused by every option and
+every setting that takes a place, at once, with a sentence and exit status 2, and nothing is made on the disk. `s3://`
+is taken for tables and checkpoints alone. That paths and `file://` work is in `test_paths.py`, that stores do in
+`tests/stores`.
 """
 
 from __future__ import annotations
@@ -16,14 +18,21 @@ from pydantic_settings import BaseSettings
 from api.notify.settings import NotifySettings
 from api.settings import ApiSettings
 from ingest.settings import CollectSettings
-from kardia.locations import LocationError, local, shown
+from kardia.locations import LocationError, Store, folder, local, shown
 from spark_jobs.settings import StreamSettings
 from supervise.up_config import ConfigError, load
 from tests.kardia.test_paths import TESTED
 from tests.story.conftest import kardia
 
 STORES = ("s3a://bucket/tables", "abfss://box@account.dfs.core.windows.net/t", "gs://bucket/t", "hdfs://name:8020/t")
-SENTENCE = r"\w+:// is a place in a store that cannot be used yet \(.*\)\. Expected: a folder .* file:///path\. Next: "
+SENTENCE = r"\w+:// is a place in a store that cannot be used (here|yet) \(.*\)\. Expected: a folder .*\. Next: "
+IN_STORES = {"tables", "checkpoint"}
+"""Names of options and settings that a folder in a store can be given to."""
+
+
+def refused(name: str) -> tuple[str, ...]:
+    """The places that are refused for an option or a setting of this name."""
+    return STORES[1:] if name in IN_STORES else STORES
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,42 @@ def test_a_store_is_refused(given: str | Path) -> None:
         local(given)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("s3://bucket", "s3://bucket"),
+        ("s3a://bucket/", "s3://bucket"),
+        ("S3://my.bucket-1/a/b=1/", "s3://my.bucket-1/a/b=1"),
+        ("/s3:/b", "/s3:/b"),
+        ("file:///a", "/a"),
+    ],
+)
+def test_a_folder_may_be_in_a_store(given: str, meant: str) -> None:
+    assert str(folder(given)) == meant
+    assert folder(folder(given)) == folder(given)
+    assert str(folder(given) / "members") == f"{meant}/members"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("s3:/bucket/t", "s3://", "s3://b", "s3://key:secret@bucket/t", "s3://bucket//t", "s3://bucket/../t"),
+        *("s3://bucket/a b", "s3://bucket/t?sig=secret", "s3://bucket/ü", "s3://bucket/a%20b", Path("s3://bucket/t")),
+    ],
+)
+def test_what_is_no_folder_in_a_store_is_refused_and_no_secret_is_shown(given: str | Path) -> None:
+    with pytest.raises(LocationError, match=r"not a folder in a store that speaks S3 \(.*\)\. .*write s3://") as said:
+        folder(given)
+    assert "secret@" not in str(said.value)
+    assert "sig=" not in str(said.value)
+
+
+@pytest.mark.parametrize("given", STORES[1:])
+def test_a_store_that_speaks_something_else_is_refused(given: str) -> None:
+    with pytest.raises(LocationError, match=SENTENCE):
+        folder(given)
+
+
 @pytest.mark.parametrize("given", ["file://", "file://host/a", "file:////a", "file:///a%00b"])
 def test_a_file_that_is_not_of_this_machine_is_refused(given: str) -> None:
     with pytest.raises(LocationError, match=r"not a file of this machine \(.*\)\. Expected: .*\. Next: write three"):
@@ -75,17 +120,18 @@ PATHS = [(verb, name) for verb, names in TESTED.items() for name in sorted(names
 LOGS = [(verb, name) for verb in ("collect", "doctor") for name in ("request_log", "server_log")]
 
 
-@pytest.mark.parametrize("store", ["s3a://bucket/tables", "s3a:/bucket/tables"])
+@pytest.mark.parametrize("slashes", ["//", "/"])
 @pytest.mark.parametrize(("verb", "name"), [*PATHS, *LOGS])
-def test_no_option_of_any_verb_takes_a_store(
-    verb: str, name: str, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_option_of_any_verb_takes_a_store_that_it_cannot_use(
+    verb: str, name: str, slashes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    store = f"{'gs' if name in IN_STORES else 's3a'}:{slashes}bucket/tables"
     option = [store] if (verb, name) == ("trace", "file") else [f"--{name.replace('_', '-')}", store]
     said = kardia(verb, *option)
     assert said.code == 2, said
     assert store in said.err
-    assert "in a store" in " ".join(said.err.split())
+    assert "is a place in a store" in " ".join(said.err.replace("│", " ").split())
     assert not list(tmp_path.iterdir())
 
 
@@ -107,6 +153,7 @@ SETTINGS: list[tuple[type[BaseSettings], str, dict[str, Any]]] = [
     (NotifySettings, "state", {"tables": "t"}),
     (StreamSettings, "tables", {"bootstrap_server": "b", "checkpoint": "c"}),
     (StreamSettings, "checkpoint", {"bootstrap_server": "b", "tables": "t"}),
+    (StreamSettings, "executors", {"bootstrap_server": "b", "tables": "t", "checkpoint": "c"}),
     (CollectSettings, "positions", {}),
     (CollectSettings, "client_config", {}),
     (CollectSettings, "events_client_config", {}),
@@ -114,16 +161,19 @@ SETTINGS: list[tuple[type[BaseSettings], str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "name", "others"), SETTINGS)
-def test_no_setting_takes_a_store(
+def test_no_setting_takes_a_store_that_it_cannot_use(
     kind: type[BaseSettings], name: str, others: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variable = f"{kind.model_config['env_prefix']}{name.upper()}"
-    for store in STORES:
+    for store in refused(name):
         monkeypatch.setenv(variable, store)
         with pytest.raises(ValidationError, match=SENTENCE):
             kind(**others)
     monkeypatch.setenv(variable, "file:///K%C3%A4rdia%20Daten%201")
     assert getattr(kind(**others), name) == Path("/Kärdia Daten 1")
+    if name in IN_STORES:
+        monkeypatch.setenv(variable, "s3a://bucket/t/")
+        assert getattr(kind(**others), name) == Store("bucket", "t")
 
 
 def test_every_setting_that_is_a_path_is_tested() -> None:

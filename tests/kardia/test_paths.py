@@ -42,7 +42,7 @@ TESTED = {
     "up": {"config"},
     "collect": {"positions", "client_config", "events_client_config"},
     "capture": {"out", "client_config"},
-    "stream": {"tables", "checkpoint"},
+    "stream": {"tables", "checkpoint", "executors"},
     "serve": {"tables", "token_file", "tls_certificate", "tls_key"},  # the pair: `tests/api/test_serve.py`
     "notify": {"tables", "state"},
     "demo": {"directory"},  # handed to `kardia up`'s own roles, which are started with absolute paths
@@ -54,7 +54,7 @@ def test_no_path_option_is_left_out() -> None:
     found = {}
     for verb in VERBS:
         hints = typing.get_type_hints(getattr(importlib.import_module(f"cli.verbs.{verb}"), verb))
-        found[verb] = {name for name, hint in hints.items() if "Path" in str(hint)}
+        found[verb] = {name for name, hint in hints.items() if "Path" in str(hint) or "Folder" in str(hint)}
     assert found == TESTED
 
 

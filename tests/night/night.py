@@ -46,6 +46,8 @@ class Options:
     directory: Path
     follow_server_log: bool = True
     brokers: int = 1
+    spared: tuple[str, ...] = ()
+    """Roles that nothing befalls, so that each lives through the whole night."""
 
 
 def play(options: Options, told: Callable[[str], None]) -> Result:
@@ -88,7 +90,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         done = list(stage.done)
         messages = stage.receiver.messages
         sizes = watch.log_sizes(stage.up_log, stage.data / "logs")
-    memory = watch.memory(watched.samples)
+    memory = watch.memory(watched.samples + watch.heap_samples(sorted((options.directory / "gc").glob("*.log"))))
     faults += [fault for one in memory for fault in one.faults] + watch.floods(sizes, hours)
     facts = of_holders([list(server_log.facts(text.splitlines())) for text in logs])
     said = compare_told(
@@ -119,6 +121,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         version=options.version,
         server_log_followed=options.follow_server_log,
         brokers=options.brokers,
+        spared=options.spared,
         done=done,
         comparison=comparison.and_also(said.findings, said.counts),
         memory=memory,
@@ -138,7 +141,7 @@ def _steps(
     """Do what was drawn, each at its time, and let everything become well again before the end."""
     watched, looking = watching
     length_s = options.minutes * 60
-    waiting = draw(options.seed, length_s)
+    waiting = [step for step in draw(options.seed, length_s) if step.whom not in options.spared]
     well_s = length_s - QUIET_END_S / 2
     while (now_s := time.monotonic() - began_s) < length_s:
         while waiting and waiting[0].at_s <= now_s:

@@ -27,6 +27,7 @@ class Result:
     version: str
     server_log_followed: bool
     brokers: int
+    spared: Sequence[str]
     done: Sequence[Mapping[str, Any]]
     comparison: Comparison
     memory: Sequence[Memory]
@@ -45,7 +46,7 @@ class Result:
         findings = [asdict(one) | {"before": self.before(one)} for one in self.comparison.findings]
         kept = {
             name: getattr(self, name)
-            for name in ("seed", "minutes", "version", "brokers", "server_log_followed", "hours")
+            for name in ("seed", "minutes", "version", "brokers", "spared", "server_log_followed", "hours")
         }
         return kept | {
             "wrong": self.wrong,
@@ -90,6 +91,7 @@ class Result:
         again = f"python -m tests.night --seed {self.seed} --minutes {self.minutes:g} --kafka {self.version}"
         again += "" if self.brokers == 1 else f" --brokers {self.brokers}"
         again += "" if self.server_log_followed else " --without-server-log"
+        again += "".join(f" --spare {role}" for role in self.spared)
         count = len(self.faults) + len(self.comparison.findings)
         said = f"{count} things are wrong" if count else "Nothing is wrong"
         return [*lines, f"{said}. To play it again: {again}"]

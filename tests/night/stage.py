@@ -88,10 +88,11 @@ class Stage:
         """Start `kardia up` and return when it says that everything is ready."""
         path = self.directory / "kardia.yaml"
         path.write_text(yaml.safe_dump(self._settings()), encoding="utf-8")
+        (self.directory / "gc").mkdir()
         self._up = process.spawn(
             [sys.executable, "-m", "cli.main", "up", "--config", str(path)],
             log=self.up_log,
-            environ=process.environ(),
+            environ=process.environ() | {"JAVA_TOOL_OPTIONS": f"-Xlog:gc:file={self.directory}/gc/%p.log"},
             cwd=self.directory,
         )
         process.until(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,8 +16,11 @@ from tests.night.watch import (
     LOG_KB_PER_HOUR,
     SETTLED_S,
     STEP_MB,
+    STREAM_HEAP,
+    STREAM_PYTHON,
     Sample,
     floods,
+    heap_samples,
     memory,
     memory_of,
 )
@@ -71,6 +75,37 @@ def test_a_short_life_is_not_judged_by_its_growth_and_each_life_is_its_own() -> 
 def test_a_role_that_is_too_large_is_said_however_short_it_lived() -> None:
     (large,) = memory([Sample(0, "serve", 1, CEILING_MB["serve"] + 1)])
     assert large.faults == ["serve had 451 MB of memory, more than 450 MB"]
+
+
+def heap_log(path: Path, mb_per_hour: float) -> Path:
+    """Two hours of a heap that fills with garbage between collections of all of it, one every five minutes."""
+    path.write_text(
+        "[0.010s][info][gc] Using G1\n"
+        + "".join(
+            f"[{at_s}.5s][info][gc] GC({at_s}) Pause Young (Normal) (G1 Evacuation Pause) "
+            f"900M->{int(200 + at_s % 300 + mb_per_hour * at_s / 3_600)}M(1024M) 4.2ms\n"
+            for at_s in range(0, 7_200, 20)
+        )
+    )
+    return path
+
+
+def test_a_heap_is_judged_by_what_collections_leave(tmp_path: Path) -> None:
+    flat, grown = heap_log(tmp_path / "1.log", 5), heap_log(tmp_path / "2.log", 40)
+    samples = heap_samples([flat, grown])
+    assert {one.role for one in samples} == {STREAM_HEAP}
+    assert len(samples) == 720
+    assert memory(heap_samples([flat]))[0].faults == []
+    assert len(memory(heap_samples([grown]))[0].faults) == 1
+    assert memory(samples)[0].lives == 2
+
+
+def test_a_jvm_is_a_part_of_its_role() -> None:
+    """Its Python processes are judged by themselves, the whole by its ceiling alone."""
+    growing = [Sample(at, "stream", 1, 900 + at / 10) for at in range(0, 7_200, 2)]
+    python = [Sample(at, STREAM_PYTHON, 1, 300 + at / 20) for at in range(0, 7_200, 2)]
+    assert memory(growing)[0].faults == []
+    assert len(memory(python)[0].faults) == 1
 
 
 def test_a_log_that_floods_is_said() -> None:

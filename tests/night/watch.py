@@ -1,13 +1,17 @@
 """Memory of Kardia's roles while a night lasts, and the size of their logs: what a machine would run out of.
 
-Sampled, never asked of the roles themselves. A role is its process and everything below it (Spark has a JVM).
+Sampled, never asked of the roles themselves. A role is its process and everything below it. Of one that has a JVM, as
+Spark has, the Python processes are judged by themselves, and the JVM by what is left in its heap after a collection
+(its own log says so): a heap takes from the machine what it may have, whether it needs that or not.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,18 +25,18 @@ SETTLED_S = 240.0
 JUDGED_S = 900.0
 """Growth is judged of a life that lasted so long after it had settled: below, noise would be taken for a trend."""
 
-STEP_MB = {"collect": 5.0, "stream": 256.0, "serve": 20.0, "notify": 20.0}
+STREAM_PYTHON, STREAM_HEAP = "stream, Python", "stream, heap after collection"
+
+STEP_MB = {"collect": 5.0, STREAM_PYTHON: 50.0, STREAM_HEAP: 25.0, "serve": 20.0, "notify": 20.0}
 """A life that did not grow by more is flat, whatever that is in an hour: allocators take memory, and give it back, in
 steps. The rows of a night of 75 minutes, written twice, one behind the other, took `kardia serve` from 193 to 198 MB;
-one that was started over all of them had 266 MB, then 239, and 260 at the end of a third. Spark's JVM has a heap of
-1 GB (`spark.driver.memory`), of which it fills some hundreds of MB more before it collects: 124 MB in 13 minutes were
-seen of a stream that had 1,919 MB at most. A leak passes the step in a longer life, or the ceiling."""
+one that was started over all of them had 266 MB, then 239, and 260 at the end of a third."""
 
-GROWTH_MB_PER_HOUR = {"collect": 15.0, "stream": 250.0, "serve": 30.0, "notify": 15.0}
-"""What is still called flat. Spark's JVM fills its heap in steps until it collects."""
+GROWTH_MB_PER_HOUR = {"collect": 15.0, STREAM_PYTHON: 30.0, STREAM_HEAP: 20.0, "serve": 30.0, "notify": 15.0}
+"""What is still called flat."""
 
 CEILING_MB = {"collect": 200.0, "stream": 2_600.0, "serve": 450.0, "notify": 250.0}
-"""No role is ever larger, however short it lived."""
+"""No role is ever larger, however short it lived. Spark's JVM has a heap of at most 1 GB (`spark.driver.memory`)."""
 
 LOG_KB_PER_HOUR = {"collect": 1_500.0, "stream": 3_000.0, "serve": 1_500.0, "notify": 1_500.0, "up": 200.0}
 """With faults every minute. A role that says the same again and again reaches it within minutes."""
@@ -40,7 +44,7 @@ LOG_KB_PER_HOUR = {"collect": 1_500.0, "stream": 3_000.0, "serve": 1_500.0, "not
 
 @dataclass(frozen=True)
 class Sample:
-    """Memory of a role and its children."""
+    """Memory of a role and its children, or of a part of them."""
 
     at_s: float
     role: str
@@ -62,23 +66,40 @@ class Watch:
             return
         self._next_s = now_s + EVERY_S
         for role, running in roles.items():
-            size = _size_mb(running)
-            if size:
-                self.samples.append(Sample(now_s, role, running.pid, size))
+            whole_mb, java_mb = _size_mb(running)
+            if whole_mb:
+                self.samples.append(Sample(now_s, role, running.pid, whole_mb))
+            if java_mb:
+                self.samples.append(Sample(now_s, f"{role}, Python", running.pid, whole_mb - java_mb))
 
 
-def _size_mb(running: psutil.Process) -> float:
+def _size_mb(running: psutil.Process) -> tuple[float, float]:
+    """Of a process and all below it, and of the JVMs among them."""
     try:
         family = [running, *running.children(recursive=True)]
     except psutil.Error:
-        return 0.0
-    total = 0
+        return 0.0, 0.0
+    total = java = 0
     for one in family:
         try:
-            total += memory_of(one)
+            size = memory_of(one)
+            java += size if one.name() == "java" else 0
         except psutil.Error:
             continue
-    return total / 1_000_000
+        total += size
+    return total / 1_000_000, java / 1_000_000
+
+
+_COLLECTED = re.compile(r"^\[(\d+\.\d+)s\].* \d+M->(\d+)M\(\d+M\)", re.MULTILINE)
+
+
+def heap_samples(logs: Iterable[Path]) -> list[Sample]:
+    """What was left in the heaps of Spark's JVMs after each collection, by their own logs, one per life."""
+    return [
+        Sample(float(at_s), STREAM_HEAP, life, float(mb) * 1.048_576)
+        for life, log in enumerate(logs)
+        for at_s, mb in _COLLECTED.findall(log.read_text(encoding="utf-8", errors="replace"))
+    ]
 
 
 def memory_of(one: psutil.Process) -> int:
@@ -104,9 +125,10 @@ class Memory:
     def faults(self) -> list[str]:
         """Sentences; none where it is flat."""
         said = []
-        if self.most_mb > CEILING_MB[self.role]:
-            said.append(f"{self.role} had {self.most_mb:.0f} MB of memory, more than {CEILING_MB[self.role]:.0f} MB")
-        growth, most = self.growth_mb_per_hour, GROWTH_MB_PER_HOUR[self.role]
+        ceiling, most = (limits.get(self.role, math.inf) for limits in (CEILING_MB, GROWTH_MB_PER_HOUR))
+        if self.most_mb > ceiling:
+            said.append(f"{self.role} had {self.most_mb:.0f} MB of memory, more than {ceiling:.0f} MB")
+        growth = self.growth_mb_per_hour
         if growth is not None and growth > most and self.grown_mb > STEP_MB[self.role]:
             said.append(f"{self.role} grew by {growth:.0f} MB per hour, more than {most:.0f} MB")
         return said
@@ -128,14 +150,16 @@ def memory(samples: Sequence[Sample]) -> list[Memory]:
 
 
 def _growth(life: Sequence[Sample]) -> tuple[float, float] | None:
-    """(MB per hour, MB), from the median of the first third to that of the last third of a life that had settled."""
+    """(MB per hour, MB), from the median of the first third to that of the last third of a life that had settled. Of a
+    heap it is the least of each: a collection of the young leaves what is old, needed or not."""
     settled = [one for one in life if one.at_s - life[0].at_s >= SETTLED_S]
     if not settled or settled[-1].at_s - settled[0].at_s < JUDGED_S:
         return None
     third = len(settled) // 3
     early, late = settled[:third], settled[-third:]
     hours = (_middle(one.at_s for one in late) - _middle(one.at_s for one in early)) / 3_600
-    grown_mb = _middle(one.mb for one in late) - _middle(one.mb for one in early)
+    size: Callable[[Iterable[float]], float] = min if life[0].role == STREAM_HEAP else _middle
+    grown_mb = size(one.mb for one in late) - size(one.mb for one in early)
     return grown_mb / hours, grown_mb
 
 

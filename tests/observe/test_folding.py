@@ -17,7 +17,7 @@ from kardia.observe.state.group import Group
 from kardia.tables import Row
 from tests.observe.test_laws import ticked
 from tests.support.folding import Folder
-from tests.support.stories import FIRST_LIGHT, lanes_of
+from tests.support.stories import FIRST_LIGHT, MODERN_STORIES, lanes_of
 
 SETTINGS = ObserverSettings("test")
 
@@ -36,7 +36,7 @@ def said(steps: list[list[Event]], folding: bool) -> dict[str, list[Row]]:
     return rows
 
 
-@pytest.mark.parametrize("name", FIRST_LIGHT)
+@pytest.mark.parametrize("name", [*FIRST_LIGHT, *MODERN_STORIES])
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_folding_changes_nothing(name: str, data: st.DataObject) -> None:

@@ -20,7 +20,7 @@ from kardia.observe import Observer, ObserverSettings
 from kardia.observe.state.group import NEVER
 from kardia.tables import Row
 from tests.support.scene import SAME_IN_ANY_SPLIT
-from tests.support.stories import FIRST_LIGHT, lanes_of, named, observe, standing
+from tests.support.stories import FIRST_LIGHT, MODERN_STORIES, lanes_of, named, observe, standing
 
 SETTINGS = ObserverSettings("test")
 
@@ -97,10 +97,11 @@ def said(steps: list[list[Event]], through_json: bool) -> dict[str, list[Row]]:
 
 def busiest(name: str, every: int = 100) -> list[Event]:
     """The lane of a story in which most happens."""
-    return ticked(max(lanes_of(name), key=lambda events: sum(event.kind == Kind.JOIN for event in events)), every)
+    busy = (Kind.JOIN, Kind.MODERN_HEARTBEAT)
+    return ticked(max(lanes_of(name), key=lambda events: sum(event.kind in busy for event in events)), every)
 
 
-@pytest.mark.parametrize("name", [*FIRST_LIGHT, *OUTAGES])
+@pytest.mark.parametrize("name", [*FIRST_LIGHT, *OUTAGES, *MODERN_STORIES])
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_any_split_says_the_same(name: str, data: st.DataObject) -> None:
@@ -112,7 +113,7 @@ def test_any_split_says_the_same(name: str, data: st.DataObject) -> None:
         assert parts[table] == whole[table], table
 
 
-@pytest.mark.parametrize("name", [*FIRST_LIGHT, *OUTAGES])
+@pytest.mark.parametrize("name", [*FIRST_LIGHT, *OUTAGES, *MODERN_STORIES])
 def test_many_small_steps_say_what_one_step_says(name: str) -> None:
     """In one step all ticks are there before the clock moves, and with them all silences of the log."""
     for lane in lanes_of(name):
@@ -123,7 +124,7 @@ def test_many_small_steps_say_what_one_step_says(name: str) -> None:
             assert parts[table] == whole[table], table
 
 
-@pytest.mark.parametrize("name", FIRST_LIGHT)
+@pytest.mark.parametrize("name", [*FIRST_LIGHT, *MODERN_STORIES])
 def test_samples_of_health_inside_a_step_change_nothing_else(name: str) -> None:
     """A replay, whose steps are long, keeps a history of health by them."""
     events = busiest(name)

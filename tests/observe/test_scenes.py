@@ -7,7 +7,7 @@ import pytest
 from kardia.events import Kind
 from kardia.observe import Observer, ObserverSettings
 from tests.support.scene import START, Known, Scene
-from tests.support.stories import named, standing
+from tests.support.stories import named
 
 
 def stable(*members: str, **options: object) -> Scene:
@@ -163,6 +163,7 @@ def test_a_member_that_waits_in_a_join_is_not_evicted() -> None:
         "waited_ms": 21_990,
         "joined": True,
         "pending": False,
+        "partitions": None,
     }
 
 
@@ -469,18 +470,6 @@ def test_the_same_lines_twice_say_nothing_twice() -> None:
     twice = scene.known()
     assert twice.rows["transitions"] == once.rows["transitions"]
     assert twice.rows["members"] == once.rows["members"]
-
-
-def test_what_is_not_modelled_is_shown_and_unknown() -> None:
-    scene = Scene()
-    scene._event(Kind.MODERN_HEARTBEAT, 1_000, member_id="m", detail={"protocol": "consumer", "member_epoch": 3})
-    scene.tick(60_000)
-    known = scene.known()
-    assert known.alive() == {"m"}
-    (row,) = standing("members", known.rows["members"])
-    assert (row["protocol"], row["certainty"]) == ("consumer", "unknown")
-    (health,) = named("health", known.rows["health"])
-    assert (health["status"], health["reasons"]) == ("unknown", ["not modelled: consumer protocol"])
 
 
 def test_events_that_were_sent_and_did_not_arrive_are_a_gap() -> None:

@@ -63,6 +63,9 @@ def test_the_lock_holds_the_measured_sets_and_no_address() -> None:
         "spark": 11,
         "broker-4.4.0": 44,
         "broker-3.9.2": 57,
+        "broker-2.3.1": 24,
+        "broker-2.7.2": 27,
+        "coordinator-2.5.1": 15,
         "coordinator-3.7.2": 46,
         "coordinator-3.8.1": 48,
         "coordinator-4.0.2": 20,
@@ -70,6 +73,8 @@ def test_the_lock_holds_the_measured_sets_and_no_address() -> None:
         "coordinator-4.2.1": 21,
         "coordinator-4.3.1": 21,
         "byte-buddy": 2,
+        "s3a": 36,
+        "object-store": 27,
     }
     text = lock.LOCK_FILE.read_text()
     assert "://" not in text

@@ -21,7 +21,10 @@ from cli.options import GroupEitherWay
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ROOMS = ("cli", "bench", "demo", "supervise", "dashboards", "api", "spark_jobs", "ingest", "kardia", "tests", "scripts")
+ROOMS = (
+    *("cli", "bench", "demo", "supervise", "dashboards", "api", "spark_jobs", "ingest", "stores", "kardia"),
+    *("tests", "scripts"),
+)
 
 FOLDERS = (*ROOMS, "docs", "compose")
 

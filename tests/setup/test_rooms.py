@@ -64,7 +64,10 @@ def test_a_clock_a_socket_and_what_is_above_are_found(module: str) -> None:
     assert forbidden("kardia/instants.py", f"from {module} import something\n") == {name}
 
 
-ROOMS = ("api", "bench", "cli", "dashboards", "demo", "ingest", "kardia", "scripts", "spark_jobs", "supervise", "tests")
+ROOMS = (
+    *("api", "bench", "cli", "dashboards", "demo", "ingest", "kardia", "scripts", "spark_jobs", "stores", "supervise"),
+    "tests",
+)
 
 
 def private(source: str) -> list[str]:

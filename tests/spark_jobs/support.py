@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
-from deltalake import DeltaTable
 
 from ingest.offline import tick
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
 from kardia.events import DEFAULT_LANES, Event, Kind, stream_of
+from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, TABLES
+from stores import delta
 from tests.support.stories import lanes_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -112,6 +113,7 @@ def run_stream(
             **os.environ,
             "KARDIA_STREAM_MAX_RECORDS": "20",
             "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "40",
+            "KARDIA_STREAM_JOURNAL_BYTES": "4000",  # so that there are bases and journals to be killed at
             **(environment or {}),
         },
         capture_output=True,
@@ -121,21 +123,22 @@ def run_stream(
     )
 
 
-def rows(directory: Path, name: str) -> list[dict[str, Any]]:
+def rows(directory: Folder, name: str) -> list[dict[str, Any]]:
     """All rows of a table, in an order of their own."""
-    path = directory / name
-    if not DeltaTable.is_deltatable(str(path)):
+    if not delta.is_there(directory / name):
         return []
-    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist()
+    found: list[dict[str, Any]] = delta.opened(directory / name).to_pyarrow_table().to_pylist()
     return sorted(found, key=lambda row: tuple(str(row[column]) for column in row))
 
 
-def all_rows(directory: Path, names: Sequence[str] = LIVE_TABLES) -> dict[str, list[dict[str, Any]]]:
+def all_rows(directory: Folder, names: Sequence[str] = LIVE_TABLES) -> dict[str, list[dict[str, Any]]]:
     """Rows of several tables."""
     return {name: rows(directory, name) for name in names}
 
 
-def told_rows(directory: Path, names: Sequence[str], without: Sequence[str] = ("batch_id",)) -> dict[str, Counter[str]]:
+def told_rows(
+    directory: Folder, names: Sequence[str], without: Sequence[str] = ("batch_id",)
+) -> dict[str, Counter[str]]:
     """Rows of several tables as counted texts, without the columns that may differ between two ways of running."""
     return {
         name: Counter(
@@ -146,7 +149,7 @@ def told_rows(directory: Path, names: Sequence[str], without: Sequence[str] = ("
     }
 
 
-def table_names_with_rows(directory: Path) -> set[str]:
+def table_names_with_rows(directory: Folder) -> set[str]:
     """Tables that have a row."""
     return {name for name in TABLES if rows(directory, name)}
 

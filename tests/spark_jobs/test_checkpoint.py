@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kardia.tables import LIVE_TABLES
+from spark_jobs import state_codec
 from spark_jobs.checkpoint import Agreement, Checkpoint, open_checkpoint
-from spark_jobs.errors import CheckpointError
+from spark_jobs.errors import CheckpointError, StateError
 from spark_jobs.schemas import to_tables
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from tests.spark_jobs.writing import batch
@@ -28,7 +30,7 @@ def commit(checkpoint: Checkpoint, tables: Path, spark_batches: int) -> None:
         batch_id = checkpoint.generation.first_batch + number
         writer.write(batch_id, to_tables(batch(batch_id), batch_id))
         for kind, text in (("offsets", f'v1\n{{}}\n{{"kardia.events":{{"0":{number + 1}}}}}'), ("commits", "v1\n{}")):
-            folder = checkpoint.spark_directory / kind
+            folder = Path(str(checkpoint.spark_directory / kind))
             folder.mkdir(parents=True, exist_ok=True)
             (folder / str(number)).write_text(text)
     writer.close()
@@ -90,3 +92,22 @@ def test_a_generation_file_that_cannot_be_read_is_refused(tmp_path: Path, text: 
     (tmp_path / "checkpoint" / "generation.json").write_text(text)
     with pytest.raises(CheckpointError, match=r"generation.json"):
         begin(tmp_path)
+
+
+def test_a_checkpoint_whose_state_has_another_version_is_refused(tmp_path: Path) -> None:
+    """Spark itself would say that a schema does not fit; checkpoints of before 8 do not say a version."""
+    first = begin(tmp_path, state=state_codec.VERSION)
+    commit(first, tmp_path / "tables", 1)
+    assert begin(tmp_path, state=state_codec.VERSION).generation == first.generation
+    path = tmp_path / "checkpoint" / "generation.json"
+    said = msgspec.json.decode(path.read_bytes())
+    for version in (state_codec.VERSION + 1, 6):
+        path.write_bytes(msgspec.json.encode(said | {"state": version}))
+        with pytest.raises(StateError, match=rf"has version {version} .*version {state_codec.VERSION}.*generation"):
+            begin(tmp_path, state=state_codec.VERSION)
+    del said["state"]
+    path.write_bytes(msgspec.json.encode(said))
+    with pytest.raises(StateError, match="has version 7 "):
+        begin(tmp_path, state=state_codec.VERSION)
+    assert begin(tmp_path).generation.name == first.generation.name  # a query without state is not concerned
+    assert begin(tmp_path, state=state_codec.VERSION, new_generation=True).generation.state == state_codec.VERSION

@@ -211,16 +211,16 @@ def test_a_defect_that_is_no_events_concerns_its_group_alone(
             raise ZeroDivisionError
         real_timer(observer, group, member, now)
 
-    def sampled(observer: Any, now: float) -> None:
-        if any(group_id == victim and group.members for group_id, group in observer.groups.items()):
+    def sampled(observer: Any, group: Group, looked_at: dict[str, bool], clock: float) -> None:
+        if group.group_id == victim:
             raise ZeroDivisionError
-        real_sample(observer, now)
+        real_sample(observer, group, looked_at, clock)
 
-    real_timer, real_sample = expiry.on_member_timer, Observer._sample
+    real_timer, real_sample = expiry.on_member_timer, Observer._sample_group
     if what == "timer":
         monkeypatch.setattr(expiry, "on_member_timer", on_timer)
     else:
-        monkeypatch.setattr(Observer, "_sample", sampled)
+        monkeypatch.setattr(Observer, "_sample_group", sampled)
     run = Run(STEPS)
     assert run.went_back
     assert run.but(victim) == plain.but(victim)

@@ -114,7 +114,7 @@ def test_a_lane_that_is_saved_and_loaded_after_every_batch_says_the_same() -> No
         steps.append(lane.step([record]))
         blob = lane.save()
         lane = new_lane()
-        lane.load(FACTORY, blob)
+        lane.load(blob)
         assert lane.save() == blob
     assert told(steps) == whole
     assert steps == unbroken  # progress and health as well: no count is lost with the process
@@ -170,7 +170,7 @@ def test_a_snapshot_the_observer_does_not_know_is_refused() -> None:
     state = state_codec.decode(lane.save(), "lane")
     for strange in ({}, {**state.observer, "groups": [[["too", "short"], []]]}):
         with pytest.raises(StateError, match=r"does not fit this version.*--new-generation"):
-            new_lane().load(FACTORY, state_codec.encode(state._replace(observer=strange)))
+            new_lane().load(state_codec.encode(state._replace(observer=strange)))
 
 
 def test_every_cut_of_saved_state_is_refused_or_whole() -> None:

@@ -144,7 +144,7 @@ class Live:
                 rows = model.step(Record(first + at, 0, b"msgpack/1", data) for at, (data, _) in enumerate(records))
                 blob = model.save()
                 self._lanes[number] = Lane(FACTORY, "t", number, DEFAULT_LANES)
-                self._lanes[number].load(FACTORY, blob)
+                self._lanes[number].load(blob)
                 encoded = [(number, name, encode_rows(found)) for name, found in rows.items() if found]
                 tables = to_tables(merge(encoded), self._number)
                 if "rejected" in tables:
@@ -175,6 +175,15 @@ def run(directory: Path, base: str, lines: int) -> int:
         if number % 16 == 15:
             live = Live()
     return done
+
+
+def test_text_lines_of_old_brokers_are_damaged_as_well() -> None:
+    """A third of the batches is made of them."""
+    seeds_of_a_run = list(seeds("same", 4_000))
+    text = [
+        seed for seed in seeds_of_a_run if any(b"RequestHeader(" in line for line in damaged("request", seed, 50)[0])
+    ]
+    assert len(text) >= len(seeds_of_a_run) // 4
 
 
 def test_damaged_lines_stop_nothing(tmp_path: Path) -> None:

@@ -131,7 +131,10 @@ KNOWN = {
 
 
 def sources() -> dict[Path, ast.Module]:
-    rooms = ("cli", "bench", "demo", "supervise", "dashboards", "api", "spark_jobs", "ingest", "kardia", "scripts")
+    rooms = (
+        *("cli", "bench", "demo", "supervise", "dashboards", "api", "spark_jobs", "ingest", "stores", "kardia"),
+        "scripts",
+    )
     return {path: ast.parse(path.read_text("utf-8")) for room in rooms for path in sorted((ROOT / room).rglob("*.py"))}
 
 

@@ -45,6 +45,19 @@ FIRST_LIGHT = (
 STORIES = (*FIRST_LIGHT, "c15_assign-4.1.2", "c19_admin-4.4.0", "m01_coordinator_kill-4.1.2")
 """All of them; in the last one the coordinator is killed, and one of its groups uses the consumer protocol."""
 
+MODERN_STORIES = (
+    "k01_kill-4.1.2",
+    "k03_zombie-4.1.2",
+    "k05_leave-4.4.0",
+    "k06_static-4.1.2",
+    "k07_unreleased-4.4.0",
+    "k08_rebalance_timeout-4.1.2",
+    "k11_migration-4.1.2",
+    "s01_share-4.1.2",
+    "t01_streams-4.4.0",
+)
+"""Of consumer, share and streams groups; in k11 a group changes its protocol, and back."""
+
 OLD_STORIES = (
     "o01_kill-2.0.1",
     "o01_kill-2.7.2",

@@ -17,7 +17,9 @@ from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.share.operations import ShareOperation
 from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
+from tests.truth.draw_old import OldArtist
 from tests.truth.lockstep import Disagreement, Lockstep, Move
+from tests.truth.oracle.settings import OLD_VERSIONS
 
 LENGTH = 60
 """Moves of a history: enough for a few generations, short enough that a new group is seen often."""
@@ -59,6 +61,8 @@ class Player:
 
     def artist(self, rng: random.Random, settings: Any) -> Any:
         """Who draws the moves of a history."""
+        if self._version in OLD_VERSIONS:
+            return OldArtist(rng, settings, self._version)
         return Artist(rng, settings)
 
     def lockstep(self, settings: Any) -> Lockstep:

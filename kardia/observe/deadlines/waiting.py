@@ -8,14 +8,21 @@ not known yet, from the first answer that told of it: at the latest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines.deadlines import may_be_waiting
 from kardia.observe.deadlines.phases import longest_ms, sync_deadline
 from kardia.observe.state.group import NEVER, Group, Member
 
 
-def awaited(group: Group, member: Member, now: float) -> tuple[float, float]:
-    """(since, until) of the wait for a member at an instant; NEVER where nobody is known to wait for it."""
+def awaited(
+    group: Group, member: Member, now: float, longest_of: Callable[[Group], int] = longest_ms
+) -> tuple[float, float]:
+    """(since, until) of the wait for a member at an instant; NEVER where nobody is known to wait for it. `longest_of`
+    may remember what `longest_ms` says, for who asks about every member."""
+    if group.modern is not None:
+        return _holds_back(member)
     current = group.rebalance
     if current is None or current.assigned_at_ms >= 0:
         return NEVER, NEVER
@@ -23,8 +30,18 @@ def awaited(group: Group, member: Member, now: float) -> tuple[float, float]:
         began = current.started_at_ms if current.started_at_ms >= 0 else current.rebalance_notified_at_ms
         if began < 0 or may_be_waiting(group, member, now):
             return NEVER, NEVER
-        longest = longest_ms(group)
+        longest = longest_of(group)
         return began, began + longest if longest > 0 else NEVER
     if group.state == GroupState.COMPLETING and current.settled and member.member_id == group.leader:
         return current.joined_at_ms, sync_deadline(group)
     return NEVER, NEVER
+
+
+def _holds_back(member: Member) -> tuple[float, float]:
+    """The same in a group that has epochs: of a member that was told to give partitions up, or of the classic protocol
+    to rejoin. The coordinator evicts it then, unless it did."""
+    own = member.modern
+    if own is None or own.away_since_at_ms >= 0:
+        return NEVER, NEVER
+    since = own.revoke_since_at_ms if own.revoke_since_at_ms >= 0 else own.rejoin_since_at_ms
+    return since, since + member.rebalance_ms if since >= 0 and member.rebalance_ms > 0 else NEVER

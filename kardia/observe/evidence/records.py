@@ -171,14 +171,6 @@ def _confirm_last(observer: Facts, group: Group) -> None:
         lives.confirm(observer, group, over, group.empty_at_ms)
 
 
-def on_other_record(observer: Facts, event: Event, _at: float) -> None:
-    """A record of a protocol that is not modelled: counted, and the group is marked."""
-    observer.not_modelled += 1
-    protocol = str((event.detail or {}).get("protocol") or "")
-    if event.group_id and protocol:
-        moves.group_of(observer, event).protocol = protocol
-
-
 def on_offset_record(_observer: Facts, _event: Event, _at: float) -> None:
     """An offset commit record: the request itself says more; nothing is drawn from it."""
 

@@ -15,6 +15,7 @@ from kardia.events import Event
 from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
 from kardia.observe.deadlines import deadlines
+from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER, Ended, Group, Member, Rebalance
@@ -85,6 +86,11 @@ class Facts:
         self.not_modelled = 0
         self.forgotten = 0
         self.has_forgotten = False
+        self.samples = Samples()
+        self.samples_left = settings.samples_per_s * settings.health_sample_ms / 1_000
+        """Rows of members in good health that may be written now; see `ObserverSettings.samples_per_s`."""
+        self.sampled_at = NEVER
+        """Instant up to which it has been filled up."""
         self.began_at = NEVER
         """Instant of the first event that named a group."""
         self.empty_since: dict[str, float] = {}
@@ -171,6 +177,7 @@ class Facts:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""
         if group.members.get(member.member_id) is not member:
             return  # it has ended
+        self.samples.note(group.group_id, member.member_id)
         self.empty_since.pop(group.group_id, None)
         self.deleted_since.pop(group.group_id, None)
         if member.client_id or member.client_host:
@@ -204,6 +211,13 @@ class Facts:
     def is_alone(self, group: Group, member: Member) -> bool:
         """Whether no other member has its client.id and address: then what they fetch is told apart."""
         return len(self.clients.get((group.shard, member.client_id, member.client_host), ())) <= 1
+
+    def take_over(self, group: Group) -> None:
+        """The broker at hand leads the group from here on: by its clock timers fire and samples are due."""
+        group.broker = self.broker
+        for member in group.members.values():
+            member.timer_at_ms = member.sample_due_at_ms = NEVER
+            self.samples.note(group.group_id, member.member_id)
 
     # --- timers
 
@@ -248,6 +262,7 @@ class Facts:
         """The group changes its state, at `at` or up to `by` (see `Ended.by`)."""
         from_state = group.told_state
         group.state = to_state
+        self.samples.note(group.group_id)
         if from_state == to_state:
             return
         group.told_state = to_state
@@ -257,6 +272,7 @@ class Facts:
         self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty, by: float | None = None
     ) -> None:
         """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
+        self.samples.note(group.group_id)
         group.seq += 1
         self.rows["transitions"].append(
             rows.transition_row(
@@ -328,6 +344,8 @@ class Facts:
         self, group: Group, member: Member, at: float, certainty: Certainty, over: Ended | None = None
     ) -> None:
         """What is known about a life."""
+        if over is None:
+            self.samples.note(group.group_id, member.member_id)
         member.row_known = self.known_at_ms(group, member.row_known)
         self.rows["members"].append(
             rows.member_row(self.settings.cluster_id, group, member, over, at, member.row_known, certainty)
@@ -357,6 +375,7 @@ class Facts:
         self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float, at_most: Certainty = "exact"
     ) -> None:
         """A prediction is made, or comes to its outcome, which is as sure as what decided it, `at_most`."""
+        self.samples.note(group.group_id, member.member_id)
         predicted_at = getattr(member, f"{kind}_prediction_at_ms")
         deadline = getattr(member, f"{kind}_prediction_deadline_at_ms")
         known_at_ms = self.known_at_ms(group)

@@ -84,6 +84,7 @@ def _entry(member_id: str, client_id: str, waited_ms: int, *, joined: bool, pend
         "waited_ms": waited_ms,
         "joined": joined,
         "pending": pending,
+        "partitions": None,
     }
 
 

@@ -12,6 +12,7 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import who_broke
 from kardia.observe.output import rows
+from kardia.observe.output.status import Company
 from kardia.observe.state.entries import Foretold
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 from kardia.tables import STRUCK
@@ -55,7 +56,9 @@ def end(
     if member.health_at_ms >= 0:
         known_at_ms = facts.known_at_ms(group)
         facts.rows["health"].append(
-            rows.health_row(facts.settings.cluster_id, group, member, at, known_at_ms, certainty, "ended", [cause])
+            rows.health_row(
+                facts.settings.cluster_id, Company(group, at), member, known_at_ms, certainty, "ended", [cause]
+            )
         )
 
 
@@ -172,7 +175,7 @@ def reinstate(
     if member.session_renewed_at_ms < at:
         member.begin_anew(at)
     member.returned_at_ms = member.session_renewed_at_ms
-    member.timer_at_ms = NEVER
+    member.timer_at_ms = member.sample_due_at_ms = NEVER
     member.overdue = False
     facts.index(group, member)
     doubt(group, member.member_id)

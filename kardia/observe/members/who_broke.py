@@ -77,7 +77,7 @@ def _certainty(over: Ended) -> str:
 def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     """Its session ran out: from its last renewal on nothing of it counted."""
     member, at, signs = over.member, over.ended_at_ms, over.fault_signs
-    if member.session_ms < 0:
+    if not group.is_session_known(member):
         return UNKNOWN
     heard_at_ms = over.began_at
     usual_ms = _usual_ms(member)

@@ -149,7 +149,7 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
         _withdraw(facts, group)
         group.generation, group.leader, _ = group.stored
     begun = current is not None and current.cause is not None and current.joined_at_ms < 0
-    if group.state == GroupState.EMPTY or begun:
+    if group.modern is None and (group.state == GroupState.EMPTY or begun):
         group.rebalance = None
         group.deserted_at_ms = NEVER
         facts.move(group, at, GroupState.STABLE, "coordinator_loaded", "provisional")

@@ -67,9 +67,7 @@ def is_from_before(facts: Facts, event: Event) -> bool:
 
 def _switch(facts: Facts, group: Group, event: Event) -> None:
     first, left = not group.broker, group.broker
-    group.broker = facts.broker
-    for member in group.members.values():
-        member.timer_at_ms = NEVER
+    facts.take_over(group)
     if first:
         for member in group.members.values():
             facts.watch(group, member)
@@ -101,9 +99,8 @@ def on_load_line(facts: Facts, group: Group, at: float) -> None:
 def _led_by_another(facts: Facts, group: Group) -> None:
     """A broker says that it has loaded a group that another one led: from here on its clock counts."""
     if group.broker and facts.broker and group.broker != facts.broker:
-        group.broker = facts.broker
+        facts.take_over(group)
         for member in group.members.values():
-            member.timer_at_ms = NEVER
             facts.watch(group, member)
 
 
@@ -117,6 +114,9 @@ def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
     """A coordinator loaded the group: every session timer starts again, joins and waiting requests are lost."""
     group.loaded_at_ms = at
     group.moved_at_ms = NEVER
+    if group.modern is not None:
+        _reload_epochs(facts, group, at, certainty)
+        return
     loads.restore(facts, group, at)
     if group.rebalance is not None and (not group.rebalance.settled or group.rebalance.assigned_at_ms < 0):
         group.rebalance = None
@@ -130,6 +130,23 @@ def reload(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
             member.begin_anew(at)
         member.overdue = False
         member.rebalance_notified_at_ms = NEVER
+        facts.watch(group, member)
+
+
+def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
+    """The same of a group that has epochs, all of which are stored: what was answered is so still. Sessions begin anew,
+    and so does the time to give partitions up. Source: `GroupMetadataManager.onLoaded`."""
+    if group.members:
+        facts.tell_group(group, at, str(group.told_state), "coordinator_loaded", certainty)
+    for member in group.members.values():
+        if member.session_renewed_at_ms < at:
+            member.begin_anew(at)
+        member.overdue = False
+        own = member.modern
+        if own is not None:
+            own.rejoin_since_at_ms = own.sync_since_at_ms = NEVER
+            if own.revoke_since_at_ms >= 0:
+                own.revoke_since_at_ms, own.revoke_by = at, NEVER
         facts.watch(group, member)
 
 

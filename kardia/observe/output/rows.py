@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.certainty import Certainty
-from kardia.instants import to_rfc3339
 from kardia.kafka.libraries import LIBRARIES
-from kardia.kafka.states import GroupState
 from kardia.observe.clients.application import UNKNOWN
 from kardia.observe.clients.leaves import LEAVE_DELAY_MS
-from kardia.observe.deadlines import pending
-from kardia.observe.deadlines.deadlines import GRACE_MS, polls_unseen
+from kardia.observe.deadlines.deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
+from kardia.observe.output.status import Company
 from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row
 
@@ -78,12 +76,12 @@ def member_row(
         certainty,
         member.member_id,
         member.instance_id or None,
-        group.protocol,
+        "classic" if member.modern is not None and member.modern.classic else group.protocol,
         member.client_id or None,
         member.client_host or None,
         name,
         version,
-        _timeout(member.session_ms),
+        member.session_ms if group.is_session_known(member) else None,
         _timeout(member.rebalance_ms),
         instant(member.joined_at_ms),
         instant(over.ended_at_ms) if over else None,
@@ -95,7 +93,17 @@ def member_row(
         (over.fault_certainty or None) if over else None,
         [f"{key}={value}" for key, value in over.fault_signs.items()] if over and over.fault else None,
         bound(over.ended_at_ms, over.by) if over else bound(member.joined_at_ms, member.joined_by),
+        (member.modern.rack or None) if member.modern is not None else None,
+        _subscription(member),
     )
+
+
+def _subscription(member: Member) -> list[str] | None:
+    """Topics of a member that has epochs, or its regular expression."""
+    own = member.modern
+    if own is None or (own.topics is None and not own.regex):
+        return None
+    return [*(own.topics or ()), *([own.regex] if own.regex else [])]
 
 
 def rebalance_row(
@@ -143,6 +151,8 @@ def rebalance_row(
         bound(rebalance.started_at_ms, cause.by),
         bound(rebalance.joined_at_ms, rebalance.over_by) if rebalance.joined_at_ms >= 0 else None,
         withdrawn or None,
+        "classic",
+        None,
     )
 
 
@@ -194,9 +204,8 @@ def transition_row(
 
 def health_row(
     cluster: str,
-    group: Group,
+    company: Company,
     member: Member,
-    now: float,
     known_at_ms: int,
     certainty: Certainty,
     status: str,
@@ -204,9 +213,11 @@ def health_row(
     polling: str = UNKNOWN,
 ) -> Row:
     """Row of `health`."""
+    group, now = company.group, company.now
     interval = poll_interval(member)
-    since, until = awaited(group, member, now) if status != "ended" else (NEVER, NEVER)
+    since, until = awaited(group, member, now, company.longest_ms) if status != "ended" else (NEVER, NEVER)
     polled_at_ms, evidence, error_ms = last_poll(member)
+    abandoned, told = company.pending()
     polled = polled_at_ms >= 0
     deadline = member.deadline
     return (
@@ -231,12 +242,23 @@ def health_row(
         instant(polled_at_ms + interval) if polled and interval and evidence != "heartbeat" else None,
         status,
         reasons,
-        len(pending.abandoned(group)),
+        abandoned,
         known(since),
         known(until),
         polling,
-        pending.told(group),
+        told,
+        *_epoch_columns(member),
     )
+
+
+def _epoch_columns(member: Member) -> tuple[int | str | None, ...]:
+    """Columns of `health` about a member that has an epoch."""
+    own = member.modern
+    if own is None:
+        return None, None, None, None, None
+    counted = (None if one is None else sum(map(len, one.values())) for one in (own.assigned, own.revoking, own.target))
+    state = "away" if own.away_since_at_ms >= 0 else str(own.state)
+    return (own.epoch if own.epoch >= 0 else None, state, *counted)
 
 
 def prediction_row(
@@ -270,116 +292,3 @@ def prediction_row(
         instant(outcome_at) - instant(predicted_at) if true else None,
         instant(outcome_at) - instant(deadline) if true else None,
     )
-
-
-LATE_SHARE = 1 / 3
-"""Nobody is late before this share of its session timeout has passed in silence: Kafka's advice is to heartbeat at
-least that often. Who has just joined sent a few requests within milliseconds, and they are no habit."""
-
-
-def _in_between(group: Group) -> bool:
-    """Whether a JoinGroup that cannot be seen yet may show that a member is none, or that its session runs longer."""
-    current = group.rebalance
-    return group.state == GroupState.PREPARING or (
-        current is not None and current.joined_at_ms >= 0 and not current.settled
-    )
-
-
-def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
-    """Whether the coordinator may have removed a member because it never sent SyncGroup."""
-    current = group.rebalance
-    if current is None or current.joined_at_ms < 0 or member.synced_generation == group.generation:
-        return False
-    longest = max(other.rebalance_ms for other in group.members.values())
-    return 0 < longest <= now - current.joined_at_ms
-
-
-def _may_be_dropped(group: Group, member: Member, now: float) -> bool:
-    """Whether the session of somebody else is over, unseen, for so long that the time to rejoin may be over as well.
-    One whose deadline a gap has hidden may be over at any time since an answer showed that the group was Stable."""
-    if member.rebalance_ms >= now - group.steady_at_ms:
-        return False  # the common case, without a look at the others
-    over = {
-        other.member_id: max(other.deadline, group.steady_at_ms)
-        for other in group.members.values()
-        if other is not member and (other.deadline < 0 or group.steady_at_ms < other.deadline <= now)
-    }
-    if not over:
-        return False
-    left = (other.rebalance_ms for other in group.members.values() if other.member_id not in over)
-    return 0 < max(left) <= now - min(over.values())
-
-
-def _certainty(group: Group, member: Member, now: float) -> Certainty:
-    """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
-    if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.session_renewed_at_ms <= group.unsure_to:
-        return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
-    if 0 <= member.deadline < now:
-        return "provisional"  # it has passed, and its broker has shown no sign of life since
-    if 0 <= member.session_renewed_at_ms <= group.gap_at_ms:
-        return "provisional"  # a later renewal may be among the lines that are lost
-    if member.renewed_unseen or _may_be_dropped(group, member, now):
-        return "provisional"
-    if member.instance_id:
-        heard = group.state != GroupState.COMPLETING or member.synced_generation == group.generation
-        return (
-            "inferred"
-            if heard and now - member.session_renewed_at_ms <= 1.25 * member.usual_gap_max_ms
-            else "provisional"
-        )
-    return "exact"
-
-
-def status_of(group: Group, member: Member, now: float, alive_to: float) -> tuple[str, Certainty, list[str]]:
-    """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
-    is the last sign of life of its broker."""
-    if group.protocol != "classic":
-        return "unknown", "unknown", [f"not modelled: {group.protocol} protocol"]
-    if member.unknown_since_at_ms >= 0:
-        return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since_at_ms)}"]
-    if member.session_ms < 0:
-        return "unknown", "unknown", ["its session timeout has not been seen yet: no JoinGroup and no group record"]
-    if member.session_renewed_at_ms < 0:
-        return "unknown", "unknown", ["it is known from a record only: nothing of it was heard since the log began"]
-    if alive_to < member.deadline < now - GRACE_MS:
-        return (
-            "overdue",
-            "provisional",
-            [
-                f"its session deadline passed, and its broker has logged nothing since {to_rfc3339(alive_to)}: one "
-                "that is down evicts nobody, its next line will tell"
-            ],
-        )
-    if member.overdue:
-        return (
-            "overdue",
-            "provisional",
-            [
-                "its session deadline passed where nothing could be seen: in a rebalance, whose waiting JoinGroups "
-                "are not logged yet, or while the broker logged nothing at all"
-            ],
-        )
-    reasons = []
-    certainty = _certainty(group, member, now)
-    if member.imminent:
-        silent = int(now - member.session_renewed_at_ms)
-        reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
-    if member.poll_prediction_at_ms >= 0:
-        silent = int(now - member.last_poll_at_ms)
-        reasons.append(f"no sign of a poll for {silent} ms, poll interval {member.rebalance_ms} ms")
-    if member.rebalance_prediction_at_ms >= 0:
-        reasons.append(f"has not rejoined the rebalance, rebalance timeout {member.rebalance_ms} ms")
-    if reasons:
-        return "imminent", certainty, reasons
-    usual_ms = max(2.0 * member.usual_gap_max_ms, LATE_SHARE * member.session_ms)
-    if (
-        member.usual_gap_max_ms > 0
-        and now - member.session_renewed_at_ms > usual_ms
-        and group.state != GroupState.PREPARING
-    ):
-        return (
-            "late",
-            certainty,
-            [f"silent for {int(now - member.session_renewed_at_ms)} ms, usually {int(member.usual_gap_max_ms)} ms"],
-        )
-    return "ok", certainty, []

@@ -56,6 +56,7 @@ def on_join_phase_completed(
     observer.schedule(group, at + observer.settings.burst_ms, "burst", "")
     observer.schedule(group, at + observer.settings.settle_ms, "settle", "")
     group.state = GroupState.COMPLETING
+    observer.samples.note(group.group_id)
 
 
 def _not_seen_to_begin(group: Group, generation: int, *, missed: bool) -> Rebalance:

@@ -110,6 +110,7 @@ def begin(
         observer.move(group, cause.at, GroupState.PREPARING, cause.trigger, cause.certainty, cause.by)
     else:
         group.state = GroupState.PREPARING
+        observer.samples.note(group.group_id)
     for member in group.members.values():
         member.rebalance_notified_at_ms = NEVER
 

@@ -184,8 +184,6 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
     if not event.member_id:
         return  # a simple consumer: commits without being a member
     member = group.members.get(event.member_id)
-    if group.protocol != CLASSIC:
-        return  # there a commit does not renew anything, and what does is not modelled
     if member is None:
         if event.generation_id < 0 or left_just_now(observer, group, event.member_id, at):
             return
@@ -333,26 +331,6 @@ def on_fetch(observer: Facts, event: Event, _at: float) -> None:
     """FETCH: belongs to the members of the shard with the same client.id and address."""
     for group, member in observer.members_of(event.shard, event.client_id, event.client_host):
         polls.on_fetch(observer, group, member, event)
-
-
-def on_modern(observer: Facts, event: Event, at: float) -> None:
-    """A heartbeat of a protocol that is not modelled: the member is shown, its state is unknown."""
-    observer.not_modelled += 1
-    group = moves.group_of(observer, event)
-    detail = event.detail or {}
-    group.protocol = str(detail.get("protocol", "consumer"))
-    if event.error_code != NONE or not event.member_id:
-        return
-    member = group.members.get(event.member_id)
-    epoch = int(detail.get("member_epoch", 0))
-    if member is None and epoch >= 0:
-        member = Member(event.member_id, event.handled_at_ms)
-        identify(observer, group, member, event, "")
-        group.members[member.member_id] = member
-        observer.index(group, member)
-        observer.emit_member(group, member, at, "unknown")
-    elif member is not None and epoch == -1:
-        rebalance.end_member(observer, group, member, event.handled_at_ms, "left", "", "inferred")
 
 
 def on_telemetry(observer: Facts, event: Event, _at: float) -> None:

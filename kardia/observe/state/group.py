@@ -11,11 +11,22 @@ from dataclasses import dataclass, field
 from kardia.certainty import Certainty
 from kardia.events import Event
 from kardia.kafka.states import GroupState
+from kardia.observe.state.cause import NEVER, Cause
 from kardia.observe.state.compact import KEY
 from kardia.observe.state.entries import BeginLine, Foretold, HandedOut, Left, NeverUsed, Previous, Stored, Waited
+from kardia.observe.state.modern import ModernGroup, ModernMember
 
-NEVER = -1.0
-"""An instant that is not known."""
+__all__ = [
+    "LOADS_WITHIN_MS",
+    "NEVER",
+    "TELEMETRY_ERROR_MS",
+    "Cause",
+    "Ended",
+    "Group",
+    "Join",
+    "Member",
+    "Rebalance",
+]
 
 LOADS_WITHIN_MS = 60_000.0
 """A coordinator that answers heartbeats for that long has loaded, whatever else it was asked."""
@@ -101,6 +112,9 @@ class Member:
     fenced: bool = False
     """Whether it was told, after its life, that another process has its instance id."""
     health_at_ms: float = NEVER
+    """Of its last row of health."""
+    sample_due_at_ms: float = NEVER
+    """When the next one is due as long as it is in good health; NEVER if it does not wait for that."""
     row_known: int = -1
     imminent: bool = False
     """Its open session prediction has outlived the early, provisional step."""
@@ -110,6 +124,13 @@ class Member:
     """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
     joined_by: float | None = None
     """The latest that it can have become a member, as `Ended.by`."""
+    modern: ModernMember | None = None
+    """Of a member of a group that is one of the newer protocols."""
+
+    @property
+    def is_in_danger(self) -> bool:
+        """Whether its health is written in every step."""
+        return self.overdue or self.imminent or self.poll_prediction_at_ms >= 0 or self.rebalance_prediction_at_ms >= 0
 
     @property
     def by_telemetry(self) -> bool:
@@ -208,23 +229,6 @@ class Join:
         if self.since >= 0:
             return self.since, self.handled_at_ms if self.done_by is None else self.done_by
         return (self.handled_at_ms, None) if self.done_by is None else (self.begun_at_ms, self.done_by)
-
-
-@dataclass(slots=True)
-class Cause:
-    """Something that makes a Stable group prepare a rebalance, at its instant."""
-
-    at: float
-    trigger: str
-    member_id: str = ""
-    client_id: str = ""
-    instance_id: str = ""
-    reason: str = ""
-    certainty: Certainty = "exact"
-    by: float | None = None
-    """The latest that it can have been, as `Ended.by`."""
-    named: bool = False
-    """The coordinator itself said, in server.log, that it was this and nobody else."""
 
 
 @dataclass(slots=True)
@@ -364,6 +368,10 @@ class Group:
     """Release of its broker, or an older one that answers alike, where its lines are text (2.0 to 2.7); else empty."""
     deserted_by: str = ""
     """The evidence of `deserted_at_ms`; the same whether the group's record comes before or after the wait is over."""
+    modern: ModernGroup | None = None
+    """None: a group of the classic protocol, or one of which nothing shows yet what it is."""
+    operation: list[Event] = field(default_factory=list)
+    """Records of one operation of a coordinator of the newer protocols, until all of them have come."""
 
     def latest_deadline(self, member: Member) -> float:
         """The latest that a member's session may end if it stays silent: one that runs from a load began by the first
@@ -372,6 +380,13 @@ class Group:
             return member.deadline
         loaded_by = self.loaded_by if self.loading_since_at_ms < 0 else self.loading_since_at_ms + LOADS_WITHIN_MS
         return max(member.session_renewed_at_ms, loaded_by) + member.session_ms
+
+    def is_session_known(self, member: Member) -> bool:
+        """Whether it is known how long the session of a member is; else it is the default of brokers, or nothing."""
+        own, modern = member.modern, self.modern
+        return member.session_ms >= 0 and (
+            own is None or own.classic or (modern is not None and modern.session_from != "")
+        )
 
     @property
     def is_undone(self) -> bool:

@@ -33,6 +33,11 @@ class ObserverSettings:
     health_sample_ms: float = 5_000.0
     """A member in good health is written that often; one in danger at every step."""
 
+    samples_per_s: float = 400.0
+    """Members in good health that a lane writes in a second at most, over `health_sample_ms`: with more than 2,000 of
+    them each is written more seldom, the longest waiting first. Where there are 16,000 in a lane, 100,000 in six, that
+    is every 42 s, 2,400 rows a second in all instead of 20,000."""
+
     sample_within_ms: float = 0.0
     """Health is written that often inside a step, too, by the clocks of the brokers, for steps as long as a replay's;
     0: at the end of each step only."""
@@ -54,3 +59,20 @@ class ObserverSettings:
 
     prediction_share_max: float = 0.85
     """Latest share of a timeout at which it is predicted, whatever the habit."""
+
+    consumer_session_ms: int = -1
+    """`group.consumer.session.timeout.ms` of the brokers; -1: not known, see `kardia.observe.modern`."""
+
+    share_session_ms: int = -1
+    """`group.share.session.timeout.ms`, likewise."""
+
+    streams_session_ms: int = -1
+    """`group.streams.session.timeout.ms`, likewise."""
+
+    def session_ms_of(self, protocol: str) -> int:
+        """Session timeout of members of one of the newer protocols as configured, -1 if that is not known."""
+        return {
+            "consumer": self.consumer_session_ms,
+            "share": self.share_session_ms,
+            "streams": self.streams_session_ms,
+        }.get(protocol, -1)

@@ -17,7 +17,7 @@ from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import deadlines, pending, phases
 from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.members import lives
+from kardia.observe.members import lives, owners
 from kardia.observe.moves import loads
 from kardia.observe.rebalance import emptied, rebalance, watches
 from kardia.observe.state.group import NEVER, Group, Member
@@ -92,6 +92,7 @@ def _on_imminent(observer: Facts, group: Group, member: Member, now: float) -> N
     if now < deadlines.imminent_at(observer.settings, member):
         return
     member.imminent = True
+    observer.samples.note(group.group_id, member.member_id)
     if now == member.session_prediction_at_ms or deadlines.surely_silent(group, member):
         observer.emit_prediction(group, member, "session", "open", NEVER)
 
@@ -128,6 +129,7 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
             lives.rival(group, member.member_id)
     else:
         member.overdue = True
+        observer.samples.note(group.group_id, member.member_id)
         watches.watch_overdue(observer, group, member)
         watches.watch_deserted(observer, group, deadline)
 
@@ -161,10 +163,14 @@ def on_gap(observer: Facts, event: Event, at: float) -> None:
             continue
         group.membership_complete = False
         group.stored = None
-        if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        has_epochs = group.modern is not None and bool(group.members)
+        if has_epochs:
+            owners.forget(group)
+        if has_epochs or group.state in (GroupState.STABLE, GroupState.COMPLETING):
             observer.move(group, at, GroupState.UNKNOWN, "gap", "unknown")
         group.gap_at_ms = max(to_at, group.gap_at_ms)
         group.sampled_state = ""  # what was said of its members holds no more, also if it is Stable again at once
+        observer.samples.note(group.group_id)
         if group.rebalance is not None:
             group.rebalance.members_before = -1
         for member in group.members.values():

@@ -178,6 +178,8 @@ def predict_straggler(observer: Facts, group: Group, member: Member, at: float) 
     if current is None or group.state != GroupState.PREPARING or member.rebalance_prediction_at_ms >= 0:
         return
     began = current.started_at_ms if current.started_at_ms >= 0 else current.rebalance_notified_at_ms
+    if at - began < observer.settings.prediction_share * member.rebalance_ms:
+        return  # the common case, without a look at the others
     longest = max(other.rebalance_ms for other in group.members.values())
     if longest > 0 and not member.instance_id and at - began >= observer.settings.prediction_share * longest:
         member.rebalance_prediction_at_ms = at

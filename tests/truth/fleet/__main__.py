@@ -17,13 +17,20 @@ from tests.truth.fleet.report import Report, judged, missed, table
 from tests.truth.fleet.scenarios import PLAIN, SCENARIOS
 
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
+OLD_VERSIONS = ("2.0.1", "2.3.1", "2.7.2")
+"""Whose request log is text; played when they are named."""
 
 
 def main() -> int:
     """Play, observe, score, print."""
     parser = argparse.ArgumentParser(prog="python -m tests.truth.fleet", description=__doc__)
     parser.add_argument("--groups", type=int, default=100, help="groups on the broker")
-    parser.add_argument("--version", choices=VERSIONS, action="append", help="release of the broker; may be repeated")
+    parser.add_argument(
+        "--version",
+        choices=(*OLD_VERSIONS, *VERSIONS),
+        action="append",
+        help="release of the broker; may be repeated; 3.9.2, 4.1.2 and 4.4.0 if none is named",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scenario", choices=SCENARIOS, help="what befalls brokers and evidence")
     parser.add_argument("--total", type=int, default=0, help="groups of many runs together")

@@ -249,13 +249,17 @@ class Broker:
             later = replace(times, send=times.send + waits_ms)
             self.world.at(self.stands_to_ms, lambda: self._written(asked, answer, later))
             return
-        if answer is None:
-            api, request, response = "FETCH", *_fetch(asked)
+        text, sender = self.cluster.text, connection.sender
+        if text is not None:
+            size = asked.fetched_bytes
+            line = text.line(now_ms, asked.version, asked.number, sender, asked.operation, answer, times, size)
         else:
-            operation = asked.operation
-            api, request = request_of(operation)
-            response = response_of(operation, answer)
-        line = line_of(now_ms, api, asked.version, asked.number, connection.sender, request, response, times)
+            if answer is None:
+                api, request, response = "FETCH", *_fetch(asked)
+            else:
+                api, request = request_of(asked.operation)
+                response = response_of(asked.operation, answer)
+            line = line_of(now_ms, api, asked.version, asked.number, sender, request, response, times)
         late_ms = chance.expovariate(3.0)
         late_ms += chance.uniform(2.0, self.log.most_late_ms) if chance.random() < 0.01 else 0.0
         self.log.write(now_ms, late_ms, line)

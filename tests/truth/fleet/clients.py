@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Operation, Sync
 from tests.truth.fleet.broker import Asked, Connection
 from tests.truth.fleet.cluster import Cluster
+from tests.truth.fleet.old_lines import is_text, most_versions
 from tests.truth.fleet.world import World
 
 
@@ -45,6 +46,15 @@ LIBRARIES = (
     Habits("aiokafka", ("unknown", "unknown"), (5, 3, 1, 1, 2, 11), False, False, False, False),
     Habits("franz-go", ("kgo", "1.15.4"), (9, 5, 4, 5, 8, 15), False, False, True, True),
 )
+
+
+def spoken(habits: Habits, kafka_version: str) -> Habits:
+    """What a library does with a broker of a release: it takes the highest versions that both know. Reasons came with
+    versions that brokers before 2.8 do not know."""
+    if not is_text(kafka_version):
+        return habits
+    join, sync, beat, leave, commit, fetch = map(min, habits.versions, most_versions(kafka_version))
+    return replace(habits, versions=(join, sync, beat, leave, commit, fetch), gives_reasons=False)
 
 
 @dataclass

@@ -36,6 +36,8 @@ from kardia.kafka.sessions import Coordinator as Implementation
 from kardia.kafka.states import ErrorCode, GroupState
 from tests.truth.fleet.broker import Asked, Broker
 from tests.truth.fleet.offsets_topic import OffsetsTopic
+from tests.truth.fleet.old_lines import TextLog, is_text
+from tests.truth.fleet.old_server_lines import OldNarrator
 from tests.truth.fleet.server_lines import Narrator
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World
@@ -100,14 +102,17 @@ class Cluster:
         )
         self.brokers = [Broker(world, self, number + 1, java=self.java, seed=seed) for number in range(brokers)]
         self.truths = {group_id: Truth(group_id) for group_id in groups}
-        self.topic = OffsetsTopic(seed, flexible_commits=version >= "4.1")
+        self.topic = OffsetsTopic(seed, version)
         self._coordinators = {group_id: Coordinator(behaviour, settings) for group_id in groups}
         self._records: dict[str, GroupRecord | None] = dict.fromkeys(groups)
         self._asked: dict[int, Asked] = {}
         self._due: dict[tuple[str, Kinds], float] = {}
         """Group and timer thread -> deadline of the timer that its broker's thread will fire next."""
         self._number = 0
-        self._narrator = Narrator(java=self.java)
+        self.text = TextLog(version) if is_text(version) else None
+        """Writes the request log of a release whose lines are text."""
+        self.version = version
+        self._narrator = OldNarrator(version) if is_text(version) else Narrator(java=self.java)
         self.sleeps: list[tuple[float, float]] = []
         """From when to when the machine stood still."""
         self.shards: dict[int, Shard] = {}

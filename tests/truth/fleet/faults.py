@@ -7,7 +7,7 @@ one is over. Every fault here is one that people meet.
 from __future__ import annotations
 
 from tests.truth.fleet import odd
-from tests.truth.fleet.clients import LIBRARIES, Client, Habits, Settings
+from tests.truth.fleet.clients import LIBRARIES, Client, Habits, Settings, spoken
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.scenarios import Scenario
 from tests.truth.fleet.world import START_MS, World
@@ -50,7 +50,7 @@ class GroupStory:
         libraries: tuple[Habits, ...] = LIBRARIES
         if self.scenario.odd:
             libraries += odd.LIBRARIES if self.cluster.java else (*odd.LIBRARIES, *odd.OLD_LIBRARIES)
-        habits = chance.choice(libraries)
+        habits = spoken(chance.choice(libraries), self.cluster.version)
         heartbeat_ms = min(3_000, self.session_ms // 3) if chance.random() < 0.8 else 1_000
         settings = Settings(
             self.session_ms if chance.random() < 0.9 else 15_000,

@@ -17,6 +17,9 @@ from tests.truth.fleet.cluster import Cluster
 STATIC_FROM = 5
 """Version of JoinGroup that knows static members."""
 
+REMOVES_FROM = 3
+"""Version of LeaveGroup from which on an administrator may remove members, by their instance ids too (2.4)."""
+
 MAX_SIZE = 7
 """`group.max.size` of the broker that they ask."""
 
@@ -51,13 +54,15 @@ def make(client: Client, others: Sequence[Client], chance: random.Random) -> Non
 def remove(cluster: Cluster, client: Client) -> bool:
     """An administrator removes a member, a static one by its instance id alone. Whether there is one to remove."""
     broker = cluster.coordinator_of(client.group_id)
-    if broker is None or not client.member_id:
+    version = 5 if cluster.text is None else cluster.text.leave_group
+    if broker is None or not client.member_id or version < REMOVES_FROM:
         return False
     connection = broker.connect("adminclient-7", ("apache-kafka-java", "4.1.2"), "10.9.9.9", _nothing)
-    leaving = Leaving("" if client.instance else client.member_id, client.instance, ADMIN_REASON)
-    operation = Leave(cluster.number(), 5, client.group_id, (leaving,))
+    reason = ADMIN_REASON if cluster.text is None else None
+    leaving = Leaving("" if client.instance else client.member_id, client.instance, reason)
+    operation = Leave(cluster.number(), version, client.group_id, (leaving,))
     cluster.truths[client.group_id].causes[operation.number] = "removed_by_admin"
-    broker.send(Asked(connection, 5, operation, lambda _: None))
+    broker.send(Asked(connection, version, operation, lambda _: None))
     return True
 
 

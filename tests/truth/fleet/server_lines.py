@@ -46,7 +46,7 @@ class Narrator:
     ) -> list[str]:
         """Messages about one step of one group, in their order."""
         before, self._views[group_id] = self._views.get(group_id), after
-        step = _Step(group_id, operation, before, after)
+        step = Step(group_id, operation, before, after)
         said: list[str] = []
         left = ""
         for one in happenings:
@@ -71,7 +71,7 @@ class Narrator:
             f"{sync.generation_id}. The group has {len(view.members)} members, {static} of which are static."
         )
 
-    def _one(self, step: _Step, one: Happening) -> list[str]:
+    def _one(self, step: Step, one: Happening) -> list[str]:
         group_id, stop = step.group_id, self._stop
         match one.kind:
             case "session_expired" | "join_timeout":
@@ -98,7 +98,7 @@ class Narrator:
             case _:
                 return []
 
-    def _state(self, step: _Step, one: Happening) -> list[str]:
+    def _state(self, step: Step, one: Happening) -> list[str]:
         moved, _, why = one.detail.partition(": ")
         to = moved.partition(" to ")[2]
         at = "" if self._java else f" (__consumer_offsets-{shard_of(step.group_id)})"
@@ -123,7 +123,7 @@ class Narrator:
             said.append(f"Group {step.group_id} with generation {step.generation_id} is now empty{at}{self._stop}")
         return said
 
-    def _reason(self, step: _Step, why: str, moved: str) -> str:
+    def _reason(self, step: Step, why: str, moved: str) -> str:
         """Why the group prepares, in the coordinator's words."""
         operation, member_id = step.operation, step.actor
         client = f"; client reason: {self._client_reason(getattr(operation, 'reason', None))}"
@@ -157,7 +157,7 @@ class Narrator:
     def _client_reason(self, reason: str | None) -> str:
         return NOT_PROVIDED if reason is None or (self._java and not reason) else reason
 
-    def _left(self, step: _Step, one: Happening) -> str:
+    def _left(self, step: Step, one: Happening) -> str:
         reason = self._client_reason(step.leave_reason)
         if self._java:
             whose = f"[Group {step.group_id}] Member {one.member_id}"
@@ -176,7 +176,7 @@ class Narrator:
         )
 
 
-class _Step:
+class Step:
     """What is known of a step while its happenings are gone through."""
 
     def __init__(self, group_id: str, operation: Operation | None, before: View | None, after: View | None) -> None:

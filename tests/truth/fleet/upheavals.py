@@ -120,7 +120,8 @@ def _plan_deletion(cluster: Cluster, group_id: str, story: GroupStory, at_ms: fl
         if broker is not None:
             connection = broker.connect("adminclient-1", ("apache-kafka-java", "4.1.2"), "10.9.9.9", _nothing)
             operation = DeleteGroups(cluster.number(), (group_id,))
-            broker.send(Asked(connection, 2, operation, lambda _: None))
+            version = 2 if cluster.text is None else cluster.text.delete_groups
+            broker.send(Asked(connection, version, operation, lambda _: None))
 
     cluster.world.at(at_ms, retire)
     cluster.world.at(at_ms + 3_000, delete)

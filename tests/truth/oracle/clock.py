@@ -12,7 +12,9 @@ from typing import Any
 
 import jpype
 
-from tests.truth.oracle.jvm import MadeUp, jclass
+from tests.truth.oracle.jvm import MadeUp, either, jclass
+
+_PACKAGES = ("org.apache.kafka.server.util.timer", "kafka.utils.timer")
 
 
 class Clock:
@@ -23,7 +25,8 @@ class Clock:
         self.now_ms = 0
         self._heap: list[tuple[int, int, Any, Callable[[], None]]] = []
         self._numbers = 0
-        self._entry = jclass("org.apache.kafka.server.util.timer.TimerTaskEntry")
+        # In Java from 3.6 on, before in Scala.
+        self._entry = either(*(f"{package}.TimerTaskEntry" for package in _PACKAGES))
         self._millis = jclass("java.util.concurrent.atomic.AtomicLong")(0)
         self._nanos = jclass("java.util.concurrent.atomic.AtomicLong")(0)
         self.on_add: Callable[[Any, Any, int, int], None] = lambda *_: None
@@ -38,8 +41,8 @@ class Clock:
             .make()
         )
         self.timer = jpype.JProxy(
-            "org.apache.kafka.server.util.timer.Timer",
-            dict={"add": self._add, "size": lambda: 0, "close": lambda: None},
+            str(either(*(f"{package}.Timer" for package in _PACKAGES)).class_.getName()),
+            dict={"add": self._add, "size": lambda: 0, "close": lambda: None, "shutdown": lambda: None},
         )
 
     def set(self, now_ms: int) -> None:
@@ -75,7 +78,8 @@ class Clock:
         act()
 
     def _add(self, task: Any) -> None:
-        deadline_at_ms = self.now_ms + int(task.delayMs)
+        delay_ms = task.delayMs
+        deadline_at_ms = self.now_ms + int(delay_ms() if callable(delay_ms) else delay_ms)
         entry = self._entry(task, deadline_at_ms)
         self._numbers += 1
         heapq.heappush(self._heap, (deadline_at_ms, self._numbers, entry, task.run))

@@ -17,7 +17,7 @@ from tests.truth.oracle.requests import Requests
 class Driven(ABC):
     """One coordinator. Objects of one class and of equal settings share it, so only the newest may be used."""
 
-    _shared: ClassVar[dict[type[Driven], tuple[Clock, jvm.Ids, Requests]]] = {}
+    _shared: ClassVar[dict[type[Driven], tuple[Clock, jvm.Ids, Any]]] = {}
     _built: ClassVar[dict[tuple[type[Driven], Any], Any]] = {}
 
     def __init__(self, version: str, settings: Any) -> None:
@@ -25,7 +25,8 @@ class Driven(ABC):
         jvm.start(version)
         kind = type(self)
         if kind not in self._shared:
-            self._shared[kind] = (Clock(), jvm.Ids(), Requests())
+            clock = Clock()
+            self._shared[kind] = (clock, jvm.Ids(), self._speaks(version, clock))
         self._clock, self._ids, self._requests = self._shared[kind]
         if (kind, settings) not in self._built:
             self._built[kind, settings] = self._build(version, settings)
@@ -34,6 +35,10 @@ class Driven(ABC):
         self._started_at_ms = settings.started_at_ms
         self._waiting: list[tuple[Any, Any]] = []
         self.reset()
+
+    def _speaks(self, version: str, clock: Clock) -> Any:  # noqa: ARG002
+        """Who hands requests to coordinators of a release."""
+        return Requests()
 
     @abstractmethod
     def _build(self, version: str, settings: Any) -> Any:

@@ -10,9 +10,12 @@ import jpype
 
 from kardia.coordinator.operations import Answer, Join, Load, Operation, TxnEnd, Unload, View
 from kardia.coordinator.settings import CoordinatorSettings
+from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.driven import Driven
 from tests.truth.oracle.java_release import JavaRelease
-from tests.truth.oracle.requests import read
+from tests.truth.oracle.old_requests import OldRequests
+from tests.truth.oracle.old_scala_release import OldScalaRelease
+from tests.truth.oracle.requests import Requests
 from tests.truth.oracle.scala_release import ScalaRelease
 
 
@@ -22,7 +25,11 @@ class Oracle(Driven):
     _release: JavaRelease | ScalaRelease
 
     def _build(self, version: str, settings: CoordinatorSettings) -> JavaRelease | ScalaRelease:
-        return (ScalaRelease if version.startswith("3.") else JavaRelease)(self._clock, settings)
+        kinds = {"2": OldScalaRelease, "3": ScalaRelease}
+        return kinds.get(version[0], JavaRelease)(self._clock, settings)
+
+    def _speaks(self, version: str, clock: Clock) -> Requests | OldRequests:
+        return OldRequests(clock) if version[0] == "2" else Requests()
 
     def perform(self, operation: Operation, at_ms: int) -> list[Answer]:
         """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
@@ -80,6 +87,7 @@ class Oracle(Driven):
 
     def _read(self, operation: Operation, future: Any) -> Answer:
         try:
-            return read(operation, future.get(), self._clock.now_ms)
+            answer: Answer = self._requests.read(operation, future.get(), self._clock.now_ms)
+            return answer
         except jpype.JException as error:
             return Answer(operation.number, self._clock.now_ms, self._code_of(error))

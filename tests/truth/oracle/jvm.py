@@ -18,10 +18,10 @@ from tests.truth.oracle.settings import EVERY_VERSION
 _JAR_SETS = {version: f"coordinator-{version}" for version in EVERY_VERSION} | {
     # Brokers that the demo starts; what runs here is in them.
     version: f"broker-{version}"
-    for version in ("3.9.2", "4.4.0")
+    for version in ("2.3.1", "2.7.2", "3.9.2", "4.4.0")
 }
 
-_LOGGING = ("log4j", "reload4j", "slf4j-reload4j")
+_LOGGING = ("log4j", "reload4j", "slf4j-reload4j", "slf4j-log4j12")
 """Prefixes of jars that would make slf4j write; without them it is silent."""
 
 _OPTIONS = (

@@ -14,7 +14,9 @@ def member_view(member: Any, instances: dict[str, str | None], deadline: Callabl
     member_id = str(member.memberId())
     if member_id not in instances:
         instance_id = member.groupInstanceId()
-        instances[member_id] = None if instance_id.isEmpty() else str(instance_id.get())
+        # A member that 2.3 to 2.7 have loaded has an instance id that is nothing.
+        held = None if instance_id.isEmpty() else instance_id.get()
+        instances[member_id] = None if held is None else str(held)
     waits_for_join = bool(member.isAwaitingJoin())
     waits_for_sync = bool(member.isAwaitingSync())
     is_new = bool(member.isNew())

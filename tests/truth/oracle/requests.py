@@ -99,6 +99,10 @@ class Requests:
             )
         return found
 
+    def read(self, operation: ops.Operation, response: Any, at_ms: int) -> Answer:
+        """The answer in a response of the operation's kind."""
+        return read(operation, response, at_ms)
+
     def _begin_join(self, service: Any, join: ops.Join) -> Any:
         protocols = self._protocols()
         for name, metadata in join.protocols:

@@ -7,11 +7,12 @@ from typing import Any
 
 import jpype
 
-from tests.truth.oracle.jvm import MadeUp, jclass
+from tests.truth.oracle.jvm import MadeUp, either, jclass
 
 _CONSUMER = "java.util.function.Consumer"
 _SUPPLIER = "java.util.function.Supplier"
 _BOTH = "java.util.function.BiConsumer"
+_STORAGE = "org.apache.kafka.storage.internals.log."
 
 
 class ScalaLog:
@@ -23,23 +24,22 @@ class ScalaLog:
         """Called once, in the next load."""
         self._end = 0
         self._batches: dict[int, Any] = {}
-        self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
         self._some = jclass("scala.Some")
+        self._nothing = jclass("scala.Option").empty()
         self._long = jclass("java.lang.Long")
         self._tuple = jclass("scala.Tuple2")
         self._buffer = jclass("java.nio.ByteBuffer")
         self._records = jclass("org.apache.kafka.common.record.MemoryRecords")
-        self._fetched = jclass("org.apache.kafka.storage.internals.log.FetchDataInfo")
-        self._offset = jclass("org.apache.kafka.storage.internals.log.LogOffsetMetadata")
+        self._fetched = either(_STORAGE + "FetchDataInfo", "kafka.server.FetchDataInfo")
+        self._offset = either(_STORAGE + "LogOffsetMetadata", "kafka.server.LogOffsetMetadata")
         self._stored = jclass("org.apache.kafka.common.requests.ProduceResponse$PartitionResponse")
         self._none = jclass("org.apache.kafka.common.protocol.Errors").NONE
         self._map = jclass("scala.collection.immutable.Map$Map1")
         self._control = jclass("org.apache.kafka.common.record.ControlRecordType")
         self._marker = jclass("org.apache.kafka.common.record.EndTransactionMarker")
-        guard = jclass("org.apache.kafka.storage.internals.log.VerificationGuard").SENTINEL
         start = jclass("java.util.concurrent.atomic.AtomicLong")(0)
         log = (
-            MadeUp("kafka.log.UnifiedLog")
+            MadeUp(str(either("kafka.log.UnifiedLog", "kafka.log.Log").class_.getName()))
             .passes("logStartOffset", start, "java.util.concurrent.atomic.AtomicLong", "get")
             .passes(
                 "read",
@@ -67,7 +67,8 @@ class ScalaLog:
         own_method = hasattr(jclass(manager), "appendForGroup")
         append, entries_at, verified_at = ("appendForGroup", 2, 6) if own_method else ("appendRecords", 4, 5)
 
-        def verify(callback: Any) -> None:
+        def verify(callback: Any) -> None:  # of transactions; none before 3.6
+            guard = jclass(_STORAGE + "VerificationGuard").SENTINEL
             if own_method:
                 callback.apply(self._none, jclass("kafka.server.RequestLocal").NoCaching(), guard)
             else:
@@ -77,6 +78,7 @@ class ScalaLog:
             MadeUp(manager)
             .returns("getMagic", self._some(jclass("java.lang.Byte").valueOf(jpype.JByte(2))))
             .returns("onlinePartition", self._some(partition))
+            .returns("nonOfflinePartition", self._some(partition))  # its name up to 2.7
             .returns("getLog", self._some(log))
             .passes(
                 "tryCompleteActions",
@@ -122,10 +124,10 @@ class ScalaLog:
         return self._some(self._long.valueOf(self._end))
 
     def _append(self, entries: Any, callback: Any) -> None:
-        entry = self._java(entries).entrySet().iterator().next()
+        entry = entries.iterator().next()
         start = self._end
-        self._keep(entry.getValue())
-        callback.apply(self._map(entry.getKey(), self._stored(self._none, start, -1, 0)))
+        self._keep(entry._2())
+        callback.apply(self._map(entry._1(), self._stored(self._none, start, -1, 0)))
 
     def _keep(self, records: Any) -> None:
         kept = self._buffer.allocate(records.sizeInBytes())
@@ -140,4 +142,7 @@ class ScalaLog:
         self._end = end
 
     def _read(self, start: Any) -> Any:
-        return self._fetched(self._offset(start), self._batches[int(start)])
+        records = self._batches[int(start)]
+        if str(self._offset.class_.getName()).startswith("kafka.server."):  # Scala's, before 3.4
+            return self._fetched(self._offset(start, -1, 0), records, False, self._nothing)
+        return self._fetched(self._offset(start), records)

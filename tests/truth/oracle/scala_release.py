@@ -18,6 +18,7 @@ from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.jvm import MadeUp, either, field, jclass
 from tests.truth.oracle.members import member_view
 from tests.truth.oracle.scala_log import ScalaLog
+from tests.truth.oracle.scala_values import items
 
 _GROUP = "kafka.coordinator.group."
 _ATOMIC = "java.util.concurrent.atomic.AtomicLong"
@@ -36,7 +37,6 @@ class ScalaRelease:
         self._instances: dict[str, str | None] = {}
         self.armed_sessions: list[str] = []
         """GROUP-MEMBER of every session timer in the order of arming; the driver empties it."""
-        self._java = jclass("scala.jdk.javaapi.CollectionConverters").asJava
         self._log = ScalaLog()
         self._metrics = jclass("org.apache.kafka.common.metrics.Metrics")()
         self._coordinator: Any = None
@@ -48,16 +48,12 @@ class ScalaRelease:
             1,
             100 * 1024 * 1024,
             1,
-            jclass("org.apache.kafka.common.record.CompressionType").NONE,
+            self._no_compression(),
             5000,
             -1,
         )
-        latest = jclass("org.apache.kafka.server.common.MetadataVersion").latestProduction()
-        self._manager = jclass(_GROUP + "GroupMetadataManager")(
-            1, latest, self._offset_config, self._log.replica_manager, clock.time, self._metrics
-        )
+        self._manager = self._make_manager()
         field(_GROUP + "GroupMetadataManager", "scheduler").set(self._manager, self._scheduler())
-        jclass("kafka.server.KafkaRequestHandler").setBypassThreadCheck(True)
         self._pending = field(_GROUP + "GroupMetadata", "pendingMembers")
         self._kinds = {
             name: (kind, field(_GROUP + name, "group"))
@@ -65,12 +61,35 @@ class ScalaRelease:
                 ("DelayedHeartbeat", "heartbeat"),
                 ("DelayedJoin", "join"),
                 ("InitialDelayedJoin", "join"),
-                ("DelayedSync", "sync"),
+                *(("DelayedSync", "sync") for _ in range(self.has_sync_timer)),
             )
         }
         self._member = field(_GROUP + "DelayedHeartbeat", "memberId")
         self._purgatory = jclass("kafka.server.DelayedOperationPurgatory")
         self.service: Any = None
+
+    has_sync_timer = True
+
+    def _no_compression(self) -> Any:
+        return jclass("org.apache.kafka.common.record.CompressionType").NONE
+
+    def _make_manager(self) -> Any:
+        latest = jclass("org.apache.kafka.server.common.MetadataVersion").latestProduction()
+        jclass("kafka.server.KafkaRequestHandler").setBypassThreadCheck(True)
+        return jclass(_GROUP + "GroupMetadataManager")(
+            1, latest, self._offset_config, self._log.replica_manager, self._clock.time, self._metrics
+        )
+
+    def _make_coordinator(self, purgatories: list[Any]) -> Any:
+        group_config = self._group_config(self._settings.group_max_size)
+        return jclass(_GROUP + "GroupCoordinator")(
+            1, group_config, self._offset_config, self._manager, *purgatories, self._clock.time, self._metrics
+        )
+
+    def _start_service(self) -> Any:
+        service = jclass(_GROUP + "GroupCoordinatorAdapter")(self._coordinator, self._clock.time)
+        service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
+        return service
 
     def _scheduler(self) -> Any:
         def schedule(name: Any, task: Any) -> None:
@@ -99,12 +118,8 @@ class ScalaRelease:
         purgatories = [
             self._purgatory(name, self._clock.timer, 1, 1000, False, True) for name in ("Heartbeat", "Rebalance")
         ]
-        group_config = self._group_config(self._settings.group_max_size)
-        self._coordinator = jclass(_GROUP + "GroupCoordinator")(
-            1, group_config, self._offset_config, self._manager, *purgatories, self._clock.time, self._metrics
-        )
-        self.service = jclass(_GROUP + "GroupCoordinatorAdapter")(self._coordinator, self._clock.time)
-        self.service.startup(jpype.JProxy("java.util.function.IntSupplier", dict={"getAsInt": lambda: 1}))
+        self._coordinator = self._make_coordinator(purgatories)
+        self.service = self._start_service()
         self.load()
         self._look_for_expired_from(self._clock.now_ms)
 
@@ -134,21 +149,27 @@ class ScalaRelease:
             config = field(_GROUP + "GroupCoordinator", "groupConfig")
             config.set(self._coordinator, self._group_config(group_max_size))
         self._epoch += 1
-        self.service.onElection(0, self._epoch)
+        self._elect()
         self._loaded = True
 
     def unload(self) -> None:
         """Be coordinator no longer."""
         self._epoch += 1
-        self.service.onResignation(0, jclass("java.util.OptionalInt").of(self._epoch))
+        self._resign()
         self._loaded = False
+
+    def _elect(self) -> None:
+        self.service.onElection(0, self._epoch)
+
+    def _resign(self) -> None:
+        self.service.onResignation(0, jclass("java.util.OptionalInt").of(self._epoch))
 
     def settle(self) -> None:
         """Everything happens inside the calls."""
 
     def group_ids(self) -> list[str]:
         """Groups that exist."""
-        return sorted(str(group.groupId()) for group in self._java(self._manager.currentGroups()))
+        return sorted(str(group.groupId()) for group in items(self._manager.currentGroups()))
 
     def view(self, group_id: str) -> View | None:
         """What is held about a group, or None."""
@@ -159,20 +180,20 @@ class ScalaRelease:
         owner = int(group.hashCode())
         members = sorted(
             member_view(member, self._instances, lambda member_id: self._deadline("heartbeat", owner, member_id))
-            for member in self._java(group.allMemberMetadata())
+            for member in items(group.allMemberMetadata())
         )
-        pending = [str(member_id) for member_id in self._java(self._pending.get(group))]
-        protocol_type, protocol_name = group.protocolType(), group.protocolName()
+        pending = [str(member_id) for member_id in items(self._pending.get(group))]
+        protocol_type = group.protocolType()
         leader = group.leaderOrNull()
         return View(
             str(group.currentState().toString()),
             int(group.generationId()),
             str(protocol_type.get()) if protocol_type.isDefined() else None,
-            str(protocol_name.get()) if protocol_name.isDefined() else None,
+            self._protocol_name(group),
             None if leader is None else str(leader),
             tuple(members),
             tuple(sorted((one, self._deadline("heartbeat", owner, one)) for one in pending)),
-            tuple(sorted(str(member_id) for member_id in self._java(group.allPendingSyncMembers()))),
+            self._pending_sync(group),
             self._deadline("join", owner),
             self._deadline("sync", owner),
         )
@@ -183,11 +204,11 @@ class ScalaRelease:
         if not self._loaded or found.isEmpty():
             return {}
         return {
-            (str(one.getKey().topic()), int(one.getKey().partition())): (
-                int(_part(one.getValue(), "offset", "committedOffset")),
-                int(_part(one.getValue(), "commitTimestamp", "commitTimestampMs")),
+            (str(one._1().topic()), int(one._1().partition())): (
+                int(_part(one._2(), "offset", "committedOffset")),
+                int(_part(one._2(), "commitTimestamp", "commitTimestampMs")),
             )
-            for one in self._java(found.get().allOffsets()).entrySet()
+            for one in items(found.get().allOffsets())
         }
 
     def end_transaction(self, producer_id: int, commits: bool) -> Any:
@@ -198,6 +219,13 @@ class ScalaRelease:
         partitions.add(jclass("org.apache.kafka.common.TopicPartition")("__consumer_offsets", 0))
         self.service.onTransactionCompleted(producer_id, partitions, results.COMMIT if commits else results.ABORT)
         return jclass("java.util.concurrent.CompletableFuture").completedFuture(None)
+
+    def _protocol_name(self, group: Any) -> str | None:
+        name = group.protocolName()
+        return str(name.get()) if name.isDefined() else None
+
+    def _pending_sync(self, group: Any) -> tuple[str, ...]:
+        return tuple(sorted(str(member_id) for member_id in items(group.allPendingSyncMembers())))
 
     def _deadline(self, kind: str, owner: int, member_id: str = "") -> int:
         deadline_at_ms, task = self._armed.get((kind, owner, member_id), (-1, None))

@@ -9,7 +9,11 @@ from kardia.coordinator.share.settings import ShareSettings
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
 """Scala's coordinator in the last release that has it; Java's in an older and in the newest release driven here."""
 
-EVERY_VERSION = ("3.7.2", "3.8.1", *VERSIONS[:1], "4.0.2", *VERSIONS[1:2], "4.2.1", "4.3.1", *VERSIONS[2:])
+OLD_VERSIONS = ("2.3.1", "2.5.1", "2.7.2")
+"""Scala's coordinator before there was an adapter in front of it and a timer for SyncGroup; their request log is
+text."""
+
+EVERY_VERSION = (*OLD_VERSIONS, "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 """Every release whose classes run here, oldest first. Those beyond `VERSIONS` are some 16 MB of jars each, and are
 fetched for long runs only."""
 

@@ -1,0 +1,176 @@
+"""Members of the classic protocol in a consumer group: what their requests show.
+
+They are members like the others, with epochs for generations, and nobody waits for them: a JoinGroup is answered at
+once, without a leader. They keep their own session timeout; their time to rejoin runs from the first answer 27, their
+time to sync from the answer to their JoinGroup. Sources: `consumerGroupJoin` of classic members,
+`classicGroupHeartbeatToConsumerGroup`, `classicGroupSyncToConsumerGroup`, `consumerGroupLeave`.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event, Kind
+from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
+from kardia.observe.clients import leaves
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import polls, who_broke
+from kardia.observe.members.identity import identify
+from kardia.observe.modern import conversions, ends, epochs, evidence, groups, operations, silence
+from kardia.observe.moves import moves
+from kardia.observe.requests import joins
+from kardia.observe.requests.handling import took_effect
+from kardia.observe.requests.requests import renew
+from kardia.observe.state.group import NEVER, Cause, Group, Member
+
+NONE, IN_PROGRESS = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def on_request(facts: Facts, event: Event, at: float) -> None:
+    """A request of the classic protocol to a group that has epochs."""
+    group = moves.group_of(facts, event)
+    if event.error_code in COORDINATOR_MOVED:
+        moves.moved(facts, group, event, at)
+    elif event.kind == Kind.JOIN:
+        _on_join(facts, group, event, at)
+    elif event.kind == Kind.LEAVE:
+        _on_leave(facts, group, event)
+    elif event.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+        evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
+        who_broke.came_back(facts, group, event, at)
+    elif event.kind == Kind.HEARTBEAT:
+        _on_heartbeat(facts, group, event, at)
+    elif event.kind == Kind.SYNC:
+        _on_sync(facts, group, event, at)
+    elif event.kind == Kind.COMMIT:
+        _on_commit(facts, group, event)
+
+
+def _on_heartbeat(facts: Facts, group: Group, event: Event, at: float) -> None:
+    if event.error_code not in (NONE, IN_PROGRESS):
+        return
+    member = group.members.get(event.member_id) or _notice(facts, group, event)
+    own = groups.own_of(member)
+    own.classic = True
+    if event.error_code == IN_PROGRESS and own.rejoin_since_at_ms < 0:
+        own.rejoin_since_at_ms = event.handled_at_ms
+    who_broke.heard(member, event)
+    renew(facts, group, member, at)
+    silence.watch_phases(facts, group, member)
+    group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)
+
+
+def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
+    detail = event.detail or {}
+    if event.error_code != NONE:
+        if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+            evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
+        return
+    if detail.get("leader") or detail.get("members") or not (group.members or group.ended):
+        conversions.downgrade_by_join(facts, group, event)
+        joins.on_join(facts, event, at)
+        return
+    handled_at_ms, by = took_effect(event, facts.coordinator)
+    member_id = str(detail.get("assigned_member_id") or event.member_id)
+    member = group.members.get(member_id)
+    answered = event.generation_id
+    if member is None:
+        member = _joined(facts, group, event, member_id, handled_at_ms, by)
+    own = groups.own_of(member)
+    own.classic, own.rejoin_since_at_ms = True, NEVER
+    before = groups.told(member)
+    identify(facts, group, member, event, str(detail.get("protocol_type", "")))
+    member.session_ms = int(detail.get("session_timeout_ms", member.session_ms))
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", member.rebalance_ms))
+    if member.row_known < 0 or before != groups.told(member):
+        facts.emit_member(group, member, member.joined_at_ms, "exact" if member.seen_joining else "inferred")
+    own.sync_since_at_ms = at
+    renew(facts, group, member, at)
+    polls.on_request(facts, group, member, "join", event.arrived_at_ms)
+    silence.watch_phases(facts, group, member)
+    if answered > group.generation:
+        evidence.hidden(facts, group, answered, handled_at_ms)
+    epochs.computed(group, answered, handled_at_ms)
+    if own.epoch != answered:
+        epochs.came_to(group, member, own, answered, handled_at_ms)
+    epochs.conclude(facts, group, handled_at_ms)
+    epochs.update_state(facts, group, handled_at_ms, "join")
+
+
+def _joined(facts: Facts, group: Group, event: Event, member_id: str, at: float, by: float | None) -> Member:
+    """A member that is new, or a static one in the place of another."""
+    members_before, instance = len(group.members), event.group_instance_id
+    old = group.members.get(group.instances.get(instance, "")) if instance else None
+    if old is not None:
+        ends.remove(facts, group, old, at, "static_replaced", "", "exact", by, told=True)
+    member = groups.add(facts, group, member_id, at, instance, event.client_id, event.client_host, is_new=True)
+    member.seen_joining, member.joined_by = True, by
+    cause = "member_joined" if old is None else "static_replaced"
+    facts.emit_transition(group, at, member_id, "Absent", "Member", cause, "exact", by)
+    if old is not None:
+        groups.inherit(old, member)
+    elif group.generation >= 0:
+        if event.generation_id > group.generation + 1:
+            evidence.hidden(facts, group, event.generation_id - 1, at)
+        why = Cause(at, "member_joined", member_id, member.client_id, instance, "", "exact", by)
+        epochs.raised(facts, group, max(group.generation + 1, event.generation_id), why, members_before)
+    return member
+
+
+def _notice(facts: Facts, group: Group, event: Event) -> Member:
+    """A member that is not held but is answered as one."""
+    over = group.ended.get(event.member_id)
+    if over is not None:
+        facts.divergences += 1
+        return ends.back(facts, group, over, event.handled_at_ms)
+    at = event.handled_at_ms
+    member = groups.add(
+        facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=False
+    )
+    groups.own_of(member).classic = True
+    identify(facts, group, member, event, "")
+    facts.emit_member(group, member, at, "inferred")
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", "first seen", "inferred")
+    epochs.came_to(group, member, groups.own_of(member), event.generation_id, at)
+    return member
+
+
+def _on_sync(facts: Facts, group: Group, event: Event, at: float) -> None:
+    member = group.members.get(event.member_id)
+    if member is None:
+        return
+    own = groups.own_of(member)
+    if event.error_code == NONE:
+        own.sync_since_at_ms = NEVER
+        renew(facts, group, member, at)
+        polls.on_request(facts, group, member, "sync", event.arrived_at_ms)
+    elif event.error_code == IN_PROGRESS and own.rejoin_since_at_ms < 0:
+        own.rejoin_since_at_ms = event.handled_at_ms
+    silence.watch_phases(facts, group, member)
+
+
+def _on_leave(facts: Facts, group: Group, event: Event) -> None:
+    """LeaveGroup, also of members of the consumer protocol, by an administrator: one new epoch for all of them."""
+    at, by = took_effect(event, facts.coordinator)
+    for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
+        member_id = asked_id or group.instances.get(instance_id or "", "")
+        member = group.members.get(member_id)
+        if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
+            evidence.on_gone(facts, group, asked_id, at)
+        elif error == NONE and member is not None:
+            cause, sure = leaves.why(member, event, asked_id or "", reason or "")
+            if groups.own_of(member).gone_at_ms >= 0:
+                operations.finish(facts, group, member, cause, reason or "", sure)
+            else:
+                ends.remove_counted(facts, group, member, at, cause, reason or "", sure, by, told=True)
+        elif error == NONE and member_id in group.ended and group.ended[member_id].cause in ("unknown", "left"):
+            over = group.ended[member_id]
+            cause, sure = leaves.why(over.member, event, asked_id or "", reason or "")
+            if cause != over.cause:
+                over.reason = reason or ""
+                ends.correct(facts, group, over, over.ended_at_ms, cause, sure)
+
+
+def _on_commit(facts: Facts, group: Group, event: Event) -> None:
+    """A commit renews nothing here; it may show a poll."""
+    member = group.members.get(event.member_id)
+    if member is not None and event.error_code in (NONE, IN_PROGRESS):
+        polls.on_commit(facts, group, member, event)

@@ -1,0 +1,235 @@
+"""Rebalances of groups that have epochs: from a new group epoch to the moment at which every member has come to it.
+
+One operation of the coordinator raises the group epoch by one, whatever its reasons. A member may pass epochs without
+stopping at them, so that one step of it may end several rebalances. A static member that has left for a moment is not
+waited for. Sources: `GroupMetadataManager.consumerGroupHeartbeat`, `CurrentAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.kafka.states import ModernState
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import owners
+from kardia.observe.modern import groups
+from kardia.observe.output.epoch_rows import epoch_row
+from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.modern import Bump, ModernGroup, ModernMember, Reached
+
+MAX_OPEN = 64
+"""Rebalances of a group that are open at a time; the oldest is told as it is then, and no longer followed."""
+
+TOLD_AFTER_MS = 1_000.0
+"""A rebalance that lasts longer than that is told while it lasts."""
+
+STAMP_MS = 1.0
+"""Width of a stamp."""
+
+_NOT_TOLD = -1
+
+
+def raised(facts: Facts, group: Group, epoch: int, cause: Cause, members_before: int) -> Bump | None:
+    """The group has a new epoch since `cause.at`. None where it had that one or a higher one before."""
+    modern = group.modern
+    if modern is None or epoch <= group.generation:
+        return None
+    known = group.generation >= 0
+    before = group.generation if known else epoch - 1
+    bump = Bump(before, epoch, cause.at, cause)
+    bump.members_before = members_before if group.membership_complete else -1
+    if owners.are_known(group) and modern.protocol != "share":
+        bump.moved, bump.stopped_ms = 0, 0.0
+    if len(modern.bumps) >= MAX_OPEN:
+        _tell(facts, group, modern.bumps.pop(0))
+    modern.bumps.append(bump)
+    group.generation = epoch
+    modern.lower_at_ms = NEVER
+    if group.broker:
+        facts.schedule(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
+    return bump
+
+
+def on_epoch_timer(facts: Facts, group: Group, epoch: str, _: float) -> None:
+    """A rebalance lasts: tell it as far as it has come."""
+    for bump in group.modern.bumps if group.modern is not None else ():
+        if str(bump.epoch) == epoch and bump.row_known < 0:
+            _tell(facts, group, bump)
+
+
+def computed(group: Group, epoch: int, at: float) -> None:
+    """The target assignment of an epoch was computed at `at`, or before."""
+    modern = group.modern
+    if modern is None or epoch <= modern.assignment_epoch:
+        return
+    modern.assignment_epoch = epoch
+    for bump in modern.bumps:
+        if bump.epoch <= epoch and bump.computed_at_ms < 0:
+            bump.computed_at_ms = max(at, bump.started_at_ms)
+
+
+def came_to(group: Group, member: Member, own: ModernMember, epoch: int, at: float) -> None:
+    """A member has this epoch since `at`."""
+    modern = group.modern
+    if modern is None or epoch < 0:
+        return
+    if epoch != own.epoch:
+        own.reached_at_ms = at
+    own.epoch = epoch
+    for bump in modern.bumps:
+        if bump.epoch <= epoch and all(one.member_id != member.member_id for one in bump.reached):
+            began_at_ms = max(bump.started_at_ms, member.joined_at_ms)
+            bump.reached.append(Reached(member.member_id, member.client_id, max(at, began_at_ms), own.held_back))
+    if epoch >= group.generation:
+        own.held_back = 0
+
+
+def ended(group: Group, member: Member, at: float) -> None:
+    """A member has ended: nobody waits for it any more."""
+    own = member.modern
+    for bump in group.modern.bumps if group.modern is not None and own is not None else ():
+        if own is not None and 0 <= own.epoch < bump.epoch and bump.started_at_ms < at - STAMP_MS:
+            bump.dropped.append(Reached(member.member_id, member.client_id, at, own.held_back))
+
+
+def is_waited_for(member: Member, epoch: int) -> bool:
+    """Whether a member has yet to come to an epoch; so it is of one of which it is not known where it stands."""
+    own = member.modern
+    return own is not None and own.away_since_at_ms < 0 and not groups.is_gone(member) and own.epoch < epoch
+
+
+def conclude(facts: Facts, group: Group, at: float) -> None:
+    """Something has changed by `at`: tell the rebalances that are over."""
+    modern = group.modern
+    if modern is None:
+        return
+    for bump in list(modern.bumps):
+        if bump.completed_at_ms < 0 and not _is_awaited(group, modern, bump):
+            arrived = [one.at_ms for one in (*bump.reached, *bump.dropped)]
+            bump.completed_at_ms = max([bump.started_at_ms, *arrived]) if arrived else max(at, bump.started_at_ms)
+            bump.members_after = len(groups.present(group))
+            _tell(facts, group, bump)
+        if bump.completed_at_ms < 0 or _may_be_explained(group, bump):
+            continue
+        if not (modern.unowned and group.members and bump.stopped_ms >= 0):
+            if bump.stopped_ms > 0 or bump.moved > 0:
+                _tell(facts, group, bump, over=True)
+            modern.bumps.remove(bump)
+
+
+def _may_be_explained(group: Group, bump: Bump) -> bool:
+    """Whether it is not known yet why the member is gone that it began with."""
+    member = group.members.get(bump.cause.member_id)
+    return bump.cause.trigger == "unknown" and member is not None and groups.is_gone(member)
+
+
+def _is_awaited(group: Group, modern: ModernGroup, bump: Bump) -> bool:
+    if groups.present(group) and modern.assignment_epoch < bump.epoch:
+        return True
+    return any(is_waited_for(member, bump.epoch) for member in group.members.values())
+
+
+def certainty_of(group: Group, bump: Bump) -> Certainty:
+    """How sure a rebalance is as a whole: its begin, and its end if it has one."""
+    if bump.completed_at_ms >= 0 and not (group.membership_complete or bump.members_before >= 0):
+        return weaker(bump.cause.certainty, "inferred")
+    return bump.cause.certainty
+
+
+def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdrawn: bool = False) -> None:
+    bump.row_known = facts.known_at_ms(group, bump.row_known)
+    certainty = certainty_of(group, bump)
+    facts.rows["rebalances"].append(
+        epoch_row(
+            facts.settings.cluster_id,
+            group,
+            bump,
+            bump.row_known,
+            certainty,
+            facts.settings.straggler_ms,
+            over,
+            withdrawn,
+        )
+    )
+
+
+def explain(facts: Facts, group: Group, bump: Bump, cause: Cause) -> None:
+    """What began a rebalance is known now. Its begin is part of what it is known by: with another one it is another."""
+    if bump.row_known >= 0 and int(cause.at + 0.5) != int(bump.started_at_ms + 0.5):
+        _tell(facts, group, bump, withdrawn=True)
+        bump.row_known = _NOT_TOLD
+    bump.cause, bump.started_at_ms = cause, cause.at
+    if bump.computed_at_ms >= 0:
+        bump.computed_at_ms = max(bump.computed_at_ms, cause.at)
+    if bump.row_known >= 0:
+        _tell(facts, group, bump)
+
+
+def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
+    """The group never had an epoch above this one: rebalances that were counted are taken back."""
+    modern = group.modern
+    if modern is None:
+        return
+    for bump in list(modern.bumps):
+        if bump.epoch > epoch:
+            modern.bumps.remove(bump)
+            if bump.row_known >= 0:
+                _tell(facts, group, bump, withdrawn=True)
+    group.generation = min(group.generation, epoch)
+
+
+def close(facts: Facts, group: Group) -> None:
+    """Nobody will come to the open epochs any more, as the group is one of another protocol: tell what is known."""
+    modern = group.modern
+    for bump in modern.bumps if modern is not None else ():
+        if bump.row_known < 0:
+            _tell(facts, group, bump)
+    if modern is not None:
+        modern.bumps.clear()
+
+
+def unexplained(group: Group) -> list[Bump]:
+    """Rebalances of which it is not known what began them, the oldest first."""
+    return [bump for bump in group.modern.bumps if bump.cause.trigger == "unknown"] if group.modern is not None else []
+
+
+def state_of(group: Group) -> tuple[ModernState, Certainty]:
+    """State of the group by what is held, and how sure that is. Source: `ConsumerGroup.maybeUpdateGroupState` and its
+    like."""
+    modern = group.modern
+    if modern is None:
+        return ModernState.UNKNOWN, "unknown"
+    sure: Certainty = "exact" if modern.by_records and group.membership_complete else "inferred"
+    if not groups.present(group):
+        return (ModernState.EMPTY, sure) if group.membership_complete else (ModernState.UNKNOWN, "unknown")
+    if modern.protocol == "share":
+        return ModernState.STABLE, "exact"
+    if group.generation < 0:
+        return ModernState.UNKNOWN, "unknown"
+    if group.generation > modern.assignment_epoch >= 0:
+        # A streams group may be not ready instead, if its topology is not valid: nothing that is read shows that.
+        return ModernState.ASSIGNING, "inferred" if modern.protocol == "streams" else sure
+    if not _is_settled(group, modern):
+        return ModernState.RECONCILING, sure
+    shown = modern.by_records or owners.are_known(group)  # else somebody may wait for partitions, unseen
+    return ModernState.STABLE, sure if shown else "provisional"
+
+
+def _is_settled(group: Group, modern: ModernGroup) -> bool:
+    """Whether every member has what the target gives it. Where only answers are seen that shows in partitions that had
+    an owner and have none: built-in assignors give every partition to somebody."""
+    for member in groups.present(group):
+        own = member.modern
+        if own is None or own.away_since_at_ms >= 0 or own.revoking or 0 <= own.epoch < group.generation:
+            return False
+        if modern.by_records and own.state in ("unrevoked", "unreleased"):
+            return False
+    return modern.by_records or not modern.unowned
+
+
+def update_state(facts: Facts, group: Group, at: float, cause: str) -> None:
+    """The state of the group follows from what is held now; say so if it is another one."""
+    state, sure = state_of(group)
+    if state != group.state:
+        if state == ModernState.STABLE:
+            group.stable_at_ms = at
+        facts.move(group, at, state, cause, sure)

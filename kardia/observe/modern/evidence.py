@@ -1,0 +1,166 @@
+"""What an answer shows of somebody else: that a member is gone, that one lives, that the group has another epoch.
+
+Only where records do not say it. A member that silence alone has ended is confirmed by the epoch that its end made, or
+taken back by an epoch that it would have made and that is not there. A partition that is given to somebody, and that
+its owner had not given up, shows that the owner is gone.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.kafka.releases import version_of
+from kardia.lateness import LATE_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members.partitions import named
+from kardia.observe.modern import ends, epochs
+from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.modern import Partitions
+
+INTERVAL_MS = 1_000.0
+"""Default `consumer.assignment.interval.ms` from 4.3 on: so long after it an epoch may have no target yet."""
+
+CONTRADICTED_AFTER_MS = LATE_MS + INTERVAL_MS + 1_000.0
+"""An answer so long after an end that silence showed, and with the epoch before it, says that there was none."""
+
+
+def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
+    """The coordinator does not know a member: it went before, by the timer that was due first."""
+    over = group.ended.get(member_id)
+    if over is not None:
+        ends.confirm(facts, group, over, at)
+        return
+    member = group.members.get(member_id)
+    if member is None or member.modern is None or member.modern.gone_at_ms >= 0:
+        return
+    due = ends.timers(group, member)
+    if due and due[0].at_ms <= at + ends.EARLY_MS:
+        _end_by_timer(facts, group, member, at)
+        return
+    since = max(member.session_renewed_at_ms, member.joined_at_ms)
+    ends.remove_counted(facts, group, member, min(since, at), "unknown", "", "unknown", at)
+
+
+def _end_by_timer(facts: Facts, group: Group, member: Member, by: float) -> None:
+    """A timer of the member was due by `by`, and it is gone."""
+    due = ends.timers(group, member)
+    first = due[0]
+    sure: Certainty = "exact"
+    if len(due) > 1 and due[1].at_ms - first.at_ms <= ends.NEAR_MS:
+        sure = "provisional"
+    elif group.modern is not None and group.modern.session_from == "seen" and first.cause == "session_expired":
+        sure = "inferred"
+    if 0 <= member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen:
+        sure = "provisional"
+    if facts.is_broken(group.broker, member.session_renewed_at_ms, first.at_ms):
+        sure = "provisional"
+    ends.remove_counted(facts, group, member, min(first.at_ms, by), first.cause, "", sure, by)
+
+
+def expire_due(facts: Facts, group: Group, epoch: int, at: float) -> None:
+    """An answer has a higher epoch than was counted: those end whose timers were due by then, if they are no more than
+    epochs are missing."""
+    due = [one for one in group.members.values() if _due_by(group, one, at)]
+    if 0 < len(due) <= epoch - group.generation:
+        for member in sorted(due, key=lambda one: ends.timers(group, one)[0].at_ms):
+            _end_by_timer(facts, group, member, at)
+
+
+def hidden(facts: Facts, group: Group, epoch: int, at: float) -> None:
+    """An answer has a higher epoch than was counted: somebody's timer was due by then, or it is not known what it
+    was."""
+    modern = group.modern
+    if modern is None:
+        return
+    expire_due(facts, group, epoch, at)
+    if epoch > group.generation:
+        since = _not_before(facts, group)
+        sure: Certainty = "inferred" if since >= 0 else "unknown"
+        since = min(since, at) if since >= 0 else at
+        epochs.raised(facts, group, epoch, Cause(since, "unknown", certainty=sure, by=at), len(group.members))
+
+
+def _not_before(facts: Facts, group: Group) -> float:
+    """The earliest that a new group epoch may have begun which an answer shows now; NEVER if nothing shows it. Since
+    4.3 a target is computed once in a while, and until then answers have the epoch before."""
+    lower_at_ms = group.modern.lower_at_ms if group.modern is not None else NEVER
+    if lower_at_ms < 0:
+        return NEVER
+    version = facts.settings.kafka_version
+    at_once = bool(version) and version_of(version) < (4, 3, 0)
+    return lower_at_ms if at_once else lower_at_ms - INTERVAL_MS
+
+
+def _due_by(group: Group, member: Member, at: float) -> bool:
+    due = ends.timers(group, member)
+    return bool(due) and due[0].at_ms <= at + ends.EARLY_MS and member.unknown_since_at_ms < 0
+
+
+def on_epoch_shown(facts: Facts, group: Group, epoch: int, at: float) -> None:
+    """An answer has the epoch that was counted: whoever was ended by silence, and made it, is gone."""
+    for over in list(group.ended.values()):
+        if (
+            over.certainty in ("inferred", "provisional")
+            and over.by == NEVER
+            and not over.told
+            and _made(group, over.ended_at_ms, over.member.member_id, epoch)
+        ):
+            ends.confirm(facts, group, over, at)
+
+
+def _made(group: Group, ended_at_ms: float, member_id: str, epoch: int) -> bool:
+    bumps = group.modern.bumps if group.modern is not None else []
+    return any(
+        bump.cause.member_id == member_id and bump.epoch <= epoch and bump.started_at_ms >= ended_at_ms - LATE_MS
+        for bump in bumps
+    )
+
+
+def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
+    """A member that has nothing to give up is answered with an epoch below that of the group, long after that began:
+    the group has no such epoch, and whose silence was taken for an end is a member still."""
+    modern = group.modern
+    if modern is None:
+        return
+    for bump in reversed(list(modern.bumps)):
+        over = group.ended.get(bump.cause.member_id)
+        if bump.epoch <= epoch or over is None or over.told or over.certainty == "exact":
+            break
+        if at < max(bump.started_at_ms, over.ended_at_ms) + CONTRADICTED_AFTER_MS:
+            break
+        facts.divergences += 1
+        epochs.withdraw_above(facts, group, bump.epoch_before)
+        ends.back(facts, group, over, at)
+
+
+def on_taken(facts: Facts, group: Group, member: Member, assigned: Partitions, at: float) -> None:
+    """A member is given partitions: whose they are, and who has not given them up, is gone."""
+    modern = group.modern
+    if modern is None or modern.protocol != "consumer" or modern.by_records:
+        return
+    names = [modern.owners.get(name, "") for name in named(assigned) if name not in modern.unowned]
+    for owner_id in dict.fromkeys(names):
+        owner = group.members.get(owner_id)
+        if owner is None or owner is member or owner.modern is None:
+            continue
+        if _due_by(group, owner, at):
+            _end_by_timer(facts, group, owner, at)
+        else:
+            _end_within(facts, group, owner, at)
+
+
+def _end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
+    """A member is gone and did not leave: its session ended, at some time since the last answer that showed that the
+    group had no new epoch. How long a session is, is not known."""
+    modern = group.modern
+    if modern is None or owner.modern is None or modern.session_from == "given":
+        return
+    since, by = _not_before(facts, group), at
+    for bump in epochs.unexplained(group):
+        since, by = bump.cause.at, at if bump.cause.by is None else bump.cause.by
+        break
+    since = max(owner.session_renewed_at_ms, since)
+    cause = "session_expired" if owner.modern.revoke_since_at_ms < 0 else "unknown"
+    sure: Certainty = "inferred" if cause == "session_expired" else "unknown"
+    if facts.is_broken(group.broker, owner.session_renewed_at_ms, at) or since <= group.unsure_to:
+        sure = weaker(sure, "provisional")  # the line in which it gave them up may be lost with its broker
+    ends.remove_counted(facts, group, owner, since, cause, "", sure, max(by, since))

@@ -1,0 +1,350 @@
+"""What the records of one operation of the coordinator show: they share a time stamp, which is its very instant.
+
+Records are gathered until the next event of the group, or a moment, and then understood as a whole: a member's
+tombstone alone does not say whether it was fenced, replaced, or moved with its group to the classic protocol. Order
+within an operation: conversion, replacement, member, group epoch, target assignment, assignment of the member. Sources:
+`GroupCoordinatorRecordHelpers`, `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.certainty import Certainty
+from kardia.events import Event, Kind
+from kardia.kafka.libraries import recognise_modern
+from kardia.kafka.sessions import Coordinator
+from kardia.kafka.states import MemberState
+from kardia.observe.evidence import records
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import owners
+from kardia.observe.members.partitions import count, taken
+from kardia.observe.modern import conversions, ends, epochs, groups, silence
+from kardia.observe.moves import moves
+from kardia.observe.requests.requests import renew
+from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.modern import ModernGroup, ModernMember
+
+CLOSED_AFTER_MS = 250.0
+"""So long after a record the others of its operation, and the answer of the request that caused it, have come."""
+
+REMOVED_AFTER_MS = 1_000.0
+"""So long after it a leave is awaited that would say why a member is gone: its answer waits for the record to be
+replicated."""
+
+MAX_RECORDS = 50_000
+"""Records of one operation that are gathered: three for each of ten thousand members, and more."""
+
+_EPOCH, _MEMBER, _COMPUTED = frozenset({3, 11, 17}), frozenset({5, 10, 19}), frozenset({6, 12, 20})
+_TARGET, _CURRENT = frozenset({7, 13, 21}), frozenset({8, 14, 22})
+
+_STATES: dict[str, dict[int, MemberState]] = {
+    "consumer": {0: MemberState.STABLE, 1: MemberState.UNREVOKED, 2: MemberState.UNRELEASED},
+    "share": {0: MemberState.STABLE},
+    "streams": {1: MemberState.STABLE, 2: MemberState.UNREVOKED, 3: MemberState.UNRELEASED},
+}
+"""Numbers of the states of members, which differ by protocol."""
+
+
+def on_record(facts: Facts, event: Event, at: float) -> None:
+    """A record of a group of the newer protocols: gather it."""
+    if event.group_id and (event.detail or {}).get("protocol") in groups.PROTOCOLS:
+        _gather(facts, moves.group_of(facts, event), event, at)
+
+
+def on_group_record(facts: Facts, event: Event, at: float) -> None:
+    """A GroupMetadata record: that of a classic group, unless it may be one of a group that changes its protocol. The
+    tombstone of a group that has members is none of a deletion: only Empty groups are deleted."""
+    group = facts.groups.get(event.group_id)
+    if group is not None:
+        tombstone = bool((event.detail or {}).get("tombstone"))
+        converts = tombstone and bool(group.members) and facts.coordinator is Coordinator.JAVA
+        if group.modern is not None or group.operation or converts:
+            _gather(facts, moves.group_of(facts, event), event, at)
+            return
+    records.on_group_record(facts, event, at)
+
+
+def belongs(group: Group, event: Event) -> bool:
+    """Whether an event may be a record of the operation that is being gathered."""
+    return (
+        event.kind in (Kind.OTHER_RECORD, Kind.GROUP_RECORD) and event.logged_at_ms == group.operation[0].logged_at_ms
+    )
+
+
+def _gather(facts: Facts, group: Group, event: Event, at: float) -> None:
+    if not group.operation and group.broker:
+        facts.schedule(group, at + CLOSED_AFTER_MS, "operation", str(int(at)))
+    group.operation.append(event)
+    if len(group.operation) >= MAX_RECORDS:
+        close(facts, group)
+
+
+def on_timer(facts: Facts, group: Group, key: str, _: float) -> None:
+    """Nothing more has come for a moment."""
+    if group.operation and key == str(int(group.operation[0].logged_at_ms)):
+        close(facts, group)
+
+
+def close(facts: Facts, group: Group, by: Event | None = None) -> None:
+    """Understand what was gathered. `by`: the event that shows that the operation is over, maybe the answer of the
+    request that caused it."""
+    operation, group.operation = group.operation, []
+    evidence, broker = facts.evidence, facts.broker
+    facts.evidence, facts.broker = operation[-1], ""
+    _Operation(facts, group, operation, by).understand()
+    facts.evidence, facts.broker = evidence, broker
+
+
+def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> None:
+    """No leave came that would say why a member is gone. Where its requests are seen, and it was silent before, that
+    was the end of its session, whose length is known now."""
+    member = group.members.get(member_id)
+    if member is None or member.modern is None or member.modern.gone_at_ms < 0:
+        return
+    at, own = member.modern.gone_at_ms, member.modern
+    if due < at + REMOVED_AFTER_MS and group.broker:
+        return
+    silent_ms = at - member.session_renewed_at_ms
+    seen = group.broker and member.session_renewed_at_ms >= 0 and member.unknown_since_at_ms < 0 and not own.classic
+    seen = seen and group.modern is not None and not group.modern.session_from and own.interval_ms > 0
+    seen = seen and member.session_renewed_at_ms > max(group.unsure_to, group.gap_at_ms)
+    if seen and silent_ms > 2 * own.interval_ms:
+        ends.learn_session(facts, group, silent_ms)
+        finish(facts, group, member, "session_expired", "", "inferred")
+    else:
+        finish(facts, group, member, "unknown", "", "unknown")
+
+
+def finish(facts: Facts, group: Group, member: Member, cause: str, reason: str, certainty: Certainty) -> None:
+    """It is known why a member is gone that a record says is gone: the new group epoch was that."""
+    own = member.modern
+    if own is None:
+        return
+    at = own.gone_at_ms
+    why = ends.remove(facts, group, member, at, cause, reason, certainty, told=True)
+    for bump in group.modern.bumps if group.modern is not None else ():
+        if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
+            epochs.explain(facts, group, bump, why)
+    epochs.conclude(facts, group, at)
+    epochs.update_state(facts, group, at, why.trigger)
+
+
+class _Operation:
+    """The records of one operation, one after the other."""
+
+    def __init__(self, facts: Facts, group: Group, gathered: list[Event], by: Event | None) -> None:
+        self._facts, self._group, self._records = facts, group, gathered
+        self._at = gathered[0].logged_at_ms
+        self._leaves = _who_leaves(by)
+        self._gone: dict[str, Member] = {}
+        self._born: list[Member] = []
+        self._changed: list[Member] = []
+        self._members_before = len(group.members)
+        self._what = "records"
+
+    def understand(self) -> None:
+        """Say what happened."""
+        facts, group, at = self._facts, self._group, self._at
+        classic = [event for event in self._records if event.kind == Kind.GROUP_RECORD]
+        others = [event for event in self._records if event.kind != Kind.GROUP_RECORD]
+        if classic and not others:
+            for event in classic:
+                records.on_group_record(facts, event, at)
+            return
+        protocol = str((others[0].detail or {}).get("protocol"))
+        tombstone_of_group = any(_type(event) in _EPOCH and _is_tombstone(event) for event in others)
+        if classic and not _is_tombstone(classic[-1]):
+            for event in others:
+                self._take(event)
+            conversions.downgrade(facts, group, classic[-1], at, list(self._gone.values()), self._leaves)
+            return
+        if classic and group.members and group.modern is None:
+            conversions.upgrade(facts, group, at, "exact")
+        modern = groups.enter(facts, group, protocol, at)
+        modern.by_records, modern.record_at_ms = True, at
+        for event in others:
+            self._take(event)
+        self._remove_gone(None)
+        if tombstone_of_group:
+            records.on_deleted(facts, group, at)
+            groups.leave(group)
+            return
+        epochs.conclude(facts, group, at)
+        epochs.update_state(facts, group, at, self._what)
+
+    def _take(self, event: Event) -> None:
+        kind, modern = _type(event), self._group.modern
+        if modern is None:
+            return
+        if kind in _MEMBER:
+            self._on_member(event)
+        elif _is_tombstone(event):
+            return
+        elif kind in _EPOCH:
+            self._on_epoch(event, modern)
+        elif kind in _COMPUTED:
+            epochs.computed(self._group, int((event.detail or {}).get("epoch", -1)), self._at)
+            self._what = "assignment" if self._what == "records" else self._what
+        elif kind in _TARGET:
+            own = self._own(event)
+            if own is not None:
+                own.target = taken((event.detail or {}).get("assigned"))
+        elif kind in _CURRENT:
+            self._on_current(event, modern)
+
+    def _own(self, event: Event) -> ModernMember | None:
+        member = self._group.members.get(event.member_id)
+        return member.modern if member is not None else None
+
+    def _on_member(self, event: Event) -> None:
+        """What a member is, or that it is none any more."""
+        facts, group, at, detail = self._facts, self._group, self._at, event.detail or {}
+        member = group.members.get(event.member_id)
+        if _is_tombstone(event):
+            if member is not None:
+                self._gone[member.member_id] = member
+            return
+        returned = self._gone.pop(event.member_id, None)
+        if member is None:
+            member = self._new_member(event)
+        elif returned is not None and member.modern is not None:
+            groups.came_back(facts, group, member, member.modern, at)
+        own = groups.own_of(member)
+        topics, regex = detail.get("topics"), str(detail.get("regex") or "")
+        if own.topics is not None and (own.topics, own.regex) != (topics, regex):
+            self._changed.append(member)
+        before = groups.told(member)
+        own.topics, own.regex, own.rack = topics, regex, str(detail.get("rack") or "")
+        own.classic = "classic_session_ms" in detail
+        if own.classic:
+            member.session_ms = int(detail["classic_session_ms"])
+        else:
+            ends.arm_session(group, member)
+        if int(detail.get("rebalance_timeout_ms", -1)) > 0:
+            member.rebalance_ms = int(detail["rebalance_timeout_ms"])
+        if not member.client_id:
+            facts.take_client(group, member, event.client_id, event.client_host)
+        if member.library == "unknown":
+            member.library = recognise_modern(member.software, member.client_id)
+        if member.row_known < 0 or before != groups.told(member):
+            facts.emit_member(group, member, member.joined_at_ms, "exact")
+
+    def _new_member(self, event: Event) -> Member:
+        """A member that was not there: somebody who joined, or a static one in the place of another."""
+        facts, group, at = self._facts, self._group, self._at
+        instance = event.group_instance_id
+        old = next((one for one in self._gone.values() if instance and one.instance_id == instance), None)
+        if old is not None:
+            del self._gone[old.member_id]
+            ends.remove(facts, group, old, at, "static_replaced", "", "exact", told=True)
+        member = groups.add(
+            facts, group, event.member_id, at, instance, event.client_id, event.client_host, is_new=True
+        )
+        member.seen_joining = True
+        if old is None:
+            self._born.append(member)
+        else:
+            groups.inherit(old, member)
+        cause = "member_joined" if old is None else "static_replaced"
+        facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact")
+        return member
+
+    def _on_epoch(self, event: Event, modern: ModernGroup) -> None:
+        """The group has a new epoch: what came before in this operation is why."""
+        facts, group = self._facts, self._group
+        epoch = int((event.detail or {}).get("epoch", -1))
+        is_first = group.generation < 0
+        if is_first and epoch <= groups.FIRST_EPOCH_MAX and len(group.members) == len(self._born):
+            group.membership_complete = True
+            modern.assignment_epoch = 0
+        modern.epoch_sure = True
+        if epoch <= group.generation:
+            return
+        if epoch > group.generation + 1 and not is_first:
+            facts.divergences += 1
+        cause = self._cause(epoch)
+        epochs.raised(facts, group, epoch, cause, self._members_before)
+        self._what = cause.trigger
+        self._remove_gone(cause)
+        self._born, self._changed = [], []
+        self._members_before = len(group.members)
+
+    def _cause(self, epoch: int) -> Cause:
+        """Why the group has a new epoch; a member that is gone is judged when it is taken out."""
+        at, group = self._at, self._group
+        for member in self._gone.values():
+            cause, sure = self._why_gone(member)
+            return ends.cause_of(member, at, cause, "", sure)
+        for some, trigger in ((self._born, "member_joined"), (self._changed, "metadata_changed")):
+            for member in some:
+                return Cause(at, trigger, member.member_id, member.client_id, member.instance_id)
+        sure = "inferred" if group.generation in (-1, epoch - 1) else "provisional"
+        return Cause(at, "topic_metadata" if group.generation >= 0 else "unknown", certainty=sure)
+
+    def _why_gone(self, member: Member) -> tuple[str, Certainty]:
+        cause, sure = ends.why_at(self._facts, self._group, member, self._at)
+        if member.member_id in self._leaves:
+            return self._leaves[member.member_id], "exact"
+        return cause, sure
+
+    def _remove_gone(self, cause: Cause | None) -> None:
+        """Take out who is gone, as far as it is known why; of the others a leave may still tell."""
+        facts, group, at = self._facts, self._group, self._at
+        for member in list(self._gone.values()):
+            why, sure = self._why_gone(member)
+            if why == "unknown" and group.broker:
+                own = groups.own_of(member)
+                own.gone_at_ms = at
+                facts.schedule(group, at + REMOVED_AFTER_MS, "removed", member.member_id)
+            else:
+                ends.remove(facts, group, member, at, why, "", "unknown" if why == "unknown" else sure, told=True)
+                if cause is not None and cause.member_id == member.member_id:
+                    cause.certainty = sure
+        self._gone.clear()
+
+    def _on_current(self, event: Event, modern: ModernGroup) -> None:
+        """The epoch of a member, what it may read and what it must give up: written for its own heartbeat."""
+        facts, group, at, detail = self._facts, self._group, self._at, event.detail or {}
+        member = group.members.get(event.member_id)
+        if member is None or member.member_id in self._gone:
+            return
+        own, epoch = groups.own_of(member), int(detail.get("epoch", -1))
+        if epoch == groups.AWAY:
+            groups.went_away(facts, group, member, own, at)
+            self._what = "static_left"
+            return
+        own.state = _STATES[modern.protocol].get(int(detail.get("state", -1)), MemberState.UNKNOWN)
+        if "assigned" in detail:
+            revoking = taken(detail.get("revoking")) or {}
+            if own.state == MemberState.UNREVOKED:
+                own.held_back = max(own.held_back, count(revoking))
+            owners.assign(group, member, taken(detail["assigned"]), revoking, at)
+        own.revoke_since_at_ms = at if own.state == MemberState.UNREVOKED else NEVER
+        own.revoke_by = None
+        epochs.came_to(group, member, own, epoch, at)
+        silence.watch_phases(facts, group, member)
+        if self._what == "records":
+            self._what = "member reconciled"
+        if epoch > 0 and own.away_since_at_ms < 0:
+            renew(facts, group, member, at)
+
+
+def _type(event: Event) -> int:
+    return int((event.detail or {}).get("record_type", -1))
+
+
+def _is_tombstone(event: Event) -> bool:
+    return bool((event.detail or {}).get("tombstone"))
+
+
+def _who_leaves(by: Event | None) -> dict[str, str]:
+    """Who left by the request that an answer belongs to -> end cause."""
+    if by is None or by.error_code != 0:
+        return {}
+    detail: dict[str, Any] = by.detail or {}
+    if by.kind == Kind.MODERN_HEARTBEAT and detail.get("member_epoch") == groups.LEAVES:
+        return {by.member_id: "left"}
+    if by.kind == Kind.LEAVE:
+        return {entry[0]: "left" for entry in detail.get("members", ()) if entry[0] and entry[3] == 0}
+    return {}

@@ -1,0 +1,115 @@
+"""What silence means in groups with epochs: sessions that run out, partitions that are not given up, joins that do not
+come.
+
+Where the records of the group are read they say who is gone, and silence alone ends nobody: it says `overdue`. So it
+does where nothing says how long a session is. A heartbeat is answered at once, so that a member which is silent is not
+waiting where it cannot be seen.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty, weaker
+from kardia.observe.deadlines import deadlines
+from kardia.observe.facts.facts import Facts
+from kardia.observe.modern import ends
+from kardia.observe.moves import loads
+from kardia.observe.state.group import NEVER, Group, Member
+
+PREDICTED_SHARE = 0.5
+"""When that share of a rebalance timeout is over it is foretold."""
+
+
+def on_member_timer(facts: Facts, group: Group, member: Member, now: float) -> None:
+    """A member's timer is due: predict, evict, or look again later."""
+    member.timer_at_ms = NEVER
+    own, modern = member.modern, group.modern
+    if own is None or modern is None or own.gone_at_ms >= 0:
+        return
+    deadline = member.deadline
+    known = group.is_session_known(member)
+    if deadline >= 0 and not member.overdue:
+        if deadlines.session_over(member, now):
+            woke_at = facts.woke_at(group.broker, deadline)
+            if now < woke_at + deadlines.GRACE_MS:
+                facts.watch(group, member, not_before=woke_at + deadlines.GRACE_MS)
+                return
+            _on_session_over(facts, group, member, deadline, known)
+            if member.member_id not in group.members:
+                return
+        elif not known:
+            facts.watch(group, member, not_before=deadline + deadlines.GRACE_MS)
+            return
+        elif member.session_prediction_at_ms < 0 and now >= deadlines.predict_session_at(facts.settings, member):
+            member.session_prediction_at_ms = now
+            member.session_prediction_deadline_at_ms = deadline
+            if now < deadlines.imminent_at(facts.settings, member):
+                facts.emit_prediction(group, member, "session", "open", NEVER)
+        imminent = now >= deadlines.imminent_at(facts.settings, member)
+        if member.session_prediction_at_ms >= 0 and not member.imminent and imminent:
+            member.imminent = True
+            facts.emit_prediction(group, member, "session", "open", NEVER)
+    poll_at = deadlines.predict_poll_at(facts.settings, member)
+    if 0 <= poll_at <= now:
+        member.poll_prediction_at_ms = now
+        member.poll_prediction_deadline_at_ms = member.last_poll_at_ms + member.rebalance_ms
+        facts.emit_prediction(group, member, "poll", "open", NEVER)
+    facts.watch(group, member)
+
+
+def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float, known: bool) -> None:
+    """The session deadline has passed unheard."""
+    modern = group.modern
+    if modern is None:
+        return
+    if not known or modern.by_records or facts.silent_at(group.broker, deadline) or group.moved_at_ms >= 0:
+        member.overdue = True
+        facts.samples.note(group.group_id, member.member_id)
+        return
+    sure: Certainty = weaker("inferred", loads.by_silence(facts, group, deadline))
+    unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to
+    if unsure or modern.session_from == "seen":
+        sure = weaker(sure, "provisional")
+    ends.remove_counted(facts, group, member, deadline, "session_expired", "", sure, NEVER)
+
+
+def watch_phases(facts: Facts, group: Group, member: Member) -> None:
+    """Have a member looked at when it has had its time to give up partitions, to rejoin or to sync."""
+    own = member.modern
+    if own is None or not group.broker:
+        return
+    begun = [at for at in (own.revoke_since_at_ms, own.rejoin_since_at_ms, own.sync_since_at_ms) if at >= 0]
+    if not begun or member.rebalance_ms <= 0:
+        if member.rebalance_prediction_at_ms >= 0:
+            facts.close_prediction(group, member, "rebalance", "averted", facts.known)
+        return
+    for since in begun:
+        if since > own.watched_at_ms:
+            own.watched_at_ms = since
+            facts.schedule(group, since + PREDICTED_SHARE * member.rebalance_ms, "phase", member.member_id)
+            facts.schedule(group, since + member.rebalance_ms + deadlines.GRACE_MS, "phase", member.member_id)
+
+
+def on_phase_timer(facts: Facts, group: Group, member_id: str, now: float) -> None:
+    """A member has had its time, or half of it."""
+    member = group.members.get(member_id)
+    own, modern = (member.modern, group.modern) if member is not None else (None, None)
+    if member is None or own is None or modern is None or own.gone_at_ms >= 0:
+        return
+    due = [one for one in ends.timers(group, member) if one.cause != "session_expired"]
+    if not due:
+        return
+    first = due[0]
+    if now < first.at_ms:
+        if member.rebalance_prediction_at_ms < 0 and now >= first.at_ms - PREDICTED_SHARE * member.rebalance_ms - 1.0:
+            member.rebalance_prediction_at_ms = now
+            member.rebalance_prediction_deadline_at_ms = first.at_ms
+            facts.emit_prediction(group, member, "rebalance", "open", NEVER)
+        return
+    if now < first.at_ms + deadlines.GRACE_MS or modern.by_records:
+        return
+    if facts.silent_at(group.broker, first.at_ms) or group.moved_at_ms >= 0:
+        return
+    sure: Certainty = weaker("inferred", loads.by_silence(facts, group, first.at_ms))
+    if first.at_ms - member.rebalance_ms <= max(group.unsure_to, group.gap_at_ms):
+        sure = weaker(sure, "provisional")
+    ends.remove_counted(facts, group, member, first.at_ms, first.cause, "", sure, NEVER)

@@ -1,0 +1,67 @@
+"""Status of a member of a group that has epochs: the words are those of every member, the reasons are its own.
+
+It is never silent because it waits, so that silence says more than in a classic group; but how long its session is may
+only be the broker's default, and then nothing about it is sure.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty
+from kardia.instants import to_rfc3339
+from kardia.observe.deadlines.deadlines import GRACE_MS
+from kardia.observe.state.group import Group, Member
+
+LATE_SHARE = 1 / 3
+"""As for every member: nobody is late before this share of its session timeout has passed in silence."""
+
+
+def status_of(group: Group, member: Member, now: float, alive_to: float) -> tuple[str, Certainty, list[str]]:
+    """(status, certainty, reasons) of a member that was heard, at an instant."""
+    own, silent = member.modern, int(now - member.session_renewed_at_ms)
+    certainty = _certainty(group, member, now)
+    if own is not None and own.gone_at_ms >= 0:
+        return "overdue", "provisional", ["a record says that it is a member no more; why is not known yet"]
+    if member.overdue or alive_to < member.deadline < now - GRACE_MS:
+        return "overdue", "provisional", [_overdue(group, member, alive_to)]
+    reasons = []
+    if member.imminent:
+        reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
+    if member.poll_prediction_at_ms >= 0:
+        polled = int(now - member.last_poll_at_ms)
+        reasons.append(f"no sign of a poll for {polled} ms, poll interval {member.rebalance_ms} ms")
+    if member.rebalance_prediction_at_ms >= 0:
+        reasons.append(f"has not given up its partitions, rebalance timeout {member.rebalance_ms} ms")
+    if reasons:
+        return "imminent", certainty, reasons
+    usual_ms = max(2.0 * member.usual_gap_max_ms, LATE_SHARE * member.session_ms)
+    if member.usual_gap_max_ms > 0 and silent > usual_ms:
+        return "late", certainty, [f"silent for {silent} ms, usually {int(member.usual_gap_max_ms)} ms"]
+    if own is not None and own.away_since_at_ms >= 0:
+        since = to_rfc3339(own.away_since_at_ms)
+        return "ok", certainty, [f"left for a moment at {since}, as a static member; its session runs on"]
+    return "ok", certainty, []
+
+
+def _overdue(group: Group, member: Member, alive_to: float) -> str:
+    if alive_to < member.deadline:
+        return (
+            f"its session deadline passed, and its broker has logged nothing since {to_rfc3339(alive_to)}: one that is "
+            "down evicts nobody, its next line will tell"
+        )
+    if not group.is_session_known(member):
+        return (
+            f"silent for longer than the broker's default session timeout of {member.session_ms} ms; whether it has "
+            "another one is not known"
+        )
+    return "its session deadline passed, and no record and no answer shows yet that it is gone"
+
+
+def _certainty(group: Group, member: Member, now: float) -> Certainty:
+    """How sure the deadline of a member is."""
+    modern, own = group.modern, member.modern
+    if 0 <= member.session_renewed_at_ms <= max(group.unsure_to, group.gap_at_ms) or member.renewed_unseen:
+        return "provisional"
+    if 0 <= member.deadline < now:
+        return "provisional"
+    known = own is not None and (own.classic or (modern is not None and modern.session_from == "given"))
+    return "exact" if known else "inferred"

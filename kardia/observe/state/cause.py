@@ -1,0 +1,27 @@
+"""What began a rebalance: who, when, why, and how sure that is. Plain data; NEVER is the instant that is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kardia.certainty import Certainty
+
+NEVER = -1.0
+"""An instant that is not known, or that does not come."""
+
+
+@dataclass(slots=True)
+class Cause:
+    """Something that makes a Stable group prepare a rebalance, or raises the epoch of a group, at its instant."""
+
+    at: float
+    trigger: str
+    member_id: str = ""
+    client_id: str = ""
+    instance_id: str = ""
+    reason: str = ""
+    certainty: Certainty = "exact"
+    by: float | None = None
+    """The latest that it can have been, as `Ended.by`."""
+    named: bool = False
+    """The coordinator itself said, in server.log, that it was this and nobody else."""

@@ -1,0 +1,121 @@
+"""What is held beyond the usual of groups of the newer protocols (consumer, share, streams): epochs and partitions.
+
+A group of them has an epoch, its target assignment has one, each member has one; a heartbeat is answered at once, and
+nobody waits for all. Plain data; `kardia.observe.modern` decides. Partitions are kept by the id of their topic, tasks
+of Kafka Streams by their subtopology. Instants are floats, epoch milliseconds on the broker's clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kardia.kafka.states import MemberState
+from kardia.observe.state.cause import NEVER, Cause
+
+Partitions = dict[str, list[int]]
+"""Topic id -> partitions."""
+
+
+@dataclass(slots=True)
+class ModernMember:
+    """What a member of such a group has beyond `Member`."""
+
+    epoch: int = -1
+    """Member epoch by its last answer or record; -1 if not known."""
+    classic: bool = False
+    """It speaks the classic protocol to a consumer group."""
+    state: str = MemberState.UNKNOWN
+    assigned: Partitions | None = None
+    """What it may read; None if not known."""
+    revoking: Partitions = field(default_factory=dict)
+    """What it was told to give up, and has not given up yet."""
+    target: Partitions | None = None
+    """What it is to have in the end; only records say it."""
+    revoke_since_at_ms: float = NEVER
+    """When it was told to give something up: its rebalance timeout runs since then."""
+    revoke_by: float | None = None
+    """The latest that this can have been, as `Ended.by`."""
+    held_back: int = 0
+    """Partitions that it had to give up since it came to its last epoch."""
+    refused: str = ""
+    """Last member id that was refused because this one has the instance id."""
+    rejoin_since_at_ms: float = NEVER
+    """When a member of the classic protocol was first answered 27: then its time to rejoin began, if it did not run."""
+    sync_since_at_ms: float = NEVER
+    """When its JoinGroup was answered, if it has not sent SyncGroup since."""
+    watched_at_ms: float = NEVER
+    """Begin of the last of these for which a timer was set."""
+    interval_ms: int = -1
+    """How often the broker wants a heartbeat, by its answers."""
+    rack: str = ""
+    topics: list[str] | None = None
+    """Names to which it is subscribed; None if not known."""
+    regex: str = ""
+    away_since_at_ms: float = NEVER
+    """When it left for a moment, as a static member (-2); it is a member until its session is over."""
+    reached_at_ms: float = NEVER
+    """When it came to its epoch."""
+    gone_at_ms: float = NEVER
+    """Instant of the record that says that it is a member no more, until it is concluded why."""
+
+
+@dataclass(slots=True)
+class Reached:
+    """A member that has come to an epoch that is not over yet."""
+
+    member_id: str
+    client_id: str
+    at_ms: float
+    held_back: int
+    """Partitions that it had to give up first."""
+
+
+@dataclass(slots=True)
+class Bump:
+    """A rebalance of such a group: from a new group epoch to the moment at which every member has come to it."""
+
+    epoch_before: int
+    epoch: int
+    started_at_ms: float
+    cause: Cause
+    members_before: int = -1
+    computed_at_ms: float = NEVER
+    """When the target assignment of this epoch, or of a later one, was computed."""
+    completed_at_ms: float = NEVER
+    """When the last member came to it."""
+    reached: list[Reached] = field(default_factory=list)
+    dropped: list[Reached] = field(default_factory=list)
+    """Members that ended before they came to it: `at_ms` is when."""
+    members_after: int = -1
+    moved: int = -1
+    """Partitions that came to another member than before; -1 if not known."""
+    stopped_ms: float = -1.0
+    """Partition-milliseconds in it without an owner; -1 if not known."""
+    row_known: int = -1
+
+
+@dataclass(slots=True)
+class ModernGroup:
+    """What such a group has beyond `Group`, whose `generation` is its epoch."""
+
+    protocol: str = "consumer"
+    epoch_sure: bool = False
+    """The group epoch was seen in a record, or counted from one: another one in an answer is news."""
+    assignment_epoch: int = -1
+    """Epoch of the target assignment; -1 if not known."""
+    session_ms: int = -1
+    """Session timeout of members of the newer protocols; -1 if nothing says it."""
+    session_from: str = ""
+    """What says it: `given` (by the configuration), `seen` (an eviction shows it); empty: the broker's default."""
+    bumps: list[Bump] = field(default_factory=list)
+    """Rebalances that are not over, the oldest first."""
+    unowned: dict[str, float] = field(default_factory=dict)
+    """Partition, as `topic id:number`, that had an owner and has none -> since when."""
+    owners: dict[str, str] = field(default_factory=dict)
+    """Partition -> who had it last."""
+    record_at_ms: float = NEVER
+    """Instant of the last record about the group."""
+    by_records: bool = False
+    """Records of the group are read: what they do not say did not happen up to `record_at_ms`."""
+    lower_at_ms: float = NEVER
+    """Last instant at which an answer showed that the group epoch was not higher than what is held."""
