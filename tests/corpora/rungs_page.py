@@ -1,4 +1,4 @@
-"""`python -m tests.corpora.rungs_page --markdown docs/truth.md`: what each rung of evidence finds in the recorded stories.
+"""What each rung of evidence finds in the stories: `python -m tests.corpora.rungs_page --markdown docs/truth.md`.
 
 Counts the same things as `test_rungs` and writes them between two marks of a page; they do not depend on the machine.
 """
@@ -6,6 +6,7 @@ Counts the same things as `test_rungs` and writes them between two marks of a pa
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from tests.corpora.test_outages import OF_THREE, OUTAGES
@@ -32,7 +33,12 @@ def part() -> str:
     """The tables."""
     lines = []
     for title, names in SETS.items():
-        lines += [f"{title}, {len(names)} stories:", "", "| | rung | found | not knowable | wrong |", "|---|---|---|---|---|"]
+        lines += [
+            f"{title}, {len(names)} stories:",
+            "",
+            "| | rung | found | not knowable | wrong |",
+            "|---|---|---|---|---|",
+        ]
         for rung in ("2", "3", "4"):
             scores = [score(name, rung) for name in names]
             for kind, meaning in _KINDS.items():
@@ -50,7 +56,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     path: Path | None = parser.parse_args().markdown
     if path is None:
-        print(part())
+        sys.stdout.write(part())
         return
     head, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, _, tail = rest.partition(END)
