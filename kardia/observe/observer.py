@@ -105,12 +105,20 @@ class Observer(Intake):
     def finish(self) -> dict[str, list[Row]]:
         """No more input will come: apply what is held, up to the end of what was read."""
         self._advance(0.0)
+        self._apply_later_records()
         for group in self.groups.values():
             if group.deferred:
                 self._handle_deferred(group)
             if group.operation:
                 operations.close(self, group)
         return self._take()
+
+    def _apply_later_records(self) -> None:
+        """Records after the last line of every server.log stand for themselves, where no requests are read."""
+        held = self.queues.get(OFFSETS_BROKER)
+        if held and not self.reads_requests(""):
+            last_at = max(at for at, _ in held)
+            self._move_to({broker: max(limit, last_at) for broker, limit in self._limits(0.0).items()})
 
     # --- advance
 
@@ -383,7 +391,10 @@ class Observer(Intake):
     def _write_health(self, company: status.Company, member: Member) -> None:
         """A row of health."""
         group, clock = company.group, company.now
-        how, certainty, reasons = status.status_of(company, member, self.alive_to(group.broker))
+        if group.modern is None and not self.reads_requests(group.broker):
+            how, certainty, reasons = status.NEEDS_REQUESTS
+        else:
+            how, certainty, reasons = status.status_of(company, member, self.alive_to(group.broker))
         certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
         member.health_at_ms = clock
         known_at_ms = rows.instant(max(clock, group.known_at_ms))

@@ -180,6 +180,19 @@ def test_each_state_leads_on_from_the_one_before(name: str, rung: str) -> None:
                 last[row["group_id"]] = row["to_state"]
 
 
+@pytest.mark.parametrize("rung", ["2", "3", "4"])
+def test_nothing_counts_down_and_nothing_is_foretold(rung: str) -> None:
+    for name in ("c01_kill-3.9.2", "c04_mpi-4.1.2"):
+        for lane in lanes_of(name, **RUNGS[rung]):
+            said = run([list(lane)])
+            assert said["predictions"] == []
+            for row in named("health", said["health"]):
+                assert (row["session_deadline_at_ms"], row["poll_deadline_at_ms"]) == (None, None)
+                if row["status"] != "ended":
+                    assert row["status"] == "unknown"
+                    assert [reason[:26] for reason in row["reasons"]] == ["needs the request log of i"]
+
+
 # --- sentences
 
 
@@ -449,6 +462,18 @@ def test_who_is_not_listed_was_dropped_only_if_the_time_to_join_again_was_over(l
     end = told.ends()[B]
     assert end[1] == cause
     assert end[0] == (69_000 if cause == "rebalance_timeout" else 3_012)
+
+
+def test_records_go_on_where_the_sentences_end() -> None:
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 2)
+    told.record(3_012, 1, A, B)
+    lines = ticks_of(told.events)
+    told.record(60_000, 2, A)
+    said = run([[*told.events, *lines]])
+    last = standing("rebalances", said["rebalances"])[-1]
+    assert (last["generation_after"], last["completed_at_ms"], last["trigger"]) == (2, START + 60_000, "unknown")
 
 
 def test_a_record_after_a_gap_of_the_sentences_tells_who_is_left() -> None:
