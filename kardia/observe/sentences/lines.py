@@ -45,7 +45,7 @@ def on_line(facts: Facts, event: Event, at: float) -> None:
     if group.protocol != "classic" or not _is_believed(facts, group, at, what):
         return
     handler(facts, group, event, at)
-    group.shown_at_ms = max(group.shown_at_ms, at)
+    group.said.shown_at_ms = max(group.said.shown_at_ms, at)
 
 
 def _is_believed(facts: Facts, group: Group, at: float, what: str) -> bool:
@@ -63,7 +63,7 @@ def _is_believed(facts: Facts, group: Group, at: float, what: str) -> bool:
 
 def lose(facts: Facts, group: Group, at: float, why: str) -> None:
     """From here on nothing is known of it before something is said again; what was under way is not told further."""
-    group.rebalance, group.kept, group.membership_complete = None, None, False
+    group.rebalance, group.said.kept, group.membership_complete = None, None, False
     group.load_told_at_ms = NEVER
     group.loaded_at_ms = max(group.loaded_at_ms, at)
     costs.forget_assignment(group)
@@ -142,7 +142,7 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
     if event.member_id:
         current.leader = group.leader = event.member_id
         if event.member_id not in group.members:
-            member = naming.name(facts, group, event.member_id, at, "listed", "inferred", group.listed_at_ms)
+            member = naming.name(facts, group, event.member_id, at, "listed", "inferred", group.said.listed_at_ms)
             if member is not None:
                 member.generation_first = generation
                 facts.emit_member(group, member, at, "inferred")
@@ -153,7 +153,7 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
 def become_stable(facts: Facts, group: Group, current: Rebalance, at: float, certainty: Certainty) -> None:
     """The leader's assignment is stored at `at`."""
     current.assigned_at_ms = group.stable_at_ms = at
-    group.kept = Kept(current.generation_after, False)
+    group.said.kept = Kept(current.generation_after, False)
     facts.move(group, at, GroupState.STABLE, "assignment stored", certainty)
 
 
@@ -174,7 +174,7 @@ def become_empty(
     naming.end_others(facts, group, (), at)
     current.joined_at_ms = current.assigned_at_ms = at
     current.generation_after, current.leader, current.size = generation, "", 0
-    group.generation, group.leader, group.kept = generation, "", Kept(generation, True)
+    group.generation, group.leader, group.said.kept = generation, "", Kept(generation, True)
     group.membership_complete = True
     group.instances.clear()
     costs.forget_assignment(group)
@@ -186,7 +186,11 @@ def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
     """A rebalance of which only the end is told: it began between what was said last and then."""
     if group.generation >= 0 and generation != group.generation + 1:
         facts.divergences += 1
-    since = group.shown_at_ms if 0 <= group.shown_at_ms < at and group.loaded_at_ms <= group.shown_at_ms else NEVER
+    since = (
+        group.said.shown_at_ms
+        if 0 <= group.said.shown_at_ms < at and group.loaded_at_ms <= group.said.shown_at_ms
+        else NEVER
+    )
     began = since if since >= 0 else at
     remember(group)
     cause = Cause(began, "unknown", certainty="unknown", by=at if since >= 0 else None, named=True)
@@ -238,18 +242,20 @@ def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
 
 def _on_dead(facts: Facts, group: Group, _event: Event, at: float) -> None:
     gone.on_deleted(facts, group, at)
-    group.kept = Kept(0, True)
+    group.said.kept = Kept(0, True)
 
 
 def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
-    generation, count, kept = event.generation_id, _count(event), group.kept
+    generation, count, kept = event.generation_id, _count(event), group.said.kept
     if generation < 0 and kept is not None:
         generation = kept.generation
     state, certainty = _loaded_as(group, generation, count)
     group.rebalance = None
     group.generation = generation
     group.loaded_at_ms = group.load_told_at_ms = at
-    group.kept = None if generation < 0 or state == GroupState.UNKNOWN else Kept(generation, state == GroupState.EMPTY)
+    group.said.kept = (
+        None if generation < 0 or state == GroupState.UNKNOWN else Kept(generation, state == GroupState.EMPTY)
+    )
     if group.stored is not None and group.stored.generation == generation:
         naming.restore(facts, group, group.stored, at)
     elif state == GroupState.EMPTY:
@@ -273,15 +279,15 @@ def _loaded_as(group: Group, generation: int, count: int) -> tuple[str, Certaint
         return (GroupState.STABLE if count else GroupState.EMPTY), "exact"
     if group.stored is not None and group.stored.generation == generation:
         return (GroupState.STABLE if group.stored.member_ids else GroupState.EMPTY), "exact"
-    if group.kept is not None and group.kept.generation == generation:
-        return (GroupState.EMPTY if group.kept.is_empty else GroupState.STABLE), "inferred"
+    if group.said.kept is not None and group.said.kept.generation == generation:
+        return (GroupState.EMPTY if group.said.kept.is_empty else GroupState.STABLE), "inferred"
     return GroupState.UNKNOWN, "unknown"
 
 
 def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
-    kept = group.kept
+    kept = group.said.kept
     lose(facts, group, at, "coordinator moved")
-    group.kept = kept  # whoever loads it finds that
+    group.said.kept = kept  # whoever loads it finds that
 
 
 def _on_partition(facts: Facts, event: Event, at: float, what: str) -> None:

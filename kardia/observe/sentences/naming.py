@@ -111,7 +111,7 @@ def end_unseen(
     facts: Facts, group: Group, member: Member, by: float, cause: str = "unknown", certainty: Certainty = "unknown"
 ) -> None:
     """A member was gone at `by`, and no sentence said so: it went at some time since it was last named, or listed."""
-    since = max(member.joined_at_ms, group.listed_at_ms)
+    since = max(member.joined_at_ms, group.said.listed_at_ms)
     end(facts, group, member.member_id, min(since, by), cause, certainty, by=by, told=False)
 
 

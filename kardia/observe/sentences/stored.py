@@ -40,21 +40,21 @@ def on_group_record(facts: Facts, event: Event, at: float) -> None:
         ids = [entry[0] for entry in entries]
         if generation == group.generation:
             group.stored = Stored(generation, str(detail.get("leader") or ""), ids)
-        group.listed_at_ms = max(group.listed_at_ms, at)
-    group.shown_at_ms = max(group.shown_at_ms, at)
+        group.said.listed_at_ms = max(group.said.listed_at_ms, at)
+    group.said.shown_at_ms = max(group.said.shown_at_ms, at)
 
 
 def _on_tombstone(facts: Facts, group: Group, at: float) -> None:
     if group.state != GroupState.DEAD:
         gone.on_deleted(facts, group, at)
-        group.kept = Kept(0, True)
+        group.said.kept = Kept(0, True)
 
 
 def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
     """Nobody is a member any more; of generation 0 it is what the Java coordinator writes of a group that is new."""
     if group.state == GroupState.EMPTY and generation <= group.generation:
         return  # the sentence about it stands just before
-    if 0 <= generation <= group.generation and group.shown_at_ms >= at:
+    if 0 <= generation <= group.generation and group.said.shown_at_ms >= at:
         return
     step = generation > max(group.generation, 0) and (group.generation >= 0 or generation > 0)
     if step and group.generation >= 0:
@@ -62,7 +62,7 @@ def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
         lines.become_empty(facts, group, current, generation, at, "inferred")
         return
     naming.end_others(facts, group, (), at)
-    group.rebalance, group.generation, group.kept = None, generation, Kept(generation, True)
+    group.rebalance, group.generation, group.said.kept = None, generation, Kept(generation, True)
     group.membership_complete = True
     facts.move(group, at, GroupState.EMPTY, "group record", "inferred")
 
@@ -82,7 +82,7 @@ def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: 
         current, completed = _under_way(facts, group, generation, at), True
     else:
         current, completed = None, False  # a static member was replaced, or nothing was known before
-    since = group.listed_at_ms if known_before and group.listed_at_ms < at else NEVER
+    since = group.said.listed_at_ms if known_before and group.said.listed_at_ms < at else NEVER
     _take_members(facts, group, current, detail, generation, at, since)
     if current is not None:
         _complete(facts, group, current, detail, at, completed=completed)
@@ -139,7 +139,7 @@ def _take_members(
     group.generation, group.leader = generation, str(detail.get("leader") or group.leader)
     group.protocol_name = str(detail.get("protocol_name") or group.protocol_name)
     group.membership_complete = True
-    group.kept = Kept(generation, False)
+    group.said.kept = Kept(generation, False)
 
 
 def _did_not_rejoin(group: Group, current: Rebalance, member: Member, longest_ms: int) -> bool:
@@ -172,4 +172,4 @@ def _restart(facts: Facts, group: Group, at: float) -> None:
     naming.end_others(facts, group, (), at)
     facts.move(group, at, GroupState.DEAD, "generation restarted", "provisional")
     lines.lose(facts, group, at, "generation restarted")
-    group.generation, group.shown_at_ms, group.listed_at_ms, group.stored = -1, NEVER, NEVER, None
+    group.generation, group.said.shown_at_ms, group.said.listed_at_ms, group.stored = -1, NEVER, NEVER, None

@@ -26,6 +26,7 @@ __all__ = [
     "Join",
     "Member",
     "Rebalance",
+    "Told",
 ]
 
 LOADS_WITHIN_MS = 60_000.0
@@ -287,6 +288,18 @@ class Rebalance:
 
 
 @dataclass(slots=True)
+class Told:
+    """What sentences and records told of a group whose requests are not read. See `sentences`."""
+
+    kept: Kept | None = None
+    """What it is after a load; None where that is not known."""
+    shown_at_ms: float = NEVER
+    """Last sentence or record that showed it as it is held."""
+    listed_at_ms: float = NEVER
+    """Last record that listed its members, or none."""
+
+
+@dataclass(slots=True)
 class Group:
     """Everything held about one group."""
 
@@ -372,16 +385,19 @@ class Group:
     """Release of its broker, or an older one that answers alike, where its lines are text (2.0 to 2.7); else empty."""
     deserted_by: str = ""
     """The evidence of `deserted_at_ms`; the same whether the group's record comes before or after the wait is over."""
-    kept: Kept | None = None
-    """What it is after a load, where its requests are not read; None where that is not known. See `sentences`."""
-    shown_at_ms: float = NEVER
-    """Last sentence or record that showed it as it is held, where its requests are not read."""
-    listed_at_ms: float = NEVER
-    """Last record that listed its members, or none, where its requests are not read."""
+    told: Told | None = None
+    """Where its requests are not read: what sentences and records told of it."""
     modern: ModernGroup | None = None
     """None: a group of the classic protocol, or one of which nothing shows yet what it is."""
     operation: list[Event] = field(default_factory=list)
     """Records of one operation of a coordinator of the newer protocols, until all of them have come."""
+
+    @property
+    def said(self) -> Told:
+        """What was told of it, made when it is first asked for: few groups have any."""
+        if self.told is None:
+            self.told = Told()
+        return self.told
 
     def latest_deadline(self, member: Member) -> float:
         """The latest that a member's session may end if it stays silent: one that runs from a load began by the first
