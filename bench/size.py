@@ -24,6 +24,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from bench.lanes import Alone, alone, told
 from bench.population import Batch, Population
 from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
@@ -262,16 +263,19 @@ def size_stage(directory: Path, scale: float) -> list[Result]:
     """Every size up to `scale`, and the slopes between the smallest and the largest."""
     sizes = [groups for groups in GROUPS if groups <= scale * GROUPS[1]] or [max(10, int(scale * GROUPS[1]))]
     share = min(1.0, scale)
-    found: list[Measured] = []
+    found: list[tuple[Alone, Measured]] = []
     results: list[Result] = []
     for groups in sizes:
-        one = measure(directory / str(groups), groups, RATE * share, max(8.0, SECONDS * share), WARM_S * share)
-        found.append(one)
-        results += _told(groups, one)
-    for first, last in itertools.pairwise(found):
+        rate = RATE * min(1.0, groups / GROUPS[0])
+        lanes = alone(groups, rate)
+        one = measure(directory / str(groups), groups, rate, max(8.0, SECONDS * share), WARM_S * share)
+        found.append((lanes, one))
+        results += [told(lanes), *_told(groups, one)]
+    for (lanes_before, first), (lanes, last) in itertools.pairwise(found):
         thousands = (last.members - first.members) / 1_000
         slope = (last.batch_ms - first.batch_ms) / thousands
         more = {
+            "lanes alone, CPU ms": round((lanes.batch_ms - lanes_before.batch_ms) / thousands, 3),
             "p95 ms": round((_p(last, 95) - _p(first, 95)) / thousands, 2),
             "CPU µs of an event": round((last.cpu_us - first.cpu_us) / thousands, 3),
             "MB": round((sum(last.memory.values()) - sum(first.memory.values())) / thousands, 2),

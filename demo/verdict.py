@@ -433,11 +433,19 @@ def _generation_started(evidence: Evidence, start: Fact) -> int | None:
 
 
 def _witnessed(evidence: Evidence) -> Iterable[Line]:
-    """Poll timeouts and the clients' own words about them must be the same ones."""
+    """Poll timeouts and the clients' own words about them must be the same ones. Where no line names the library
+    (before 2.5), a member that leaves by itself leaves for a reason that is unknown, and the tables have to say so."""
     if evidence.witnesses is None:
         return
     left = {(row["client_id"], row["ended_at_ms"]) for row in evidence.members if row["end_cause"] == "poll_timeout"}
+    untold = {
+        (row["client_id"], row["ended_at_ms"])
+        for row in evidence.members
+        if row["end_cause"] == "left" and row["certainty"] == "unknown"
+    }
     for witness in evidence.witnesses:
+        if any(client == witness.client_id and at_ms <= witness.at_ms for client, at_ms in untold):
+            continue
         before = [at for at in left if at[0] == witness.client_id and at[1] <= witness.at_ms]
         if not before:
             yield Line(

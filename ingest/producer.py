@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # is re-exported
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # ConfigResource is re-exported
+    AdminClient,
+    ConfigResource,
+)
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
@@ -146,16 +149,16 @@ def create_topic(admin: AdminClient, topic: str, partitions: int, config: Mappin
 
     A broker from 2.4 on takes its own factor when none is named (KIP-464); an older one is asked for it.
     """
-    wanted: dict[str, Any] = {"num_partitions": partitions, "config": dict(config or {})}
     try:
-        admin.create_topics([NewTopic(topic, **wanted)])[topic].result(timeout=_CREATE_WAIT_S)
+        _create(admin, NewTopic(topic, partitions, config=dict(config or {})))
     except KafkaException as error:
         if error.args[0].code() not in _NAMES_NO_FACTOR:
             raise
-        factor = _replication_factor(admin)
-        admin.create_topics([NewTopic(topic, replication_factor=factor, **wanted)])[topic].result(
-            timeout=_CREATE_WAIT_S
-        )
+        _create(admin, NewTopic(topic, partitions, _replication_factor(admin), config=dict(config or {})))
+
+
+def _create(admin: AdminClient, topic: NewTopic) -> None:
+    admin.create_topics([topic])[topic.topic].result(timeout=_CREATE_WAIT_S)
 
 
 def _replication_factor(admin: AdminClient) -> int:

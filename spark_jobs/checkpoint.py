@@ -44,8 +44,8 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     first_batch: int
     agreement: Agreement
-    state: int = 6
-    """Version of the saved state below it (`state_codec.VERSION`); checkpoints before 7 do not say it."""
+    state: int = 7
+    """Version of the saved state below it (`state_codec.VERSION`); checkpoints of before 8 do not say it."""
 
     @property
     def app_id(self) -> str:

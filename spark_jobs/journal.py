@@ -21,8 +21,8 @@ from spark_jobs import state_codec
 from spark_jobs.errors import NotAppliedError
 from spark_jobs.lane import Lane, Record
 
-MIN_BYTES = 1 << 20
-"""A journal may hold that much, however small its base: about 6,000 events, whose replay takes 40 ms."""
+MIN_BYTES = 4 << 20
+"""A journal may hold that much, however small its base: 24,000 events or so, replayed in a quarter of a second."""
 
 GROWN = 1.25
 """A journal is full when it holds that many times the bytes of its base. A member is about 870 bytes of a base, an
@@ -72,6 +72,43 @@ class Store(Protocol):
 
     def put_mark(self, mark: Mark) -> None:
         """Put the mark."""
+
+
+class InMemory:
+    """A store that ends with its process, for measurements and tests. `written`: bytes that were put."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self.pieces: dict[int, bytes] = {}
+        self.steps: dict[int, bytes] = {}
+        self.said: Mark | None = None
+        self.written = 0
+
+    def mark(self) -> Mark | None:
+        """Give the mark; None if the lane is new."""
+        return self.said
+
+    def piece(self, number: int) -> bytes | None:
+        """Give a piece of the base."""
+        return self.pieces.get(number)
+
+    def step(self, number: int) -> bytes | None:
+        """Give a step of the journal."""
+        return self.steps.get(number)
+
+    def put_base(self, pieces: Sequence[bytes]) -> None:
+        """Put a base in the place of all pieces and steps there are."""
+        self.pieces, self.steps = dict(enumerate(pieces)), {}
+        self.written += sum(map(len, pieces))
+
+    def put_step(self, number: int, step: bytes) -> None:
+        """Put a step at the end of the journal."""
+        self.steps[number] = step
+        self.written += len(step)
+
+    def put_mark(self, mark: Mark) -> None:
+        """Put the mark."""
+        self.said = mark
 
 
 @dataclass(slots=True)

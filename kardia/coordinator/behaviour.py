@@ -348,7 +348,7 @@ SWITCHES: dict[str, Switch] = {
         Switch(
             "loaded_members_are_static",
             (Span((2, 3, 0), (2, 8, 0)),),
-            "every member that a load brings back counts as static: one that does not rejoin stays until its session ends",
+            "every member that a load brings back counts as static: who does not rejoin stays until its session ends",
             "tags 2.2.2, 2.3.0, 2.7.2, 2.8.0: readGroupMessageValue; seen in the classes of 2.3.1, 2.5.1 and 2.7.2",
         ),
         Switch(

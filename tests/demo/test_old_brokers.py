@@ -12,7 +12,7 @@ from demo import broker_logging, request_log, server_log
 from demo.broker import Broker, BrokerSettings
 from demo.scenario import FAULTS, played_on
 from demo.server_log import Fact
-from demo.verdict import Evidence, judge
+from demo.verdict import Evidence, Witness, judge
 from supervise import process
 from tests.support.stories import OLD_STORIES, Story
 
@@ -90,6 +90,23 @@ def test_a_fact_without_a_group_is_looked_for_by_its_member() -> None:
     assert judge(Evidence(facts=[fact], members=[], **nothing)).faults  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("certainty", "faults"), [("unknown", 0), ("exact", 1)])
+def test_a_poll_timeout_that_no_line_can_tell_has_to_be_said_to_be_unknown(certainty: str, faults: int) -> None:
+    row = {
+        "group_id": "g",
+        "member_id": OLD,
+        "client_id": "c",
+        "joined_at_ms": 1_000,
+        "ended_at_ms": 5_000,
+        "end_cause": "left",
+        "certainty": certainty,
+    }
+    nothing: dict[str, list[dict[str, object]]] = {"rebalances": [], "transitions": [], "predictions": []}
+    left = Fact(server_log.MEMBER_LEFT, 5_000, "g", OLD)
+    evidence = Evidence(facts=[left], members=[row], witnesses=[Witness("c", 6_000)], **nothing)  # type: ignore[arg-type]
+    assert len(judge(evidence).faults) == faults
+
+
 @pytest.mark.parametrize("reason", ["Adding new member m-1", "Adding new member m-1 with group instanceid Some(i)"])
 def test_a_member_of_a_release_with_few_words_is_added_by_the_reason_alone(reason: str) -> None:
     line = "Preparing to rebalance group g in state PreparingRebalance with old generation 4 (__consumer_offsets-3) "
@@ -100,8 +117,14 @@ def test_a_member_of_a_release_with_few_words_is_added_by_the_reason_alone(reaso
     ]
 
 
-def test_commits_are_read_from_text_lines() -> None:
-    log = Path(__file__).parents[1] / "ingest" / "data" / "text-lines-2.3.1.log"
+def test_commits_are_read_from_text_lines(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[1] / "ingest" / "data" / "text-lines-2.3.1.log"
+    log = tmp_path / "kafka-request.log"
+    # Of names as the demo has them: those of the rest hold what stands between fields.
+    plain = [
+        line for line in recorded.read_text(encoding="utf-8").splitlines(keepends=True) if "clientId=odd" not in line
+    ]
+    log.write_text("".join(plain), encoding="utf-8")
     found = {commit.member_id[:5]: commit for commit in request_log.commits(log)}
     assert found
     assert {commit.accepted for commit in found.values()} == {True, False}

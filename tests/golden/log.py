@@ -15,6 +15,7 @@ from ingest.wire import FORMAT, encode_batch
 from kardia.coordinator import operations as ops
 from kardia.coordinator.operations import Answer, Operation
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, shard_of
+from kardia.kafka.releases import version_of
 from kardia.trace import Trace
 from kardia.trace.clients import GROUP
 from kardia.trace.language import COORDINATOR
@@ -152,7 +153,7 @@ def _event(line: Line, version: str, position: int) -> Event:
     asked = operation._asdict()
     is_join = isinstance(operation, ops.Join)
     # A Scala broker prints no number of the processor in the connection; that is how the two are told apart.
-    processor = "" if version.startswith("3.") else "-2"
+    processor = "" if version.startswith(("2.", "3.")) else "-2"
     return Event(
         int(KINDS[type(operation)]),
         SHARD,
@@ -173,8 +174,16 @@ def _event(line: Line, version: str, position: int) -> Event:
         asked.get("version", 0),
         answer.error_code,
         answer.generation_id if is_join else asked.get("generation_id", -1),
-        _detail(operation, answer),
+        _detail(operation, answer) | _release(operation, version),
     )
+
+
+def _release(operation: Operation, version: str) -> dict[str, Any]:
+    """What a JoinGroup line before 2.8 shows of its release by the names of its fields (docs/request-logging.md)."""
+    known = version_of(version)[:2]
+    if not isinstance(operation, ops.Join) or known >= (2, 8):
+        return {}
+    return {"release": next(f"2.{minor}" for minor in (6, 5, 4, 3, 0) if known >= (2, minor))}
 
 
 def _detail(operation: Operation, answer: Answer) -> dict[str, Any]:

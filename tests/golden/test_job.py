@@ -91,6 +91,7 @@ def _name(names: dict[str, str], row: dict[str, Any]) -> str:
 
 NOT_SHOWN = {
     "a-new-group-is-written-by-java-only.trace",
+    "delayed-heartbeat-2-a-new-member-that-waits.trace",
     "empty-expiry-dead.trace",
     "rule-07-nothing-is-written-before-the-leader-syncs.trace",
     "rule-11-after-a-move.trace",

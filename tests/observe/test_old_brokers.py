@@ -84,3 +84,23 @@ def test_a_new_member_that_was_heard_once_is_timed_by_2_4() -> None:
     scene.joined(14_100, 2, {"a": 14_000.0})
     scene.tick(30_000)
     assert scene.known().ended()["b"][:2] == (11_010, "session_expired")
+
+
+@pytest.mark.parametrize(
+    ("release", "heard", "sure"), [("2.3", False, "provisional"), ("2.3", True, "exact"), ("", False, "exact")]
+)
+def test_who_took_a_static_seat_may_have_been_forgotten_by_a_load(release: str, heard: bool, sure: str) -> None:
+    """Before 2.6.1 a replacement in a Stable group is not recorded: a load brings back whom it replaced, and it is that
+    one whose seat the next process takes."""
+    scene = joined(release)
+    scene.synced(1_010, "a", "b")
+    scene.replaced(2_000, "s1", "seat")
+    scene.replaced(2_500, "s2", "seat")
+    scene.heartbeats(3_000, 4_001, "a", "s2", every=1_000)
+    scene.loaded(5_000)
+    scene.heartbeat(5_500, "a")
+    if heard:
+        scene.heartbeat(5_600, "s2")
+    scene.replaced(8_000, "s3", "seat")
+    scene.tick(9_000)
+    assert scene.known().ended()["s2"] == (8_000, "static_replaced", sure)

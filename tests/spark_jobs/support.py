@@ -113,6 +113,7 @@ def run_stream(
             **os.environ,
             "KARDIA_STREAM_MAX_RECORDS": "20",
             "KARDIA_STREAM_ARCHIVE_MAX_RECORDS": "40",
+            "KARDIA_STREAM_JOURNAL_BYTES": "4000",  # so that there are bases and journals to be killed at
             **(environment or {}),
         },
         capture_output=True,

@@ -95,7 +95,7 @@ def test_a_generation_file_that_cannot_be_read_is_refused(tmp_path: Path, text: 
 
 
 def test_a_checkpoint_whose_state_has_another_version_is_refused(tmp_path: Path) -> None:
-    """Spark itself would say that a schema does not fit; checkpoints of before 7 do not say a version."""
+    """Spark itself would say that a schema does not fit; checkpoints of before 8 do not say a version."""
     first = begin(tmp_path, state=state_codec.VERSION)
     commit(first, tmp_path / "tables", 1)
     assert begin(tmp_path, state=state_codec.VERSION).generation == first.generation
@@ -107,7 +107,7 @@ def test_a_checkpoint_whose_state_has_another_version_is_refused(tmp_path: Path)
             begin(tmp_path, state=state_codec.VERSION)
     del said["state"]
     path.write_bytes(msgspec.json.encode(said))
-    with pytest.raises(StateError, match="has version 6 "):
+    with pytest.raises(StateError, match="has version 7 "):
         begin(tmp_path, state=state_codec.VERSION)
     assert begin(tmp_path).generation.name == first.generation.name  # a query without state is not concerned
     assert begin(tmp_path, state=state_codec.VERSION, new_generation=True).generation.state == state_codec.VERSION

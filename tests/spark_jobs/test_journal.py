@@ -1,7 +1,7 @@
 """A lane that is read back from its base and its journal goes on as if nothing had happened, wherever it was stopped.
 
 Goal: the same rows and the same state, byte for byte, as a lane that lives through it all. Method: recorded stories
-in batches of any size through a store that is a dictionary, of which a batch is written whole or not at all; stopped
+in batches of any size through a store in memory, of which a batch is written whole or not at all; stopped
 and read back anywhere, with bases written often, seldom and never; with events that cannot be applied; then damage,
 bounds, and an observer of a later version that raises where the one before did not.
 """
@@ -23,7 +23,7 @@ from kardia.observe import Observer, ObserverSettings
 from kardia.observe.careful import Careful
 from spark_jobs import journal, state_codec
 from spark_jobs.errors import StateError
-from spark_jobs.journal import Kept, Mark
+from spark_jobs.journal import InMemory, Kept
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import LaneModel, ModelFactory, ObserverFactory, Rows
 from tests.spark_jobs.support import requests_in
@@ -32,36 +32,6 @@ from tests.support.stories import lanes_of, read_live, stamps_of
 FACTORY = ObserverFactory(ObserverSettings("test"))
 NAMES = ("c01_kill-4.1.2", "c04_mpi-4.1.2", "c06_static-3.9.2", "d03_stand_still-4.4.0", "o10_slow-2.7.2")
 GOOD = b"msgpack/1"
-
-
-class Dictionary:
-    """A store in memory."""
-
-    def __init__(self) -> None:
-        self.pieces: dict[int, bytes] = {}
-        self.steps: dict[int, bytes] = {}
-        self.said: Mark | None = None
-        self.written = 0
-
-    def mark(self) -> Mark | None:
-        return self.said
-
-    def piece(self, number: int) -> bytes | None:
-        return self.pieces.get(number)
-
-    def step(self, number: int) -> bytes | None:
-        return self.steps.get(number)
-
-    def put_base(self, pieces: Sequence[bytes]) -> None:
-        self.pieces, self.steps = dict(enumerate(pieces)), {}
-        self.written += sum(map(len, pieces))
-
-    def put_step(self, number: int, step: bytes) -> None:
-        self.steps[number] = step
-        self.written += len(step)
-
-    def put_mark(self, mark: Mark) -> None:
-        self.said = mark
 
 
 @dataclass(frozen=True)
@@ -114,9 +84,9 @@ def joined(steps: Sequence[Sequence[Record]], sizes: Iterable[int]) -> list[list
 
 def taken(
     steps: Sequence[Sequence[Record]], way: Way, lane: int, factory: ModelFactory = FACTORY
-) -> tuple[list[Rows], bytes, Dictionary]:
+) -> tuple[list[Rows], bytes, InMemory]:
     """(Rows of each batch, state at the end, the store)."""
-    store = Dictionary()
+    store = InMemory()
     kept, rows = journal.read(store, begin(lane, factory)), []
     for number, records in enumerate(steps):
         if number in way.stops:
@@ -131,7 +101,7 @@ def taken(
     return rows, kept.lane.save(), store
 
 
-def before(store: Dictionary, lane: int, factory: ModelFactory) -> Callable[[], bytes]:
+def before(store: InMemory, lane: int, factory: ModelFactory) -> Callable[[], bytes]:
     return lambda: journal.read(store, begin(lane, factory)).lane.save()
 
 
@@ -178,7 +148,7 @@ def test_what_is_written_follows_what_came_and_not_what_is_held() -> None:
     """Batches of nothing but a tick write the same few bytes, whatever the lane has learnt before."""
     name = NAMES[0]
     steps = story(name)
-    store = Dictionary()
+    store = InMemory()
     kept = journal.read(store, begin(busiest(name)))
     sizes = []
     for half in (0, len(steps)):

@@ -146,6 +146,7 @@ class Scene:
             "protocol_type": "consumer",
             "assigned_member_id": member,
             "members": [],
+            **({"release": self.release} if self.release else {}),
         }
         self._event(
             Kind.JOIN, at, client_id=member, group_instance_id=instance, generation_id=self.generation, detail=detail

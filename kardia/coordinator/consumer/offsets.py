@@ -78,7 +78,11 @@ def fetch(shard: Shard, request: Fetch) -> None:
         return
     group = shard.groups.get(request.group_id)
     code = ErrorCode.NONE
-    if group is not None and (request.member_id is not None or request.member_epoch >= 0):
+    by_member = request.member_id is not None or request.member_epoch >= 0
+    lost = shard.lost.get(request.group_id)
+    if by_member and lost is not None and request.group_id not in shard.classic.groups:
+        group = lost if shard.choose.sees_lost(request.group_id) else None
+    if group is not None and by_member:
         member = None if request.member_id is None else group.members.get(request.member_id)
         if request.member_id is None:
             code = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka looks for the member without a name.
@@ -123,10 +127,11 @@ def expire(shard: Shard) -> None:
         shard.lost.pop(group_id, None)
     for group in list(shard.groups.values()):
         for (topic, number), offset in list(group.offsets.items()):
-            if (
-                not group.is_subscribed(topic)
-                and shard.now_ms - offset.committed_at_ms >= settings.offsets_retention_ms
-            ):
+            # One that a classic group committed may have a retention of its own.
+            over_at_ms = offset.expires_at_ms
+            if over_at_ms < 0:
+                over_at_ms = offset.committed_at_ms + settings.offsets_retention_ms
+            if not group.is_subscribed(topic) and shard.now_ms >= over_at_ms:
                 del group.offsets[topic, number]
                 shard.classic.records.drop_offsets(group.group_id, [(topic, number)])
         if not group.offsets and not group.members:

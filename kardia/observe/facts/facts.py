@@ -177,6 +177,7 @@ class Facts:
         """Make a member findable by its client.id and address, which is all that a FETCH tells."""
         if group.members.get(member.member_id) is not member:
             return  # it has ended
+        self.samples.note(group.group_id, member.member_id)
         self.empty_since.pop(group.group_id, None)
         self.deleted_since.pop(group.group_id, None)
         if member.client_id or member.client_host:
@@ -271,6 +272,7 @@ class Facts:
         self, group: Group, at: float, from_state: str, cause: str, certainty: Certainty, by: float | None = None
     ) -> None:
         """Something happened to the group as a whole; after a load of a Stable group it is as Stable as before."""
+        self.samples.note(group.group_id)
         group.seq += 1
         self.rows["transitions"].append(
             rows.transition_row(
@@ -373,6 +375,7 @@ class Facts:
         self, group: Group, member: Member, kind: str, outcome: str, outcome_at: float, at_most: Certainty = "exact"
     ) -> None:
         """A prediction is made, or comes to its outcome, which is as sure as what decided it, `at_most`."""
+        self.samples.note(group.group_id, member.member_id)
         predicted_at = getattr(member, f"{kind}_prediction_at_ms")
         deadline = getattr(member, f"{kind}_prediction_deadline_at_ms")
         known_at_ms = self.known_at_ms(group)

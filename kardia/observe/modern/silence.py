@@ -63,6 +63,7 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
         return
     if not known or modern.by_records or facts.silent_at(group.broker, deadline) or group.moved_at_ms >= 0:
         member.overdue = True
+        facts.samples.note(group.group_id, member.member_id)
         return
     sure: Certainty = weaker("inferred", loads.by_silence(facts, group, deadline))
     unsure = member.renewed_unseen or 0 <= member.session_renewed_at_ms <= group.unsure_to

@@ -309,6 +309,13 @@ def _holder(group: Group, instance_id: str, member_id: str) -> Member | None:
     return next(others, holder)
 
 
+def _may_be_taken_back(group: Group, holder: Member) -> bool:
+    """Whether a load since it was heard may have put somebody else in its static seat: before 2.6.1 a replacement in a
+    Stable group is not recorded, and a load brings back whom it replaced."""
+    recorded = not group.release or behaviour_of(group.release).replacement_is_recorded
+    return not recorded and holder.session_renewed_at_ms <= group.unsure_to
+
+
 def take_replacement(observer: Facts, group: Group, event: Event, member_id: str) -> None:
     """A static member that came back under a new id in a Stable group: no rebalance, the old session timeout runs."""
     detail = event.detail or {}
@@ -337,7 +344,7 @@ def take_replacement(observer: Facts, group: Group, event: Event, member_id: str
             group.held[member_id] = group.held.pop(old.member_id)
         heard_since = old.session_renewed_at_ms > group.gap_at_ms or detail.get("leader") == old.member_id
         # Unless it was heard since the gap, somebody may have taken its place in it.
-        how_sure: Certainty = "exact" if heard_since else "provisional"
+        how_sure: Certainty = "exact" if heard_since and not _may_be_taken_back(group, old) else "provisional"
         rebalance.end_member(observer, group, old, taken_at, "static_replaced", "", how_sure, by)
         if group.leader == old.member_id:
             group.leader = member_id

@@ -60,7 +60,6 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
             observer.watch(group, member, not_before=now + wait_ms)
             return
         member.poll_prediction_at_ms = now
-        observer.samples.note(group.group_id, member.member_id)
         member.poll_prediction_deadline_at_ms = member.last_poll_at_ms + member.rebalance_ms
         observer.emit_prediction(group, member, "poll", "open", NEVER)
     observer.watch(group, member)

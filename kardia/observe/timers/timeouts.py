@@ -183,7 +183,6 @@ def predict_straggler(observer: Facts, group: Group, member: Member, at: float) 
     longest = max(other.rebalance_ms for other in group.members.values())
     if longest > 0 and not member.instance_id and at - began >= observer.settings.prediction_share * longest:
         member.rebalance_prediction_at_ms = at
-        observer.samples.note(group.group_id, member.member_id)
         member.rebalance_prediction_deadline_at_ms = began + longest
         observer.emit_prediction(group, member, "rebalance", "open", NEVER)
 

@@ -24,7 +24,7 @@ from kardia.coordinator.consumer.operations import (
     Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
-from kardia.coordinator.operations import Commit, DeleteGroups, Join, Load, Unload, View
+from kardia.coordinator.operations import Commit, DeleteGroups, Load, Unload, View
 from tests.truth.consumer.draw_classic import ClassicArtist, made_up
 from tests.truth.consumer.draw_group import GroupArtist
 from tests.truth.lockstep import Move
@@ -77,22 +77,6 @@ _SUBSCRIPTIONS: tuple[tuple[str, ...], ...] = (
 _REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
 _BAD_REGEX = "(orders"
 _FAR_MS = 700_000
-
-
-def _first_deadline_at_ms(view: ConsumerView, now_ms: int) -> int:
-    """When a timer may fire of whoever is in the group."""
-    deadlines = [
-        deadline_at_ms
-        for one in view.members
-        for deadline_at_ms in (
-            one.session_deadline_at_ms,
-            one.rebalance_deadline_at_ms,
-            one.join_deadline_at_ms,
-            one.sync_deadline_at_ms,
-        )
-        if deadline_at_ms >= now_ms
-    ]
-    return min(deadlines, default=now_ms)
 
 
 def _takes_another_place(beat: Beat, view: ConsumerView) -> bool:
@@ -168,9 +152,6 @@ class ConsumerArtist:
             operation = operation._replace(instance_id=None)
         if view is not None and view.members and rng.random() < self._mixed:
             operation = self._classics.draw(group_id, view, self._topics, sensible)
-            if isinstance(operation, Join) and at_ms >= _first_deadline_at_ms(view, now_ms):
-                # By then the group may be empty or a classic one, where ids are made up in another form.
-                return Move(now_ms, False, operation)
         return Move(at_ms, timers_first, operation)
 
     def _is_for_classic(self, classic: View | None, view: ConsumerView | None) -> bool:

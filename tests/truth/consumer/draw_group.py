@@ -61,6 +61,12 @@ class GroupArtist(Artist):
             self._metadata[one] = metadata
         return drawn._replace(protocols=tuple((name, metadata) for name, _ in drawn.protocols))
 
+    def _commit(self, group_id: str, view: View | None) -> Commit:
+        drawn = super()._commit(group_id, view)
+        # A partition that does not exist the broker refuses without asking the coordinator.
+        most = next((topic.partitions for topic in self._topics if topic.name == drawn.topic), 4)
+        return drawn._replace(partition=drawn.partition % most)
+
     def _sync(self, group_id: str, view: View | None, member_id: str) -> Sync:
         rng = self._rng
         drawn = super()._sync(group_id, view, member_id)

@@ -14,9 +14,10 @@ from kardia.coordinator.consumer.behaviour import consumer_behaviour_of
 from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
 from kardia.coordinator.consumer.operations import ConsumerAnswer, ConsumerOperation, ConsumerView, groups_named
 from kardia.coordinator.happenings import Happening
-from kardia.coordinator.operations import Answer, View
+from kardia.coordinator.operations import Answer, Join, View
+from tests.truth.consumer.draw_classic import made_up
 from tests.truth.lockstep import Followed, Lockstep
-from tests.truth.oracle.consumer import ConsumerOracle
+from tests.truth.oracle.consumer import ConsumerOracle, uuid_of
 
 AnyView = ConsumerView | View
 
@@ -49,7 +50,10 @@ class FollowedConsumer(Followed):
         return {one.member_id: frozenset(one.target) for one in view.members}
 
     def leader(self, group_id: str, candidates: Sequence[str]) -> str:
-        """As for classic groups; an answer of another kind names none."""
+        """As for classic groups; an answer of another kind names none. Of a group that stayed a consumer group, as
+        Kafka threw, nobody will see the leader."""
+        if not isinstance(self.views.get(group_id), View):
+            return candidates[0]
         answers, self.answers = self.answers, [one for one in self.answers if isinstance(one, Answer)]
         leader = super().leader(group_id, candidates)
         self.answers = answers
@@ -58,12 +62,18 @@ class FollowedConsumer(Followed):
     def protocol(self, group_id: str, candidates: Sequence[str]) -> str:
         """As for classic groups; one that was a consumer group until now has what it was made with."""
         view = self.views.get(group_id)
-        if isinstance(self.before.get(group_id), ConsumerView) and isinstance(view, View):
+        if not isinstance(view, View):
+            return candidates[0]
+        if isinstance(self.before.get(group_id), ConsumerView):
             return next((one for one in candidates if one == view.protocol_name), candidates[0])
         answers, self.answers = self.answers, [one for one in self.answers if isinstance(one, Answer)]
         protocol = super().protocol(group_id, candidates)
         self.answers = answers
         return protocol
+
+    def sees_lost(self, group_id: str) -> bool:
+        """Whether they looked for the member in it, in vain."""
+        return any(one.error_code for one in self.answers if self.asked.get(one.number) == group_id)
 
     def fault(self, group_id: str, codes: Sequence[int]) -> int:
         """The error code they answered."""
@@ -99,6 +109,24 @@ class ConsumerLockstep(Lockstep):
     def _named(self, operation: Any) -> tuple[str, ...]:
         return groups_named(operation)
 
+    def perform(self, operation: Any, at_ms: int) -> None:
+        """As of any group. The id that a JoinGroup will be given has a form that depends on the group it meets."""
+        if isinstance(operation, Join) and operation.new_id:
+            view = self._oracle.view(operation.group_id)
+            to_members = isinstance(view, ConsumerView) and bool(view.members)
+            operation = with_id(operation, to_members)
+        super().perform(operation, at_ms)
+
     def _new_step(self, operation: Any, answers: Sequence[Any], before: Any, after: Any) -> Any:
         self._followed.before = after
         return ConsumerStep(operation, answers, before, after, self._model.take_happenings(), self.loaded)
+
+
+def with_id(join: Join, to_members: bool) -> Join:
+    """The JoinGroup with the id that Kafka makes of its UUID, in a consumer group with members or for a classic group;
+    with another id, that nobody has, where it would make up another UUID."""
+    made = uuid_of(join.new_id)
+    if not to_members:
+        return join._replace(new_id=f"{join.group_instance_id or join.client_id}-{made}")
+    given = made_up(made)
+    return join._replace(new_id=given) if given else join._replace(member_id="nobody", new_id="")

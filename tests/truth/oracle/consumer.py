@@ -92,7 +92,7 @@ class ConsumerOracle(Driven):
     def _begin(self, operation: Any) -> Any:
         service = self._release.service
         if isinstance(operation, Beat | Join) and operation.new_id:
-            self._ids.will_be(_uuid(operation.new_id))
+            self._ids.will_be(uuid_of(operation.new_id))
         if isinstance(operation, Beat):
             context = self._requests.context_of(
                 "CONSUMER_GROUP_HEARTBEAT", operation.version, operation.client_id, operation.client_host
@@ -175,7 +175,7 @@ class ConsumerOracle(Driven):
         return tuple(sorted(found))
 
 
-def _uuid(made: str) -> str:
+def uuid_of(made: str) -> str:
     """The random UUID in a member id: all of it in a consumer group, in another form; in a classic one its end."""
     if len(made) >= 36:
         return made[-36:]

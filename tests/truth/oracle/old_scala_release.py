@@ -31,11 +31,8 @@ class OldScalaRelease(ScalaRelease):
         return module("kafka.message.NoCompressionCodec")
 
     def _make_manager(self) -> Any:
-        zookeeper = (
-            MadeUp("kafka.zk.KafkaZkClient")
-            .returns("getTopicPartitionCount", option(jclass("java.lang.Integer").valueOf(1)))
-            .make()
-        )
+        one = option(jclass("java.lang.Integer").valueOf(1))
+        zookeeper = MadeUp("kafka.zk.KafkaZkClient").returns("getTopicPartitionCount", one).make()
         made = jclass(_GROUP + "GroupMetadataManager")
         latest = module("kafka.api.ApiVersion").latestVersion()
         given = [1, latest, self._offset_config, self._log.replica_manager, zookeeper, self._clock.time, self._metrics]

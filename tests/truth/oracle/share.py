@@ -34,6 +34,8 @@ class ShareRelease(ConsumerRelease):
     def __init__(self, clock: Clock, settings: ShareSettings) -> None:
         """Build it and become its coordinator, in a cluster without topics."""
         self._states: Any = None
+        self._read_before: dict[tuple[str, str], tuple[tuple[int, int], ShareMemberView, Any]] = {}
+        """By group and member: what was read last, of which objects, and these."""
         super().__init__(clock, settings)
 
     def wipe(self) -> None:
@@ -41,6 +43,7 @@ class ShareRelease(ConsumerRelease):
         so it is forgotten instead."""
         self._field(self._group_configs, "configMap").clear()
         self._configured.clear()
+        self._read_before.clear()
         super().wipe()
 
     def load(self, group_max_size: int | None = None, meanwhile: Callable[[], None] | None = None) -> None:
@@ -79,6 +82,16 @@ class ShareRelease(ConsumerRelease):
 
     def _share_member(self, group_id: str, group: Any, member: Any) -> ShareMemberView:
         member_id = str(member.memberId())
+        given = group.targetAssignment(member_id)
+        # Both are values that Kafka replaces as a whole; what is held on to here keeps its identity to itself.
+        seen = (self._identity(member), self._identity(given))
+        known = self._read_before.get((group_id, member_id))
+        if known is None or known[0] != seen:
+            known = (seen, self._read_share_member(member_id, member, given), (member, given))
+            self._read_before[group_id, member_id] = known
+        return known[1]._replace(session_deadline_at_ms=self._deadline(f"session-timeout-{group_id}-{member_id}"))
+
+    def _read_share_member(self, member_id: str, member: Any, given: Any) -> ShareMemberView:
         rack_id = member.rackId()
         return ShareMemberView(
             member_id,
@@ -89,8 +102,8 @@ class ShareRelease(ConsumerRelease):
             int(member.memberEpoch()),
             int(member.previousMemberEpoch()),
             self._plain(member.assignedPartitions()),
-            self._plain(group.targetAssignment(member_id).partitions()),
-            self._deadline(f"session-timeout-{group_id}-{member_id}"),
+            self._plain(given.partitions()),
+            -1,
         )
 
     def _plain(self, by_topic: Any) -> tuple[Partition, ...]:
