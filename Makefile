@@ -40,7 +40,7 @@ check: setup ## Style, types and import contracts: ruff, mypy --strict, lint-imp
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: setup ## Measure throughput and latency, each beside a baseline of the same run (15 min).
+bench: setup ## Measure throughput and latency, each beside a baseline of the same run (25 min).
 	@$(BIN)/kardia bench $(ARGS)
 
 clean: ## Remove what set-up and runs have made in this folder; the cache of jars and packages stays.

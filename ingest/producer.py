@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # ConfigResource is re-exported
+    AdminClient,
+    ConfigResource,
+)
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 

@@ -202,7 +202,7 @@ def _is_lost(view: GroupView, gap_at_ms: int | None) -> bool:
     if view.statuses().keys() <= {"ok"}:
         return False
     return any(
-        _has_gap(row) and view.lives[member_id].protocol == "classic"  # of others their presence is all that is known
+        _has_gap(row)
         if row.status == "unknown"
         else row.status != "ok" and gap_at_ms is not None and row.at_ms <= gap_at_ms
         for member_id, row in view.health.items()

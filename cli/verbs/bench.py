@@ -19,7 +19,7 @@ def bench(
         ),
     ] = None,
     scale: Annotated[
-        float, typer.Option(min=0.01, max=100, help="Size of the inputs; 1 takes about ten minutes.")
+        float, typer.Option(min=0.01, max=100, help="Size of the inputs; 1 takes about twenty minutes.")
     ] = 1.0,
     json: Annotated[
         Path | None, typer.Option("--json", help="Write the results to this file as well.", **PLACE)

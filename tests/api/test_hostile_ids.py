@@ -106,7 +106,7 @@ def rows_of(text: str) -> list[tuple[str, tuple[Any, ...]]]:
         member(text, text + "gone", **gone),
         health(text, text, client_id=text, reasons=[text]),
         transition(text, 1, "Stable"),
-        rebalance(text, NOW_MS - 5_000, trigger_member_id=text, stragglers=[(text, text, 5, True, False)]),
+        rebalance(text, NOW_MS - 5_000, trigger_member_id=text, stragglers=[(text, text, 5, True, False, 1)]),
         prediction(text, text, "session"),
         disagreement(text, "another_instant", 0, member_id=text, client_id=text),
     ]

@@ -280,7 +280,7 @@ def test_nothing_is_said_of_a_group_before_there_is_an_answer(page: Page, url: s
 
 @pytest.fixture
 def told(tables: Tables) -> Iterator[str]:
-    """A group with late timers, one in which a member waits for a rebalance unseen, one that is not modelled."""
+    """A group with late timers, one in which a member waits for a rebalance unseen, one of the consumer protocol."""
     now = wall_ms()
     seen = {"at_ms": now, "session_timeout_ms": 600_000}
     tables.create()
@@ -307,8 +307,9 @@ def told(tables: Tables) -> Iterator[str]:
             session_deadline_at_ms=now - 5_000,
             **seen,
         ),
+        transition("new", 1, "Reconciling", at_ms=now - 60_000, generation_id=7),
         member("new", "n", protocol="consumer"),
-        health("new", "n", status="unknown", group_state="Unknown", reasons=["protocol not modelled"], **seen),
+        health("new", "n", group_state="Reconciling", generation_id=7, **seen),
         progress(now),
     )
     with running(ApiSettings(tables=tables.root, refresh_ms=20, stale_after_ms=600_000), wall_ms) as found:
@@ -354,12 +355,12 @@ def test_who_may_wait_for_a_rebalance_is_unseen_and_not_overdue(page: Page, told
     assert "overdue" not in page.locator("main").inner_text()
 
 
-def test_a_group_whose_protocol_is_not_modelled_says_so(page: Page, told: str) -> None:
+def test_a_group_of_the_consumer_protocol_has_an_epoch(page: Page, told: str) -> None:
     page.goto(told)
-    has_text(page, ".groups > li", "consumer: not modelled")
+    has_text(page, ".groups > li", "Reconciling")
     page.goto(f"{told}/#/clusters/demo/groups/new")
-    has_text(page, ".facts", "consumer: not modelled")
-    has_text(page, "p.open", "a protocol that is not modelled (consumer)")
+    has_text(page, ".facts", "Reconciling")
+    has_text(page, ".facts", "epoch 7")
 
 
 def test_of_an_old_feed_it_tells_what_was(page: Page, tables: Tables) -> None:

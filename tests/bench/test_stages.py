@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from bench import population
 from bench.crowd import Crowd, moved
+from bench.lanes import alone, told
+from bench.population import Batch, Population
 from bench.run import STAGES
-from kardia.tables import TABLES
+from ingest.wire import FORMAT, batches
+from kardia.events import DEFAULT_LANES
+from kardia.observe import ObserverSettings
+from kardia.tables import TABLES, Row
+from spark_jobs.lane import Lane, Record
+from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.schemas import to_tables
 
 pytestmark = pytest.mark.slow
@@ -44,6 +52,46 @@ def test_samples_of_five_seconds_hold_everybody_and_are_moved_in_time() -> None:
     for name in ("at_ms", "session_deadline_at_ms"):
         assert [value + 5_000 for value in samples[0][name].to_pylist()] == later[name].to_pylist()
     assert later["session_timeout_ms"] == samples[0]["session_timeout_ms"]
+
+
+def test_a_population_lives_well_and_is_rolled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its members are held, nobody is evicted, and groups rebalance; lanes alone are measured with it."""
+    monkeypatch.setattr(population, "ROLLED_OUT_EVERY_S", 40.0)
+    people = Population(20, 2_000.0)
+    lanes = [
+        Lane(ObserverFactory(ObserverSettings("t")), "t", number, DEFAULT_LANES) for number in range(DEFAULT_LANES)
+    ]
+    said: dict[str, list[Row]] = {}
+
+    def take(batch: Batch) -> None:
+        for number, events in batch.items():
+            lane = lanes[number]
+            values = [value for value, _ in batches(events)]
+            first = max(0, lane.next_offset)
+            for name, rows in lane.step(
+                [Record(first + at, 0, FORMAT.encode(), value) for at, value in enumerate(values)]
+            ).items():
+                said.setdefault(name, []).extend(rows)
+
+    start_ms = 1_790_000_000_000.0
+    for formed in people.forming(start_ms):
+        take(formed)
+    for half in range(40):
+        take(people.stretch(start_ms + half * 500, start_ms + (half + 1) * 500, [people.probe(half, start_ms)])[0])
+    members = [dict(zip(TABLES["members"].names, row, strict=True)) for row in said["members"]]
+    assert {row["member_id"] for row in members} >= {entry[2] for group in people.groups for entry in group}
+    assert not [row for row in members if row["ended_at_ms"] is not None]
+    assert sum(row["group_id"].startswith("probe-") for row in members) == 40
+    assert len(said["rebalances"]) > len(people.groups)
+    assert not said["rejected"]
+    assert sum(row[TABLES["progress"].names.index("gaps")] for row in said["progress"]) == 0
+
+
+def test_lanes_alone_are_measured() -> None:
+    one = alone(30, 3_000.0)
+    assert (one.members, one.bases >= 0, one.rows_s > 0) == (300, True, True)
+    assert one.step_bytes < 175 < one.base_bytes
+    assert told(one).value == one.batch_ms > 0
 
 
 def test_the_api_stage_asks_everything_and_is_answered(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def _event(line: Line, version: str, position: int) -> Event:
 
 
 def _release(operation: Operation, version: str) -> dict[str, Any]:
-    """What a JoinGroup line of a release before 2.8 shows of it by its fields (docs/request-logging.md)."""
+    """What a JoinGroup line before 2.8 shows of its release by the names of its fields (docs/request-logging.md)."""
     known = version_of(version)[:2]
     if not isinstance(operation, ops.Join) or known >= (2, 8):
         return {}

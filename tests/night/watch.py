@@ -20,7 +20,10 @@ import psutil
 EVERY_S = 2.0
 
 SETTLED_S = 240.0
-"""A Python process has its size after its first batches, a JVM's heap after some minutes."""
+"""A Python process has its size after its first batches."""
+
+HEAP_SETTLED_S = 600.0
+"""What a JVM keeps for good, its classes' compiled form and caches of Spark among it, is there after ten minutes."""
 
 JUDGED_S = 900.0
 """Growth is judged of a life that lasted so long after it had settled: below, noise would be taken for a trend."""
@@ -152,7 +155,8 @@ def memory(samples: Sequence[Sample]) -> list[Memory]:
 def _growth(life: Sequence[Sample]) -> tuple[float, float] | None:
     """(MB per hour, MB), from the median of the first third to that of the last third of a life that had settled. Of a
     heap it is the least of each: a collection of the young leaves what is old, needed or not."""
-    settled = [one for one in life if one.at_s - life[0].at_s >= SETTLED_S]
+    settled_s = HEAP_SETTLED_S if life[0].role == STREAM_HEAP else SETTLED_S
+    settled = [one for one in life if one.at_s - life[0].at_s >= settled_s]
     if not settled or settled[-1].at_s - settled[0].at_s < JUDGED_S:
         return None
     third = len(settled) // 3

@@ -5,14 +5,20 @@ Instants in ms from the start of a scene.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kardia.observe.modern
 from kardia.events import Event, Kind
+from kardia.observe import Observer
 from tests.support.modern_scene import STABLE, UNRELEASED, UNREVOKED, ModernScene, since_start
 from tests.support.scene import START, Known
 from tests.support.stories import named
+from tests.support.work import Lines
+
+ROOM = Path(kardia.observe.modern.__file__).parent
 
 UNKNOWN_MEMBER, FENCED_EPOCH, UNRELEASED_INSTANCE, NOT_COORDINATOR = 25, 110, 111, 16
 
@@ -501,6 +507,53 @@ def test_an_answer_25_that_nothing_explains_is_an_end_of_which_the_cause_is_unkn
     scene.tick(8_000)
     known = scene.known()
     assert known.ended()["a"][1:] == ("unknown", "unknown")
+
+
+def test_a_log_that_is_off_does_not_make_a_leave_an_eviction() -> None:
+    """The last line stands at 4,200; b leaves at 20,000, and no line says so."""
+    scene = both()
+    scene.tick(5_000, last_line=4_200)
+    scene.record_gone(20_000, "b", 3)
+    for at in range(6_000, 40_000, 1_000):
+        scene.tick(at, last_line=4_200)
+    known = scene._fed([scene.events])
+    assert known.ended().get("b", (0, "unknown", ""))[1] == "unknown"
+    assert health(known, "a")["session_timeout_ms"] != 15_800
+
+
+def test_one_epoch_too_many_is_found_out() -> None:
+    """A join that was answered with the epoch there was: from 4.3 on the group may have the next one. It has not."""
+    scene = pair()
+    scene.comes(5_000, "c", 2)
+    scene.beats(6_000, 22_000, 2, "a", "b", "c")
+    scene.tick(22_000)
+    known = scene.known()
+    assert known.observer.groups["g"].generation == 2
+    assert known.states()[-1][1] == "Stable"
+    assert known.ended() == {}
+
+
+def test_a_heartbeat_of_a_member_that_is_well_costs_the_same_in_a_large_group() -> None:
+    def lines(members: int) -> int:
+        scene = ModernScene(given_ms=45_000)
+        names = [f"m{number}" for number in range(members)]
+        for number, name in enumerate(names):
+            scene.comes(1_000 + number, name, number + 1)
+        for name in names:
+            scene.beat(3_000, name, 1, members)
+        scene.beats(5_000, 7_500, members, *names)
+        scene.tick(8_000)
+        observer = Observer(scene.settings)
+        observer.step(scene.events)
+        more = ModernScene(given_ms=45_000)
+        more.position = scene.position
+        more.beats(9_000, 15_000, members, "m0", "m1")
+        more.tick(16_000)
+        with Lines(ROOM) as counted:
+            observer.step(more.events)
+        return counted.done
+
+    assert lines(200) <= 1.2 * lines(20)
 
 
 # --- share and streams groups

@@ -18,7 +18,7 @@ VALUES: dict[str, Any] = {
     "double": 1.5,
     "bool": True,
     "strings": ["a", "b"],
-    "stragglers": [("member", "client", 3, True, False)],
+    "stragglers": [("member", "client", 3, True, False, 2)],
     "pending": [("member", "client", 3, 4)],
 }
 
@@ -65,7 +65,7 @@ def test_a_row_of_the_wrong_width_is_refused() -> None:
 @pytest.mark.parametrize("name", ["\ud800", "a\udfffb", "\U0001f600", "\x00\x1b[2J", "'; DROP TABLE x; --", "\u202e"])
 def test_any_string_a_client_can_send_can_be_written(name: str) -> None:
     found = to_arrow(
-        REBALANCES, [row_of(REBALANCES, group_id=name, stragglers=[(name, name, 1, False, False)])], 1
+        REBALANCES, [row_of(REBALANCES, group_id=name, stragglers=[(name, name, 1, False, False, None)])], 1
     ).to_pylist()
     expected = name.encode("utf-8", "backslashreplace").decode()
     assert found[0]["group_id"] == found[0]["stragglers"][0]["member_id"] == expected

@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
     "double": 1.5,
     "bool": True,
     "strings": ["a"],
-    "stragglers": [("m", "c", 3, True, False)],
+    "stragglers": [("m", "c", 3, True, False, None)],
     "pending": [("m", "c", 3, 4)],
 }
 

@@ -227,10 +227,10 @@ def test_a_history_is_in_the_order_of_time_and_an_end_that_is_confirmed_is_no_ch
         assert any("stays Absent" in line for line in lines)
 
 
-def test_a_group_that_is_not_modelled_is_told_as_that_in_a_table(tables: Path) -> None:
+def test_a_group_of_the_consumer_protocol_has_an_epoch_in_a_table(tables: Path) -> None:
     for options in ((), ("--state",)):
         said = kardia("group", "hm1", "--tables", tables, "--cluster", "m01", *options)
-        assert "its state is not known, because the consumer protocol is not modelled" in said.out
+        assert "Stable in epoch 3" in said.out
         assert "None" not in said.out
         assert "Unknown" not in said.out
 

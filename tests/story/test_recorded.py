@@ -223,8 +223,13 @@ def test_why_tells_the_turn_before_an_instant(tables: Path) -> None:
     assert "Nothing to explain" in never[0]["text"]
 
 
-def test_a_group_that_is_not_modelled_is_told_as_that(tables: Path) -> None:
+def test_a_group_of_the_consumer_protocol_is_told_in_epochs(tables: Path) -> None:
     found = sentences(tables, "m01", "hm1")
-    assert all("it had joined before, where nothing was read" in one["text"] for one in of_kind(found, "joined"))
-    assert "not modelled: consumer protocol" in of_kind(found, "deadline")[0]["text"]
-    assert not of_kind(found, "rebalance_began")
+    began = [one["text"] for one in of_kind(found, "rebalance_began")]
+    assert [text.partition(":")[0] for text in began] == [
+        "A rebalance began (epoch 0 to 1)",
+        "A rebalance began (epoch 1 to 2, 1 member)",
+        "A rebalance began (epoch 2 to 3, 2 members)",
+    ]
+    assert "to give up 1 partition" in of_kind(found, "rebalance_ended")[1]["text"]
+    assert "in epoch 3" in of_kind(found, "state")[-1]["text"]

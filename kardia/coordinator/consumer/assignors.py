@@ -33,6 +33,11 @@ class Choose(ChooseClassic, Protocol):
         """The error code of a group that cannot become a consumer group for several reasons. One of the codes."""
         ...
 
+    def sees_lost(self, group_id: str) -> bool:
+        """Whether an OffsetFetch still sees a group that is gone from memory and not from the log: it does until the
+        next record of any group of the shard is committed."""
+        ...
+
     def assignor(self, group_id: str, candidates: Sequence[str], by_range: Target) -> str:
         """The assignor among those that equally many members name. One of the candidates. `by_range`: what `range`
         would make of them."""
@@ -71,6 +76,10 @@ class Uniform(FirstById):
     def fault(self, group_id: str, codes: Sequence[int]) -> int:  # noqa: ARG002
         """The first."""
         return codes[0]
+
+    def sees_lost(self, group_id: str) -> bool:  # noqa: ARG002
+        """No."""
+        return False
 
     def assignor(self, group_id: str, candidates: Sequence[str], by_range: Target) -> str:  # noqa: ARG002
         """First by name."""

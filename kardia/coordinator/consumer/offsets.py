@@ -78,7 +78,11 @@ def fetch(shard: Shard, request: Fetch) -> None:
         return
     group = shard.groups.get(request.group_id)
     code = ErrorCode.NONE
-    if group is not None and (request.member_id is not None or request.member_epoch >= 0):
+    by_member = request.member_id is not None or request.member_epoch >= 0
+    lost = shard.lost.get(request.group_id)
+    if by_member and lost is not None and request.group_id not in shard.classic.groups:
+        group = lost if shard.choose.sees_lost(request.group_id) else None
+    if group is not None and by_member:
         member = None if request.member_id is None else group.members.get(request.member_id)
         if request.member_id is None:
             code = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka looks for the member without a name.

@@ -89,6 +89,7 @@ def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None
     if group.state != GroupState.DEAD:
         observer.move(group, at, GroupState.DEAD, "deleted", "exact", by)
     group.generation = 0
+    group.modern = None
     group.rebalance = None
     group.pending.clear()
     group.membership_complete = True

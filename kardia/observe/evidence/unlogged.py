@@ -17,11 +17,17 @@ LOG_OFF_MS = 10_000.0
 default interval of 3 s: a log from which commits alone were filtered out still shows those."""
 
 
+_FOR_A_HEARTBEAT = frozenset({5, 8, 10, 14, 19, 22})
+"""Records about a member of a group that has epochs: what it is, and what it has come to, by its own request."""
+
+
 def has_a_line(event: Event) -> bool:
     """Whether a record was written for a request. Expiry writes empty generations and tombstones by itself."""
     detail = event.detail or {}
     if event.kind == Kind.GROUP_RECORD:
         return bool(detail.get("members"))
+    if event.kind == Kind.OTHER_RECORD:
+        return detail.get("record_type") in _FOR_A_HEARTBEAT and not detail.get("tombstone")
     return event.kind == Kind.OFFSET_RECORD and not detail.get("tombstone")
 
 

@@ -23,6 +23,10 @@ CONTRADICTED_AFTER_MS = LATE_MS + INTERVAL_MS + 1_000.0
 """An answer so long after an end that silence showed, and with the epoch before it, says that there was none."""
 
 
+RESYNCED_AFTER_MS = 10_000.0
+"""An answer so long after the last epoch that was counted, and with a lower one, says that one too many was counted."""
+
+
 def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
     """The coordinator does not know a member: it went before, by the timer that was due first."""
     over = group.ended.get(member_id)
@@ -130,6 +134,10 @@ def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
         facts.divergences += 1
         epochs.withdraw_above(facts, group, bump.epoch_before)
         ends.back(facts, group, over, at)
+    last_at = max((bump.started_at_ms for bump in modern.bumps), default=NEVER)
+    if epoch < group.generation and at >= last_at + RESYNCED_AFTER_MS:
+        facts.divergences += 1
+        epochs.withdraw_above(facts, group, epoch)
 
 
 def on_taken(facts: Facts, group: Group, member: Member, assigned: Partitions, at: float) -> None:

@@ -28,6 +28,9 @@ from kardia.observe.state.modern import ModernGroup, ModernMember
 
 FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID})
 
+PULSE_KEYS = 4
+"""Keys in the detail of a heartbeat that says nothing else: protocol, both epochs, interval."""
+
 DELAYED = 5
 """Status of a streams group whose first assignment waits for more members (`streams.initial.rebalance.delay.ms`)."""
 
@@ -155,6 +158,9 @@ def _went_away(facts: Facts, group: Group, event: Event) -> None:
 
 def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: int) -> None:
     """Join or pulse: its session runs anew since the operation."""
+    if _is_pulse(group, event):
+        _beats(facts, group, event)
+        return
     detail = event.detail or {}
     at, by = took_effect(event, facts.coordinator)
     if group.modern is None and group.members and epoch == groups.JOINS:
@@ -188,6 +194,33 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     if group.state == ModernState.UNKNOWN or not modern.by_records:
         epochs.conclude(facts, group, event.handled_at_ms)
         epochs.update_state(facts, group, event.handled_at_ms, "heartbeat")
+
+
+def _is_pulse(group: Group, event: Event) -> bool:
+    """Whether a heartbeat says nothing but that its member lives, as nearly all do: what it costs must not grow with
+    the group."""
+    detail, member = event.detail or {}, group.members.get(event.member_id)
+    own = member.modern if member is not None else None
+    if member is None or own is None or len(detail) != PULSE_KEYS or group.state == ModernState.UNKNOWN:
+        return False
+    same = event.client_id == member.client_id and event.client_host == member.client_host
+    same = same and event.software == member.software and event.connection == member.heard_on
+    epoch = detail.get("answered_epoch")
+    settled = own.away_since_at_ms < 0 and own.gone_at_ms < 0 and not own.classic and not own.revoking
+    settled = settled and own.interval_ms == detail.get("interval_ms") and own.refused == ""
+    return bool(same and settled and detail.get("member_epoch") == epoch == own.epoch == group.generation)
+
+
+def _beats(facts: Facts, group: Group, event: Event) -> None:
+    """The heartbeat of a member that is where its group is."""
+    member, modern, at = group.members[event.member_id], group.modern, event.handled_at_ms
+    who_broke.heard(member, event)
+    renew(facts, group, member, max(at, member.session_renewed_at_ms))
+    group.steady_at_ms = max(group.steady_at_ms, at)
+    if modern is not None:
+        modern.lower_at_ms = at
+        if modern.bumps and not modern.by_records:
+            evidence.on_epoch_shown(facts, group, group.generation, at)
 
 
 def _learn(facts: Facts, group: Group, member: Member, own: ModernMember, event: Event) -> None:

@@ -32,6 +32,9 @@ REMOVED_AFTER_MS = 1_000.0
 """So long after it a leave is awaited that would say why a member is gone: its answer waits for the record to be
 replicated."""
 
+LEAVE_SHOWN_WITHIN_MS = 10_000.0
+"""A request log without a line for so long after it may be off: that no leave is in it shows nothing then."""
+
 MAX_RECORDS = 50_000
 """Records of one operation that are gathered: three for each of ten thousand members, and more."""
 
@@ -109,6 +112,10 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
     seen = group.broker and member.session_renewed_at_ms >= 0 and member.unknown_since_at_ms < 0 and not own.classic
     seen = seen and group.modern is not None and not group.modern.session_from and own.interval_ms > 0
     seen = seen and member.session_renewed_at_ms > max(group.unsure_to, group.gap_at_ms)
+    if seen and facts.logged_to(group.broker) < at and due < at + LEAVE_SHOWN_WITHIN_MS:
+        facts.schedule(group, due + REMOVED_AFTER_MS, "removed", member_id)  # no line since: a leave may have one yet
+        return
+    seen = seen and facts.logged_to(group.broker) >= at
     if seen and silent_ms > 2 * own.interval_ms:
         ends.learn_session(facts, group, silent_ms)
         finish(facts, group, member, "session_expired", "", "inferred")

@@ -71,6 +71,10 @@ class FollowedConsumer(Followed):
         self.answers = answers
         return protocol
 
+    def sees_lost(self, group_id: str) -> bool:
+        """Whether they looked for the member in it, in vain."""
+        return any(one.error_code for one in self.answers if self.asked.get(one.number) == group_id)
+
     def fault(self, group_id: str, codes: Sequence[int]) -> int:
         """The error code they answered."""
         answered = [one.error_code for one in self.answers if self.asked.get(one.number) == group_id]

@@ -21,7 +21,6 @@ OPERATIONS = 4_000
 MANY = 1_000_000
 
 MOOT = {
-    "retries_by_setting": "it takes a shard that is lost in the very instant in which a state is asked for",
     "every_partition_is_given": "in this release it is a law more, which the assignor keeps",
 }
 """Rows that a short run of this release cannot tell."""
