@@ -34,6 +34,12 @@ HEAD_BYTES = 4 * 1024 * 1024
 
 _UNKNOWN_BROKER = "broker"
 
+_NODE_ID = re.compile(
+    rb" \[(?:GroupCoordinator|GroupMetadataManager|ReplicaManager|KafkaServer|BrokerServer|BrokerLifecycleManager)"
+    rb"(?: id=| brokerId=| broker=| )(?P<id>[0-9]{1,10})[ \]]"
+)
+"""How components of a broker say its node id in server.log, from 2.0 to 4.4."""
+
 
 class FileRange(msgspec.Struct, frozen=True):
     """Bytes of one file. `end` -1: to the end (of a .gz, whose length is not known before)."""
@@ -94,7 +100,7 @@ def plan(
     )
     _name_brokers(files)
     for server in servers:
-        server.broker = broker or _neighbour(server, files)
+        server.broker = broker or (_neighbour(server, files) if files else _numbered(server))
     ranges = [
         piece for file in files + servers for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes)
     ]
@@ -176,6 +182,12 @@ def _name_brokers(files: list[_File]) -> None:
             beside = {other.broker for other in files if other.broker and other.path.parent == file.path.parent}
             candidates = beside if len(beside) == 1 else names
             file.broker = next(iter(candidates)) if len(candidates) == 1 else _UNKNOWN_BROKER
+
+
+def _numbered(server: _File) -> str:
+    """Broker of a `server.log` that is read without any request log: by the node id that its components say."""
+    found = _NODE_ID.search(server.head)
+    return f"{_UNKNOWN_BROKER}-{int(found['id'])}" if found else _UNKNOWN_BROKER
 
 
 def _neighbour(server: _File, files: list[_File]) -> str:

@@ -175,7 +175,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
     },
     Kind.COORDINATOR_LINE: {
         "what": "str, one of COORDINATOR_LINES",
-        "reason": "str, text in `(reason: ...)` or the client reason of a leave",
+        "reason": "str, text in `(reason: ...)`, the client reason of a leave, or `N members` where a line counts them",
         "members": "list of member ids a line names beyond member_id",
     },
     Kind.TICK: {

@@ -93,14 +93,14 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern(
         "stabilized",
         "Stabilized group ",
-        rf"Stabilized group (?P<group>.*?) generation {_GENERATION}{_PARTITION}(?: with \d+ members?)?\.?",
+        rf"Stabilized group (?P<group>.*?) generation {_GENERATION}{_PARTITION}(?: with (?P<reason>\d+ members?))?\.?",
         " generation ",
     ),
     _pattern(
         "assignment_received",
         "Assignment received from leader",
         rf"Assignment received from leader(?: {_MEMBER})? for group (?P<group>.*?) for generation {_GENERATION}"
-        r"(?:\. The group has \d+ members, \d+ of which are static)?\.?",
+        r"(?:\. The group has (?P<reason>\d+ members), \d+ of which are static)?\.?",
         " for group ",
         " for generation ",
     ),

@@ -29,10 +29,10 @@ from kardia.observe.moves import moves
 from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
 from kardia.observe.requests import joins, requests
+from kardia.observe.sentences import dispatch
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.settings import ObserverSettings
 from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
-from kardia.observe.timers import expiry
 from kardia.stretches import Stretch
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
@@ -68,11 +68,11 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.TELEMETRY: requests.on_telemetry,
     Kind.DELETE_GROUPS: requests.on_delete_groups,
     Kind.MODERN_HEARTBEAT: heartbeats.on_heartbeat,
-    Kind.GROUP_RECORD: operations.on_group_record,
+    Kind.GROUP_RECORD: dispatch.on_group_record,
     Kind.OFFSET_RECORD: records.on_offset_record,
     Kind.OTHER_RECORD: operations.on_record,
-    Kind.COORDINATOR_LINE: records.on_coordinator_line,
-    Kind.GAP: expiry.on_gap,
+    Kind.COORDINATOR_LINE: dispatch.on_coordinator_line,
+    Kind.GAP: dispatch.on_gap,
 }
 
 
@@ -105,12 +105,20 @@ class Observer(Intake):
     def finish(self) -> dict[str, list[Row]]:
         """No more input will come: apply what is held, up to the end of what was read."""
         self._advance(0.0)
+        self._apply_later_records()
         for group in self.groups.values():
             if group.deferred:
                 self._handle_deferred(group)
             if group.operation:
                 operations.close(self, group)
         return self._take()
+
+    def _apply_later_records(self) -> None:
+        """Records after the last line of every server.log stand for themselves, where no requests are read."""
+        held = self.queues.get(OFFSETS_BROKER)
+        if held and not self.reads_requests(""):
+            last_at = max(at for at, _ in held)
+            self._move_to({broker: max(limit, last_at) for broker, limit in self._limits(0.0).items()})
 
     # --- advance
 
@@ -383,7 +391,10 @@ class Observer(Intake):
     def _write_health(self, company: status.Company, member: Member) -> None:
         """A row of health."""
         group, clock = company.group, company.now
-        how, certainty, reasons = status.status_of(company, member, self.alive_to(group.broker))
+        if group.modern is None and not self.reads_requests(group.broker):
+            how, certainty, reasons = status.NEEDS_REQUESTS
+        else:
+            how, certainty, reasons = status.status_of(company, member, self.alive_to(group.broker))
         certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
         member.health_at_ms = clock
         known_at_ms = rows.instant(max(clock, group.known_at_ms))

@@ -132,6 +132,15 @@ def test_a_server_log_that_could_be_of_several_brokers_is_refused(tmp_path: Path
     assert {piece.source.split("/")[0] for piece in ranges if piece.stream == "server"} == {"10.0.0.2:9092"}
 
 
+def test_a_server_log_that_is_read_alone_is_named_by_the_node_id_in_its_lines(tmp_path: Path) -> None:
+    ranges = plan([], sorted((STORIES / "m01_coordinator_kill-4.1.2").glob("server-*")))
+    brokers = {Path(piece.path).name: piece.source.split("/")[0] for piece in ranges}
+    assert brokers == {f"server-{number}.log.gz": f"broker-{number}" for number in (1, 2, 3)}
+    nameless = tmp_path / "server.log"
+    nameless.write_text("[2026-11-20 10:00:00,000] INFO x\n")
+    assert plan([], [nameless])[0].source.startswith("broker/server/")
+
+
 def test_a_name_that_is_given_wins(tmp_path: Path) -> None:
     path = written(tmp_path / "kafka-request.log", range(2))
     assert plan([path], broker="b-7")[0].source.startswith("b-7/request/")

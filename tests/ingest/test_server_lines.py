@@ -77,14 +77,14 @@ N = f"d, e-{OTHER}"
         ),
         (
             SCALA + "Stabilized group g generation 4 (__consumer_offsets-3) with 2 members",
-            ("stabilized", "g", "", "", 4, ""),
+            ("stabilized", "g", "", "", 4, "2 members"),
         ),
         (SCALA + "Stabilized group g generation 4 (__consumer_offsets-3)", ("stabilized", "g", "", "", 4, "")),
-        (java("g") + "Stabilized group g generation 4 with 2 members.", ("stabilized", "g", "", "", 4, "")),
+        (java("g") + "Stabilized group g generation 4 with 2 members.", ("stabilized", "g", "", "", 4, "2 members")),
         (
             SCALA + f"Assignment received from leader {M} for group g for generation 4. The group has 2 members, "
             "0 of which are static.",
-            ("assignment_received", "g", M, "", 4, ""),
+            ("assignment_received", "g", M, "", 4, "2 members"),
         ),
         (
             SCALA + "Assignment received from leader for group g for generation 4",

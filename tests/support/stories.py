@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ingest.offline import parse_range, plan, read_offsets_file, route
+from ingest.offline import parse_range, plan, read_offsets_file, route, tick
 from ingest.router import Directory
 from ingest.stamps import Stamps, zone_named
 from kardia.events import DEFAULT_LANES, SILENCE_MS, Event, Kind, lane_of
@@ -102,30 +102,37 @@ class Story:
 
 
 @cache
-def lanes_of(name: str, server_log: bool = False, offsets: bool = True) -> tuple[tuple[Event, ...], ...]:
+def lanes_of(
+    name: str, server_log: bool = False, offsets: bool = True, requests: bool = True
+) -> tuple[tuple[Event, ...], ...]:
     """Events of a story by lane, each source in the order of its positions."""
-    return lanes_in(Story(name), server_log, offsets)
+    return lanes_in(Story(name), server_log, offsets, requests)
 
 
-def lanes_in(story: Story, server_log: bool = False, offsets: bool = True) -> tuple[tuple[Event, ...], ...]:
+def lanes_in(
+    story: Story, server_log: bool = False, offsets: bool = True, requests: bool = True
+) -> tuple[tuple[Event, ...], ...]:
     """Events of the story in a folder, which a test may have made itself."""
     servers = sorted(story.folder.glob("server*.log.gz")) if server_log else []
-    pieces = [
-        parse_range(piece)
-        for piece in plan(sorted(story.folder.glob("kafka-request*.log.gz")), servers, zone=story.zone)
-    ]
+    asked = sorted(story.folder.glob("kafka-request*.log.gz")) if requests else []
+    pieces = [parse_range(piece) for piece in plan(asked, servers, zone=story.zone)]
     directory = Directory()
     for piece in pieces:
         directory.merge(piece.directory)
     lanes: list[list[Event]] = [[] for _ in range(DEFAULT_LANES)]
     if offsets:
-        for event in read_offsets_file(story.folder / "offsets.jsonl.gz"):
+        records = list(read_offsets_file(story.folder / "offsets.jsonl.gz"))
+        for event in records:
             lanes[lane_of(event.shard)].append(event)
+        if not pieces:  # with a log of a broker its clock counts
+            last_at_ms = max(event.logged_at_ms for event in records)
+            for events in lanes:
+                events.append(tick(records[0].source, 0, len(records), last_at_ms, 0, len(records), {}, last_at_ms))
     for piece in pieces:
         for lane, events in route(piece, directory).items():
             lanes[lane].extend(sorted(events, key=lambda event: event.start))
-        for lane, tick in enumerate(piece.ticks()):
-            lanes[lane].append(tick)
+        for lane, told in enumerate(piece.ticks()):
+            lanes[lane].append(told)
     return tuple(tuple(events) for events in lanes)
 
 

@@ -115,6 +115,10 @@ class Facts:
         """When a broker went on that stood still at an instant; NEVER if it did not."""
         return next((end for begin, end in self.outlived.get(broker, ()) if begin < at < end), NEVER)
 
+    def reads_requests(self, _broker: str) -> bool:
+        """Whether the request log of a broker is read; empty: of any."""
+        return True
+
     def logged_to(self, _broker: str) -> float:
         """Stamp of the last line of a broker's request log; NEVER where none is read."""
         return NEVER

@@ -167,6 +167,12 @@ class Intake(Facts):
         """Up to when the log of a broker has been read completely."""
         return max((stream.complete_to for stream in self._streams_of(broker)), default=NEVER)
 
+    def reads_requests(self, broker: str) -> bool:
+        """Whether the request log of a broker is read; empty: of any."""
+        if broker:
+            return f"{broker}/request" in self.streams
+        return any(name.endswith("/request") for name in self.streams)
+
     def logged_to(self, broker: str) -> float:
         """Stamp of the last line of a broker's request log; NEVER where none is read."""
         request = self.streams.get(f"{broker}/request")

@@ -56,10 +56,12 @@ def judge(facts: Facts, group: Group, over: Ended) -> None:
     over.fault, over.fault_certainty, over.fault_signs = "", "", {}
     if over.cause not in _TAKEN_AWAY:
         return
-    if over.cause == "session_expired":
-        over.fault = _of_silence(facts, group, over)
-    elif over.cause == "poll_timeout":
+    if over.cause == "poll_timeout":
         over.fault = _of_poll(facts, group, over)
+    elif not facts.reads_requests(group.broker):
+        over.fault = UNKNOWN
+    elif over.cause == "session_expired":
+        over.fault = _of_silence(facts, group, over)
     elif over.cause in ("rebalance_timeout", "sync_timeout"):
         over.fault = _of_phase(facts, group, over)
     else:

@@ -56,16 +56,22 @@ def on_record(facts: Facts, event: Event, at: float) -> None:
 
 
 def on_group_record(facts: Facts, event: Event, at: float) -> None:
-    """A GroupMetadata record: that of a classic group, unless it may be one of a group that changes its protocol. The
-    tombstone of a group that has members is none of a deletion: only Empty groups are deleted."""
+    """A GroupMetadata record: that of a classic group, unless it may be one of a group that changes its protocol."""
+    if may_convert(facts, event):
+        _gather(facts, moves.group_of(facts, event), event, at)
+    else:
+        records.on_group_record(facts, event, at)
+
+
+def may_convert(facts: Facts, event: Event) -> bool:
+    """Whether a GroupMetadata record may be one of a group that changes its protocol. The tombstone of a group that has
+    members is none of a deletion: only Empty groups are deleted."""
     group = facts.groups.get(event.group_id)
-    if group is not None:
-        tombstone = bool((event.detail or {}).get("tombstone"))
-        converts = tombstone and bool(group.members) and facts.coordinator is Coordinator.JAVA
-        if group.modern is not None or group.operation or converts:
-            _gather(facts, moves.group_of(facts, event), event, at)
-            return
-    records.on_group_record(facts, event, at)
+    if group is None:
+        return False
+    tombstone = bool((event.detail or {}).get("tombstone"))
+    converts = tombstone and bool(group.members) and facts.coordinator is Coordinator.JAVA
+    return group.modern is not None or bool(group.operation) or converts
 
 
 def belongs(group: Group, event: Event) -> bool:

@@ -23,8 +23,8 @@ AWAKE_MS = 10_000.0
 controller, every 2 s by default, and hands its groups over one by one."""
 
 
-def group_of(facts: Facts, event: Event) -> Group:
-    """The group an event is about, made when it is new; notes when another broker answers for it."""
+def held_or_new(facts: Facts, event: Event) -> Group:
+    """The group an event is about, made when it is new, or when what was held of that name is over."""
     group = facts.groups.get(event.group_id)
     if group is not None and forgetting.is_over(facts, event.group_id, event.handled_at_ms):
         forgetting.forget(facts, event.group_id)
@@ -34,6 +34,12 @@ def group_of(facts: Facts, event: Event) -> Group:
         group.gap_at_ms = facts.blind_to.get(facts.broker, NEVER)
         group.seq = forgetting.first_seq(facts, event.handled_at_ms)
         forgetting.note_without_members(facts, group, event.handled_at_ms)
+    return group
+
+
+def group_of(facts: Facts, event: Event) -> Group:
+    """The same; notes when another broker answers for it."""
+    group = held_or_new(facts, event)
     if event.error_code in COORDINATOR_MOVED:
         return group
     if facts.broker:

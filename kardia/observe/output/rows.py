@@ -118,10 +118,7 @@ def rebalance_row(
 ) -> Row:
     """Row of `rebalances`; the rebalance has a cause and a start."""
     cause = rebalance.cause or Cause(NEVER, "unknown")
-    empty = (
-        rebalance.assigned_at_ms >= 0 and rebalance.assigned_at_ms == rebalance.joined_at_ms and not rebalance.leader
-    )
-    members_after = 0 if empty else len(rebalance.listed) if rebalance.listed is not None else len(group.members)
+    is_over = rebalance.joined_at_ms >= 0 or rebalance.assigned_at_ms >= 0
     return (
         cluster,
         group.group_id,
@@ -140,7 +137,7 @@ def rebalance_row(
         rebalance.generation_before,
         rebalance.generation_after if rebalance.generation_after >= 0 else None,
         rebalance.members_before if rebalance.members_before >= 0 else None,
-        members_after if rebalance.joined_at_ms >= 0 else None,
+        members_after(group, rebalance),
         stragglers,
         rebalance.leader or None,
         rebalance.protocol_name or None,
@@ -149,17 +146,29 @@ def rebalance_row(
         int(rebalance.partitions_stopped_ms / 1000 + 0.5) if rebalance.partitions_stopped_ms >= 0 else None,
         slow_ms,
         bound(rebalance.started_at_ms, cause.by),
-        bound(rebalance.joined_at_ms, rebalance.over_by) if rebalance.joined_at_ms >= 0 else None,
+        bound(max(rebalance.joined_at_ms, 0.0), rebalance.over_by) if is_over else None,
         withdrawn or None,
         "classic",
         None,
     )
 
 
+def members_after(group: Group, rebalance: Rebalance) -> int | None:
+    """Members of the new generation. None while the join phase lasts, or where nothing says how many there are."""
+    if rebalance.unrequested:
+        return _timeout(rebalance.size)
+    if rebalance.joined_at_ms < 0:
+        return None
+    if rebalance.assigned_at_ms >= 0 and rebalance.assigned_at_ms == rebalance.joined_at_ms and not rebalance.leader:
+        return 0
+    return len(rebalance.listed) if rebalance.listed is not None else len(group.members)
+
+
 def lost_s(rebalance: Rebalance) -> int | None:
     """Seconds without an assignment, over the members of the new generation: from the start, or from the JoinGroup of a
-    member that came later, to the leader's assignment. None while it lasts, or where the start is not known."""
-    if rebalance.assigned_at_ms < 0 or rebalance.started_at_ms < 0:
+    member that came later, to the leader's assignment. None while it lasts, or where the start is not known, or who
+    joined when."""
+    if rebalance.assigned_at_ms < 0 or rebalance.started_at_ms < 0 or (rebalance.unrequested and rebalance.size):
         return None
     since = {join.member_id: join.handled_at_ms for join in rebalance.joins if join.is_new}
     begins = [max(since.get(join.member_id, 0.0), rebalance.started_at_ms) for join in rebalance.joins]

@@ -112,6 +112,14 @@ def _certainty(company: Company, member: Member) -> Certainty:
     return "exact"
 
 
+NEEDS_REQUESTS: tuple[str, Certainty, list[str]] = (
+    "unknown",
+    "unknown",
+    ["needs the request log of its broker: nothing else that was read tells when it was heard"],
+)
+"""Of a member of a classic group whose requests are not read."""
+
+
 def status_of(company: Company, member: Member, alive_to: float) -> tuple[str, Certainty, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
     is the last sign of life of its broker."""

@@ -80,6 +80,13 @@ class Stored(NamedTuple):
     member_ids: list[str]
 
 
+class Kept(NamedTuple):
+    """What the coordinator's sentences said last of what it stored of a group, which is what it loads."""
+
+    generation: int
+    is_empty: bool
+
+
 class Previous(NamedTuple):
     """What the rebalance before leaves for the one that may follow from it."""
 

@@ -13,7 +13,7 @@ from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.state.cause import NEVER, Cause
 from kardia.observe.state.compact import KEY
-from kardia.observe.state.entries import BeginLine, Foretold, HandedOut, Left, NeverUsed, Previous, Stored, Waited
+from kardia.observe.state.entries import BeginLine, Foretold, HandedOut, Kept, Left, NeverUsed, Previous, Stored, Waited
 from kardia.observe.state.modern import ModernGroup, ModernMember
 
 __all__ = [
@@ -280,6 +280,10 @@ class Rebalance:
     row_known: int = -1
     contested: bool = False
     """Whether a member of which it is not sure when it ended may have begun it before the cause that is named."""
+    unrequested: bool = False
+    """Whether only sentences or records tell of it (`sentences`): who joined when is not known then."""
+    size: int = -1
+    """Members of the new generation, as far as one of those says so."""
 
 
 @dataclass(slots=True)
@@ -368,6 +372,12 @@ class Group:
     """Release of its broker, or an older one that answers alike, where its lines are text (2.0 to 2.7); else empty."""
     deserted_by: str = ""
     """The evidence of `deserted_at_ms`; the same whether the group's record comes before or after the wait is over."""
+    kept: Kept | None = None
+    """What it is after a load, where its requests are not read; None where that is not known. See `sentences`."""
+    shown_at_ms: float = NEVER
+    """Last sentence or record that showed it as it is held, where its requests are not read."""
+    listed_at_ms: float = NEVER
+    """Last record that listed its members, or none, where its requests are not read."""
     modern: ModernGroup | None = None
     """None: a group of the classic protocol, or one of which nothing shows yet what it is."""
     operation: list[Event] = field(default_factory=list)

@@ -1,0 +1,323 @@
+"""What each sentence of the coordinator does to a group whose requests are not read: one function per kind of sentence.
+
+Instants are the stamps of the lines, exact to 1 ms. A coordinator that loads a group holds what was stored last: what
+was under way is undone. A broker that stood still goes on in words of its own until it learns that another one leads:
+after a load that was told, only the broker that said so is believed. What a cut or lost log hides is `unknown`.
+Sources: `GroupCoordinator.scala`, `GroupMetadataManager.java`, as in `ingest/dialects/server_log.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from kardia.certainty import Certainty
+from kardia.events import Event
+from kardia.kafka.states import GroupState
+from kardia.observe.evidence import gone
+from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import costs
+from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
+from kardia.observe.ledger.ledger import emit, follows_from, remember
+from kardia.observe.members import lives
+from kardia.observe.moves import moves
+from kardia.observe.sentences import naming, reasons
+from kardia.observe.state.entries import Kept, Waited
+from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000.0
+"""`NewMemberJoinTimeoutMs`: a member whose first JoinGroup waits is failed after that, in the same words as one whose
+session is over; before that it is the session."""
+
+_COUNT = re.compile(r"(?P<count>\d+) members?")
+
+
+def on_line(facts: Facts, event: Event, at: float) -> None:
+    """A sentence about a group, or about a partition of `__consumer_offsets`."""
+    what = str((event.detail or {}).get("what"))
+    if not event.group_id:
+        _on_partition(facts, event, at, what)
+        return
+    handler = _BY_SENTENCE.get(what)
+    if handler is None:
+        return
+    group = naming.group_of(facts, event)
+    if group.protocol != "classic" or not _is_believed(facts, group, at, what):
+        return
+    handler(facts, group, event, at)
+    group.shown_at_ms = max(group.shown_at_ms, at)
+
+
+def _is_believed(facts: Facts, group: Group, at: float, what: str) -> bool:
+    """Whether the broker that says it leads the group, as far as is known. One that has not said that it loaded it may
+    have done so before its log begins, unless another one has since."""
+    if group.broker == facts.broker:
+        return True
+    if what != "group_loaded":
+        if group.load_told_at_ms >= 0 or what == "group_unloaded":
+            return False
+        lose(facts, group, at, "coordinator moved")
+    group.broker = facts.broker
+    return True
+
+
+def lose(facts: Facts, group: Group, at: float, why: str) -> None:
+    """From here on nothing is known of it before something is said again; what was under way is not told further."""
+    group.rebalance, group.kept, group.membership_complete = None, None, False
+    group.load_told_at_ms = NEVER
+    group.loaded_at_ms = max(group.loaded_at_ms, at)
+    costs.forget_assignment(group)
+    for member in group.members.values():
+        member.unknown_since_at_ms = at
+    if group.state != GroupState.UNKNOWN:
+        facts.move(group, at, GroupState.UNKNOWN, why, "unknown")
+
+
+# --- a rebalance
+
+
+def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
+    before = event.generation_id
+    if group.generation >= 0 and group.generation != before:
+        facts.divergences += 1  # what lies between was not read
+        group.membership_complete = False
+        costs.forget_assignment(group)
+    cause = reasons.cause_of(group, event, at)
+    _confirm_admin(facts, group, cause)
+    known = group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD)
+    gone_by_it = cause.trigger in _BEGUN_BY_AN_END
+    remember(group)
+    group.rebalance = Rebalance(
+        before,
+        at,
+        cause,
+        told_from=group.told_state,
+        unrequested=True,
+        settled=True,
+        members_before=len(group.members) + gone_by_it if known else -1,
+    )
+    group.rebalance.caused_by = follows_from(group, group.rebalance)
+    group.generation = before
+    if cause.trigger == "member_joined" and cause.member_id:
+        member = naming.name(facts, group, cause.member_id, at, "member_joined", "exact")
+        if member is not None and member.joined_at_ms == at:
+            member.client_id, member.instance_id = cause.client_id, cause.instance_id
+            facts.index(group, member)
+            facts.emit_member(group, member, at, "exact")
+    facts.move(group, at, GroupState.PREPARING, cause.trigger, cause.certainty)
+    emit(facts, group, group.rebalance)
+
+
+_BEGUN_BY_AN_END = frozenset(CAUSE_TO_TRIGGER.values())
+
+
+def _confirm_admin(facts: Facts, group: Group, cause: Cause) -> None:
+    """An admin named static ids alone: then the sentence about the member's leave, just before, says no more."""
+    over = group.ended.get(cause.member_id)
+    if over is not None and cause.trigger == "removed_by_admin" and over.cause == "left":
+        lives.correct(facts, group, over, over.ended_at_ms, "removed_by_admin", "inferred")
+
+
+def _on_stabilized(facts: Facts, group: Group, event: Event, at: float) -> None:
+    current, generation = group.rebalance, event.generation_id
+    if current is None or group.state != GroupState.PREPARING or generation != current.generation_before + 1:
+        current = unseen(facts, group, generation, at)
+    current.joined_at_ms, current.generation_after = at, generation
+    current.size = _count(event)
+    group.generation, group.membership_complete = generation, False
+    for member in group.members.values():
+        if member.generation_first < 0:
+            member.generation_first = generation
+            facts.emit_member(group, member, member.joined_at_ms, "exact")
+    facts.move(group, at, GroupState.COMPLETING, "join phase completed", "exact")
+    emit(facts, group, current)
+
+
+def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
+    current, generation = group.rebalance, event.generation_id
+    if current is None or current.generation_after != generation:
+        current = unseen(facts, group, generation, at)
+        current.generation_after = group.generation = generation
+        current.size = _count(event)
+    if event.member_id:
+        current.leader = group.leader = event.member_id
+        if event.member_id not in group.members:
+            member = naming.name(facts, group, event.member_id, at, "listed", "inferred", group.listed_at_ms)
+            if member is not None:
+                member.generation_first = generation
+                facts.emit_member(group, member, at, "inferred")
+    become_stable(facts, group, current, at, "exact")
+    emit(facts, group, current)
+
+
+def become_stable(facts: Facts, group: Group, current: Rebalance, at: float, certainty: Certainty) -> None:
+    """The leader's assignment is stored at `at`."""
+    current.assigned_at_ms = group.stable_at_ms = at
+    group.kept = Kept(current.generation_after, False)
+    facts.move(group, at, GroupState.STABLE, "assignment stored", certainty)
+
+
+def _on_empty(facts: Facts, group: Group, event: Event, at: float) -> None:
+    generation = event.generation_id
+    if group.state == GroupState.EMPTY and group.generation == generation:
+        return
+    current = group.rebalance
+    if current is None or group.state != GroupState.PREPARING or generation != current.generation_before + 1:
+        current = unseen(facts, group, generation, at)
+    become_empty(facts, group, current, generation, at)
+
+
+def become_empty(
+    facts: Facts, group: Group, current: Rebalance, generation: int, at: float, certainty: Certainty = "exact"
+) -> None:
+    """The join phase of a rebalance ends with nobody left. `certainty`: how sure the instant is."""
+    naming.end_others(facts, group, (), at)
+    current.joined_at_ms = current.assigned_at_ms = at
+    current.generation_after, current.leader, current.size = generation, "", 0
+    group.generation, group.leader, group.kept = generation, "", Kept(generation, True)
+    group.membership_complete = True
+    group.instances.clear()
+    costs.forget_assignment(group)
+    facts.move(group, at, GroupState.EMPTY, "no members left", certainty)
+    emit(facts, group, current)
+
+
+def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
+    """A rebalance of which only the end is told: it began between what was said last and then."""
+    if group.generation >= 0 and generation != group.generation + 1:
+        facts.divergences += 1
+    since = group.shown_at_ms if 0 <= group.shown_at_ms < at and group.loaded_at_ms <= group.shown_at_ms else NEVER
+    began = since if since >= 0 else at
+    remember(group)
+    cause = Cause(began, "unknown", certainty="unknown", by=at if since >= 0 else None, named=True)
+    group.rebalance = Rebalance(
+        generation - 1, began, cause, told_from=group.told_state, unrequested=True, settled=True
+    )
+    if group.state != GroupState.UNKNOWN:
+        facts.move(group, at, GroupState.UNKNOWN, "not seen to begin", "unknown")
+    return group.rebalance
+
+
+# --- members
+
+
+def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
+    member, current = group.members.get(event.member_id), group.rebalance
+    certainty: Certainty = "exact"
+    if current is not None and group.state == GroupState.PREPARING and (member is None or member.generation_first < 0):
+        waited_ms = at - (current.started_at_ms if member is None else member.joined_at_ms)
+        certainty = "exact" if waited_ms < NEW_MEMBER_JOIN_TIMEOUT_MS else "provisional"
+    naming.end(facts, group, event.member_id, at, "session_expired", certainty)
+
+
+def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
+    cause, certainty, words = reasons.why_it_left(str((event.detail or {}).get("reason", "")))
+    naming.end(facts, group, event.member_id, at, cause, certainty, words)
+
+
+def _on_replaced(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """The new id is not told, or not read: it is known when something names it."""
+    group.membership_complete = False
+    naming.end(facts, group, event.member_id, at, "static_replaced", "exact")
+
+
+def _on_not_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
+    current = group.rebalance
+    for member_id in (event.member_id, *map(str, (event.detail or {}).get("members") or ())):
+        if not member_id:
+            continue
+        member = group.members.get(member_id)
+        if current is not None and group.state == GroupState.PREPARING and current.cause is not None:
+            waited_ms = int(at - current.started_at_ms)
+            current.removed.append(Waited(member_id, "" if member is None else member.client_id, waited_ms))
+        naming.end(facts, group, member_id, at, "rebalance_timeout", "exact")
+
+
+# --- the group as a whole
+
+
+def _on_dead(facts: Facts, group: Group, _event: Event, at: float) -> None:
+    gone.on_deleted(facts, group, at)
+    group.kept = Kept(0, True)
+
+
+def _on_loaded(facts: Facts, group: Group, event: Event, at: float) -> None:
+    generation, count, kept = event.generation_id, _count(event), group.kept
+    if generation < 0 and kept is not None:
+        generation = kept.generation
+    state, certainty = _loaded_as(group, generation, count)
+    group.rebalance = None
+    group.generation = generation
+    group.loaded_at_ms = group.load_told_at_ms = at
+    group.kept = None if generation < 0 or state == GroupState.UNKNOWN else Kept(generation, state == GroupState.EMPTY)
+    if group.stored is not None and group.stored.generation == generation:
+        naming.restore(facts, group, group.stored, at)
+    elif state == GroupState.EMPTY:
+        naming.end_others(facts, group, (), at)
+    else:
+        members = group.members.values()
+        staying = {one.member_id for one in members if 0 <= one.generation_first <= generation}
+        naming.end_others(facts, group, staying, at)
+        group.membership_complete = False
+    for member in group.members.values():
+        member.unknown_since_at_ms = NEVER
+    if state == group.told_state != GroupState.UNKNOWN:
+        facts.tell_group(group, at, state, "coordinator_loaded", certainty)
+    else:
+        facts.move(group, at, state, "coordinator_loaded", certainty)
+
+
+def _loaded_as(group: Group, generation: int, count: int) -> tuple[str, Certainty]:
+    """State of a group after a load: Stable with members, Empty without (`loadGroup`, `ClassicGroup`)."""
+    if count >= 0:
+        return (GroupState.STABLE if count else GroupState.EMPTY), "exact"
+    if group.stored is not None and group.stored.generation == generation:
+        return (GroupState.STABLE if group.stored.member_ids else GroupState.EMPTY), "exact"
+    if group.kept is not None and group.kept.generation == generation:
+        return (GroupState.EMPTY if group.kept.is_empty else GroupState.STABLE), "inferred"
+    return GroupState.UNKNOWN, "unknown"
+
+
+def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
+    kept = group.kept
+    lose(facts, group, at, "coordinator moved")
+    group.kept = kept  # whoever loads it finds that
+
+
+def _on_partition(facts: Facts, event: Event, at: float, what: str) -> None:
+    """A whole shard: each group of it that is loaded has a sentence of its own, just before or after."""
+    for group in list(facts.groups.values()):
+        if group.shard != event.shard:
+            continue
+        if group.modern is not None and what == "partition_loaded":
+            moves.on_load_line(facts, group, at)
+        if group.protocol != "classic" or (group.broker and facts.reads_requests(group.broker)):
+            continue
+        if what == "partition_unloaded" and group.broker == facts.broker:
+            if group.state != GroupState.UNKNOWN:
+                _on_unloaded(facts, group, event, at)
+        elif what == "partition_loaded" and group.load_told_at_ms < at - LOADS_WITHIN_MS:
+            _on_unloaded(facts, group, event, at)
+            group.broker = facts.broker
+
+
+def _count(event: Event) -> int:
+    """Members that a sentence counts; -1 where it does not."""
+    found = _COUNT.match(str((event.detail or {}).get("reason", "")))
+    return int(found["count"]) if found else -1
+
+
+_BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
+    "preparing_rebalance": _on_preparing,
+    "stabilized": _on_stabilized,
+    "assignment_received": _on_assigned,
+    "group_empty": _on_empty,
+    "member_failed": _on_failed,
+    "member_left": _on_left,
+    "static_replaced": _on_replaced,
+    "removed_not_joined": _on_not_joined,
+    "group_dead": _on_dead,
+    "group_loaded": _on_loaded,
+    "group_unloaded": _on_unloaded,
+}
+"""What each sentence does. `pending_member_removed` is about an id that nobody joined with; `other` is for people."""

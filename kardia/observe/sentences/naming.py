@@ -1,0 +1,130 @@
+"""Who is a member as far as a sentence or a record names it: lives that begin, go on and end by what somebody said.
+
+Nobody who was not named is known, so the list of members is whole only where a record gives it. A life begins when the
+member is first named; `exact` only where the sentence is about its joining.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from kardia.certainty import Certainty
+from kardia.events import Event
+from kardia.kafka.libraries import recognise
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import lives
+from kardia.observe.moves import moves
+from kardia.observe.state.entries import Stored
+from kardia.observe.state.group import NEVER, Group, Member
+
+MAX_NAMED = 10_000
+"""Members held of one group that sentences alone name: far beyond `group.max.size` of any cluster in use. Whoever comes
+after that is not held before it ends; no answer counts on the list being whole."""
+
+
+def group_of(facts: Facts, event: Event) -> Group:
+    """The group that a sentence or a record is about, made when it is new. Its broker is that which speaks first."""
+    group = moves.held_or_new(facts, event)
+    if not group.broker:
+        group.broker = facts.broker
+    return group
+
+
+def name(
+    facts: Facts, group: Group, member_id: str, at: float, why: str, certainty: Certainty, since: float = NEVER
+) -> Member | None:
+    """A member that something names, a new life if it was not known: since `at`, or at some time between `since` and
+    `at`. None beyond `MAX_NAMED`."""
+    member = group.members.get(member_id)
+    if member is not None or len(group.members) >= MAX_NAMED:
+        return member
+    begin = since if since >= 0 else at
+    over = group.ended.get(member_id)
+    if over is not None:  # a load brought it back: another life of the same id
+        begin = max(begin, over.ended_at_ms + 1.0)
+    member = Member(member_id, begin)
+    if over is not None:
+        member = replace(over.member, joined_at_ms=begin, row_known=-1)
+    member.joined_by = at if at > begin else None
+    group.members[member_id] = member
+    facts.index(group, member)
+    facts.emit_transition(group, begin, member_id, "Absent", "Member", why, certainty, member.joined_by)
+    return member
+
+
+def take_entry(facts: Facts, group: Group, entry: list[Any], generation: int, at: float, since: float) -> Member | None:
+    """A member that a record names, with its time-outs and its address. It was one at some time from `since` on."""
+    member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment = entry
+    is_new = member_id not in group.members
+    member = name(facts, group, member_id, at, "listed", "inferred", since)
+    if member is None:
+        return None
+    before = (member.session_ms, member.rebalance_ms, member.client_id, member.instance_id)
+    facts.take_client(group, member, client_id, host.lstrip("/"))
+    member.instance_id = instance_id or ""
+    if member.instance_id:
+        group.instances[member.instance_id] = member_id
+    member.library = recognise("", client_id, group.protocol_type)
+    member.session_ms, member.rebalance_ms = int(session_ms), int(rebalance_ms)
+    if member.generation_first < 0:
+        member.generation_first = generation
+    member.unknown_since_at_ms = NEVER
+    if is_new or before != (member.session_ms, member.rebalance_ms, member.client_id, member.instance_id):
+        facts.emit_member(group, member, at, "inferred")
+    return member
+
+
+def end(
+    facts: Facts,
+    group: Group,
+    member_id: str,
+    at: float,
+    cause: str,
+    certainty: Certainty,
+    reason: str = "",
+    by: float | None = None,
+    *,
+    told: bool = True,
+) -> None:
+    """A member is gone, at `at` or up to `by` (see `Ended.by`); one that nobody had named was there before. `told`:
+    the coordinator says so itself. Nobody ends twice unless a load, or what a gap hides, brought him back."""
+    member, over = group.members.get(member_id), group.ended.get(member_id)
+    if member is None and over is not None and over.ended_at_ms >= group.loaded_at_ms:
+        if over.told:
+            facts.divergences += 1
+        else:
+            over.told, over.reason = told, reason
+            lives.correct(facts, group, over, at, cause, certainty, by)
+        return
+    if member is None:
+        member = Member(member_id, at)
+        if over is not None:
+            member = replace(over.member, joined_at_ms=max(group.loaded_at_ms, over.ended_at_ms + 1.0), row_known=-1)
+    lives.end(facts, group, member, at, cause, reason, certainty, by)
+    if member_id in group.ended:
+        group.ended[member_id].told = told
+
+
+def end_unseen(
+    facts: Facts, group: Group, member: Member, by: float, cause: str = "unknown", certainty: Certainty = "unknown"
+) -> None:
+    """A member was gone at `by`, and no sentence said so: it went at some time since it was last named, or listed."""
+    since = max(member.joined_at_ms, group.listed_at_ms)
+    end(facts, group, member.member_id, min(since, by), cause, certainty, by=by, told=False)
+
+
+def end_others(facts: Facts, group: Group, staying: Collection[str], by: float) -> None:
+    """Whoever is held and not among `staying` was gone at `by`."""
+    for member in [one for one in group.members.values() if one.member_id not in staying]:
+        end_unseen(facts, group, member, by)
+
+
+def restore(facts: Facts, group: Group, stored: Stored, at: float) -> None:
+    """A load: who stands in the last record is a member, whoever joined since is none."""
+    end_others(facts, group, stored.member_ids, at)
+    for member_id in stored.member_ids:
+        member = name(facts, group, member_id, at, "coordinator_loaded", "inferred")
+        if member is not None and member.joined_at_ms == at:
+            facts.emit_member(group, member, at, "inferred")

@@ -1,0 +1,159 @@
+"""What the words of the coordinator mean: why a rebalance began, and why a member left.
+
+Sources: the reasons given to `prepareRebalance` and `maybePrepareRebalance` by `GroupCoordinator.scala` (2.2 to 3.9;
+2.0 and 2.1 give none) and `GroupMetadataManager.java`; KIP-800 for the client's own words in them (3.2 on).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from kardia.certainty import Certainty
+from kardia.events import Event
+from kardia.kafka.states import GroupState
+from kardia.observe.clients.leaves import ADMIN_REASON, POLL_TIMEOUT_REASONS
+from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
+from kardia.observe.state.group import Cause, Ended, Group
+from kardia.tables import LEAVE_CAUSES
+
+CLIENT_WORDS = "client reason: "
+"""What follows is the client's own text, and may hold any words."""
+
+NONE_GIVEN = frozenset({"", "not provided"})
+
+_CLOSED = frozenset(
+    {
+        "the consumer is being closed",
+        "the consumer unsubscribed from all topics",
+        "client leaving group per normal operation",
+    }
+)
+"""What Java consumers and franz-go say themselves. Other words may be those of an admin, who may say anything."""
+
+_BY_WORDS = (
+    ("Adding new member ", "member_joined"),
+    ("on heartbeat expiration", "session_expired"),
+    ("on pending sync request expiration", "sync_timeout"),
+    ("re-joining group during Stable", "leader_rejoined"),
+    ("Updating metadata for static member ", "static_replaced"),
+    ("because static member ", "static_replaced"),
+    ("Updating metadata for member ", "metadata_changed"),
+)
+"""Words of the coordinator's own part of a reason, and the trigger that they mean; the first that fits."""
+
+_NOBODY = "`LeaveGroup` request for () members"
+"""The Java coordinator names the member ids of the request: members send their own, an admin static ids alone."""
+
+_DYNAMIC = re.compile(r" with group instance ?id (?:None|null)\Z")
+_STATIC = re.compile(r" with group instance ?id (?:Some\((?P<scala>.*)\)|(?P<java>.*))\Z", re.DOTALL)
+_UUID_CHARS = len("-00000000-0000-0000-0000-000000000000")
+
+
+class Named(NamedTuple):
+    """Who is named, as far as the sentence says it."""
+
+    client_id: str
+    """Empty where the sentence does not say that the member is not static: the id of a static one holds its static id
+    instead."""
+    instance_id: str
+
+
+class LeaveCause(NamedTuple):
+    """`end_cause` of `members`, how sure it is, and the client's own words."""
+
+    cause: str
+    certainty: Certainty
+    words: str
+
+
+def own_part(reason: str) -> str:
+    """The coordinator's own part of a reason, without what the client says."""
+    return reason.partition("; " + CLIENT_WORDS)[0]
+
+
+def client_part(reason: str) -> str:
+    """The client's own words in a reason, empty where it gave none."""
+    words = reason.partition("; " + CLIENT_WORDS)[2]
+    return "" if words in NONE_GIVEN else words
+
+
+def why_it_left(words: str) -> LeaveCause:
+    """Why a member left, by its own words. Without any it may have closed, run out of its poll interval, or have been
+    removed: that takes the request log."""
+    if words in NONE_GIVEN:
+        return LeaveCause("left", "unknown", "")
+    if words in POLL_TIMEOUT_REASONS:
+        return LeaveCause("poll_timeout", "exact", words)
+    if words == ADMIN_REASON:
+        return LeaveCause("removed_by_admin", "exact", words)
+    return LeaveCause("left", "exact" if words in _CLOSED else "unknown", words)
+
+
+def who(event: Event, own: str) -> Named:
+    """Client or static id of the member that joins. A dynamic member's id is its client.id and a UUID
+    (`generateMemberId`)."""
+    if _DYNAMIC.search(own):
+        return Named(event.member_id[:-_UUID_CHARS], "")
+    static = _STATIC.search(own)
+    return Named("", (static["scala"] or static["java"] or "") if static else "")
+
+
+def cause_of(group: Group, event: Event, at: float) -> Cause:
+    """What began a rebalance, by the sentence about its begin and those about this group just before it."""
+    reason = str((event.detail or {}).get("reason", ""))
+    own, words = own_part(reason), client_part(reason)
+    if not reason:
+        return _without_a_reason(group, event, at)
+    if "LeaveGroup" in own:
+        return _of_leave(group, event, at, own, words)
+    trigger = next((trigger for part, trigger in _BY_WORDS if part in own), "unknown")
+    certainty: Certainty = "exact" if trigger != "unknown" else "unknown"
+    if trigger == "metadata_changed" and (not group.leader or group.leader == event.member_id):
+        # Up to 2.5 the leader that joins again is told of in the same words, and no sentence says who leads.
+        trigger, certainty = "leader_rejoined" if group.leader else trigger, "inferred"
+    client_id, instance_id = who(event, own) if trigger == "member_joined" else _known(group, event.member_id)
+    reason = words or (own if trigger == "unknown" else "")
+    return Cause(at, trigger, event.member_id, client_id, instance_id, reason, certainty, named=True)
+
+
+def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Cause:
+    """A LeaveGroup began it: of whom, the sentence says, unless an admin named static ids alone."""
+    over = group.ended.get(event.member_id) if event.member_id else _last(group)
+    if over is None or over.cause not in LEAVE_CAUSES:
+        left = why_it_left(words)
+        sure: Certainty = "exact" if left.certainty == "exact" else "inferred"
+        known = _known(group, event.member_id)
+        return Cause(at, CAUSE_TO_TRIGGER[left.cause], event.member_id, *known, words, sure, named=True)
+    member, cause = over.member, over.cause
+    if over.certainty != "exact" and _NOBODY in own:
+        cause = "removed_by_admin"
+    sure = "exact" if over.certainty == "exact" else "inferred"
+    known = member.client_id, member.instance_id
+    return Cause(at, CAUSE_TO_TRIGGER[cause], member.member_id, *known, over.reason, sure, named=True)
+
+
+def _without_a_reason(group: Group, event: Event, at: float) -> Cause:
+    """2.0 and 2.1 say no reason. Who went since the join phase before began it, or somebody who joined an Empty group;
+    else nothing tells it."""
+    over = _last(group)
+    if over is not None and over.told and over.cause in CAUSE_TO_TRIGGER:
+        one, trigger = over.member, CAUSE_TO_TRIGGER[over.cause]
+        return Cause(at, trigger, one.member_id, one.client_id, one.instance_id, over.reason, "inferred", named=True)
+    if event.generation_id == 0 or group.state in (GroupState.EMPTY, GroupState.DEAD):
+        return Cause(at, "member_joined", certainty="inferred", named=True)
+    return Cause(at, "unknown", certainty="unknown", named=True)
+
+
+def _last(group: Group) -> Ended | None:
+    """Who ended last, if it was since the last join phase, or the load that undid it: such an end begins the next."""
+    over = next(reversed(group.ended.values()), None)
+    joined_at_ms = group.loaded_at_ms if group.rebalance is None else group.rebalance.joined_at_ms
+    return over if over is not None and over.ended_at_ms >= max(joined_at_ms, group.loaded_at_ms) else None
+
+
+def _known(group: Group, member_id: str) -> tuple[str, str]:
+    """client.id and static id of a member, as far as something told them."""
+    over = group.ended.get(member_id)
+    member = group.members.get(member_id) or (over.member if over is not None else None)
+    return (member.client_id, member.instance_id) if member is not None else ("", "")
