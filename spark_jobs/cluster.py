@@ -40,8 +40,28 @@ class ExecutorsError(JobError):
     """What executors need is missing."""
 
 
+def check(master: str, executors: Path | None) -> None:
+    """Refuse a cluster without an archive for its executors; asked before anything is started."""
+    if not is_local(master):
+        _archive(executors)
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and executors are one process."""
+    return master.startswith("local")
+
+
 def settings(jars: Sequence[Path], executors: Path | None, variables: Sequence[str]) -> dict[str, str]:
     """Settings of a session on a cluster; `variables` are set to 1 in its executors, as in the driver."""
+    return {
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.archives": f"{_archive(executors).resolve()}#{FOLDER}",
+        "spark.executorEnv.PYTHONPATH": f"./{FOLDER}",
+        **{f"spark.executorEnv.{variable}": "1" for variable in variables},
+    }
+
+
+def _archive(executors: Path | None) -> Path:
     if executors is None or not executors.is_file():
         raise ExecutorsError(
             "there is nothing to give to the executors" if executors is None else "there is no such archive",
@@ -49,12 +69,7 @@ def settings(jars: Sequence[Path], executors: Path | None, variables: Sequence[s
             "an archive of Kardia and its libraries, because the workers of a cluster have neither",
             "make one: python -m spark_jobs.pack executors.tar.gz; then pass --executors executors.tar.gz",
         )
-    return {
-        "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.archives": f"{executors.resolve()}#{FOLDER}",
-        "spark.executorEnv.PYTHONPATH": f"./{FOLDER}",
-        **{f"spark.executorEnv.{variable}": "1" for variable in variables},
-    }
+    return executors
 
 
 def given(pairs: Sequence[str]) -> dict[str, str]:

@@ -63,6 +63,8 @@ def run(
     factory: ModelFactory | None = None,
 ) -> None:
     """Run until `stop` says so; raises a `JobError` for everything that prevents it from going on."""
+    cluster.check(settings.master, settings.executors)
+    of_spark = cluster.given(settings.conf)
     factory = factory or ObserverFactory(
         ObserverSettings(
             cluster_id=settings.cluster,
@@ -84,6 +86,7 @@ def run(
             checkpoints = _checkpoints(settings, lanes)
         _check_losses(settings, checkpoints, say)
         files, own = _for_spark(settings, stack)
+        own |= of_spark
         voice = Voice()
         with voice.lent():
             spark = session.start_session(
@@ -91,7 +94,7 @@ def run(
             )
         stack.callback(session.end_session, spark)
         try:
-            if not settings.master.startswith("local"):
+            if not cluster.is_local(settings.master):
                 cluster.await_executors(spark, stop)
             _Job(settings, spark, checkpoints, factory, stop, say, stack, voice).run()
         except _of_others() as error:
@@ -110,7 +113,7 @@ def _for_spark(settings: StreamSettings, stack: ExitStack) -> tuple[list[Path], 
     if isinstance(settings.checkpoint, Store) or (isinstance(settings.tables, Store) and settings.spark_writes):
         files += jars.ensure(s3a.JARS)
         own |= s3a.settings()
-    return files, own | cluster.given(settings.conf)
+    return files, own
 
 
 def _of_others() -> tuple[type[Exception], ...]:

@@ -102,7 +102,7 @@ def start_session(
     executors: Path | None = None,
 ) -> SparkSession:
     """Start the JVM and give its session. `more` overrides single settings; `executors` is what a cluster's get."""
-    local = master.startswith("local")
+    local = cluster.is_local(master)
     where = _on_this_machine(jars) if local else cluster.settings(jars, executors, THREAD_VARIABLES)
     root = str(Path(kardia.__file__).resolve().parent.parent)
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]

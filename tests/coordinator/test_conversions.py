@@ -186,3 +186,24 @@ def test_an_empty_consumer_group_that_a_stranger_joins_is_forgotten_until_the_ne
     assert group.coordinator.view("g") is None
     group.reload(3.0)
     assert group.view.state == "Empty"
+
+
+def test_the_join_timer_of_an_older_life_counts_a_generation_of_an_empty_group() -> None:
+    group = Migrating(settings=SETTINGS._replace(group_consumer_migration_policy="upgrade"))
+    group.classic_join(0.1, "", new_id="d")  # the timer is due at 60.1
+    group.coordinator.perform(group.beat_of("m", names=("orders",), owned=(), rebalance_timeout_ms=10_000), 1_000)
+    group.do(2.0, Leave(8, 5, "g", tuple(Leaving(one, None, None) for one in ("c", "d", "m"))))
+    group.classic_join(3.0, "", version=9, new_id="pending")
+    assert (group.classic.state, group.classic.generation_id) == ("Empty", 0)
+    group.wait(60.1)
+    assert (group.classic.state, group.classic.generation_id) == ("Empty", 1)
+
+
+def test_an_offset_keeps_the_retention_that_a_classic_group_committed_it_with() -> None:
+    group = Migrating(settings=SETTINGS._replace(offsets_retention_check_interval_ms=10_000))
+    group.do(1.0, Commit(7, 2, "g", 1, "c", None, "other", 0, 42, retention_ms=15_000))
+    group.join(2.0, "m")
+    group.wait(10.0)
+    assert group.coordinator.committed("g")
+    group.wait(20.0)
+    assert not group.coordinator.committed("g")

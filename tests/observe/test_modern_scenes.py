@@ -327,9 +327,9 @@ def test_records_alone_show_members_epochs_and_who_is_gone() -> None:
     assert known.states() == [(1_000, "Stable"), (2_000, "Reconciling"), (4_000, "Stable"), (15_000, "Assigning")]
 
 
-def both() -> ModernScene:
-    """The same as `pair`, with its records; nothing says how long a session is."""
-    scene = ModernScene(given_ms=-1)
+def both(given_ms: int = -1) -> ModernScene:
+    """The same as `pair`, with its records."""
+    scene = ModernScene(given_ms=given_ms)
     scene.record_join(1_000, "a", 1, (0, 1))
     scene.comes(1_010, "a", 1, (0, 1), since=1_000)
     scene.record_join(2_000, "b", 2, state=UNRELEASED)
@@ -377,8 +377,9 @@ def test_the_answer_to_a_leave_may_come_long_after_its_record() -> None:
     assert rebalances(known)[-1][2:] == ("member_left", "b")
 
 
-def test_where_records_are_read_silence_alone_ends_nobody() -> None:
-    scene = both()
+@pytest.mark.parametrize("given_ms", [-1, 10_000])
+def test_where_records_are_read_silence_alone_ends_nobody(given_ms: int) -> None:
+    scene = both(given_ms)
     scene.beats(6_200, 70_000, 2, "a")
     scene.tick(70_000)
     known = scene.known()

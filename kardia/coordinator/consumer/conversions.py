@@ -24,6 +24,7 @@ from kardia.coordinator.group import Member as ClassicMember
 from kardia.coordinator.joins import join
 from kardia.coordinator.operations import Join
 from kardia.coordinator.rebalances import prepare, vote
+from kardia.coordinator.shard import join_key
 from kardia.kafka.states import ErrorCode, GroupState
 
 # -- to the consumer protocol ---------------------------------------------------------------------------------------
@@ -218,3 +219,24 @@ def commit_to_lost(shard: Shard, group_id: str) -> None:
     lost = shard.lost.get(group_id)
     if lost is not None and group_id not in shard.classic.groups:
         shard.classic.create(group_id).offsets = lost.offsets
+
+
+# -- what is left behind --------------------------------------------------------------------------------------------
+
+
+def older_join_timer_fired(shard: Shard, classic: ClassicGroup) -> None:
+    """The join timer of an older life of the name finds a classic group that does not prepare. Kafka ends a join phase
+    all the same: dynamic members go, statics wait on; with nobody left it counts a generation and throws."""
+    if classic.state is not GroupState.EMPTY:
+        absent = [one.member_id for one in classic.members.values() if one.group_instance_id is None]
+        for member_id in sorted(absent):
+            shard.classic.forget(classic, member_id)
+            shard.happen(classic.group_id, "rebalance_timeout", member_id)
+        if classic.members:
+            if classic.leader is None:
+                shard.classic.lead(classic, classic.ids)
+            shard.timers.arm(join_key(classic.group_id), shard.now_ms, classic.rebalance_timeout_ms())
+            return
+    classic.generation_id += 1
+    classic.protocol_name = None
+    classic.read_subscriptions()

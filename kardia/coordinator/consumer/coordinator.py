@@ -7,7 +7,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from kardia.coordinator.consumer import classics, expressions, heartbeats, leaves, offsets, topics_and_loading
+from kardia.coordinator.consumer import (
+    classics,
+    conversions,
+    expressions,
+    heartbeats,
+    leaves,
+    offsets,
+    topics_and_loading,
+)
 from kardia.coordinator.consumer.assignors import Choose, Uniform
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.errors import NotModelledError
@@ -32,7 +40,7 @@ from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload, View
 from kardia.coordinator.records import Offset
 from kardia.coordinator.timers import Timer, TimerKind, refuse_going_back, refuse_overtaking
-from kardia.kafka.states import ErrorCode
+from kardia.kafka.states import ErrorCode, GroupState
 
 HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     Beat: heartbeats.heartbeat,
@@ -177,8 +185,15 @@ def _fire(shard: Shard, timer: Timer) -> None:
     kind, group_id, member_id = timer.key
     if kind == EXPIRE:
         offsets.expire(shard)
-    elif kind in (SESSION, REBALANCE) or (member_id and kind in (JOIN, SYNC)):
+        return
+    if kind in (SESSION, REBALANCE) or (member_id and kind in (JOIN, SYNC)):
         leaves.timer_fired(shard, timer)
-    elif kind != TimerKind.SYNC or (group_id in shard.classic.groups and shard.classic.groups[group_id].pending_sync):
-        with suppress(StuckError):
+        return
+    classic = shard.classic.groups.get(group_id)
+    if classic is None or (kind == TimerKind.SYNC and not classic.pending_sync):
+        return
+    with suppress(StuckError):
+        if kind == TimerKind.JOIN and classic.state is not GroupState.PREPARING:
+            conversions.older_join_timer_fired(shard, classic)
+        else:
             fire(shard.classic, timer)

@@ -2,7 +2,7 @@
 
 A cell is a kind of situation: the state of the group, the operation, who asked, and the outcome; a step of a member
 from one state to another; what a timer did. A cell of the list that a run never reaches is told. The list was made from
-runs of 60,000 operations: what they reached eight times at least. Rarer ones are compared and counted, not required.
+runs of 12,000 operations: what they reached eight times at least. Rarer ones are compared and counted, not required.
 """
 
 from __future__ import annotations
