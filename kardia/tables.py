@@ -255,7 +255,7 @@ REBALANCES = Table(
         _l(
             "joined_at_ms",
             "the join phase ended and the new generation began, or the target assignment of the epoch was computed; "
-            "null while it lasts",
+            "null while it lasts, and where only a record of the offsets topic tells that it is over",
         ),
         _l(
             "completed_at_ms",
