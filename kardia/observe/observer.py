@@ -380,28 +380,28 @@ class Observer(Intake):
         changed = group.state != group.sampled_state
         group.sampled_state = group.state
         found = [group.members[one] for one in sorted(looked_at) if one in group.members]
-        company = status.Company(group, clock)
+        group_at = status.GroupAt(group, clock)
         for member in group.members.values() if changed else found:
             said_at = member.health_at_ms
             urgent = (changed or member.is_in_danger) and clock > said_at
             if urgent or said_at < 0 or looked_at.get(member.member_id):
-                self._write_health(company, member)
+                self._write_health(group_at, member)
             self.samples.keep(group, member, self.settings.health_sample_ms)
 
-    def _write_health(self, company: status.Company, member: Member) -> None:
+    def _write_health(self, group_at: status.GroupAt, member: Member) -> None:
         """A row of health."""
-        group, clock = company.group, company.now
+        group, clock = group_at.group, group_at.now
         if group.modern is None and not self.reads_requests(group.broker):
             how, certainty, reasons = status.NEEDS_REQUESTS
         else:
-            how, certainty, reasons = status.status_of(company, member, self.alive_to(group.broker))
+            how, certainty, reasons = status.status_of(group_at, member, self.alive_to(group.broker))
         certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
         member.health_at_ms = clock
         known_at_ms = rows.instant(max(clock, group.known_at_ms))
         polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
         cluster = self.settings.cluster_id
         self.rows["health"].append(
-            rows.health_row(cluster, company, member, known_at_ms, certainty, how, reasons, polls)
+            rows.health_row(cluster, group_at, member, known_at_ms, certainty, how, reasons, polls)
         )
 
     def _as_of(self, broker: str, since: float, clock: float) -> Certainty:

@@ -15,7 +15,7 @@ import pytest
 
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.facts.samples import Samples
-from kardia.observe.output.status import Company
+from kardia.observe.output.status import GroupAt
 from kardia.tables import HEALTH, LIVE_TABLES, Row
 from tests.corpora.test_outages import OF_THREE, OUTAGES
 from tests.observe.test_restart import add, restarted
@@ -43,7 +43,7 @@ class Thorough(Observer):
             for member in group.members.values():
                 urgent = (changed or member.is_in_danger) and clock > member.health_at_ms
                 if urgent or clock - member.health_at_ms >= every:
-                    self._write_health(Company(group, clock), member)
+                    self._write_health(GroupAt(group, clock), member)
 
 
 def said(

@@ -12,7 +12,7 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import who_broke
 from kardia.observe.output import rows
-from kardia.observe.output.status import Company
+from kardia.observe.output.status import GroupAt
 from kardia.observe.state.entries import Foretold
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 from kardia.tables import STRUCK
@@ -57,7 +57,7 @@ def end(
         known_at_ms = facts.known_at_ms(group)
         facts.rows["health"].append(
             rows.health_row(
-                facts.settings.cluster_id, Company(group, at), member, known_at_ms, certainty, "ended", [cause]
+                facts.settings.cluster_id, GroupAt(group, at), member, known_at_ms, certainty, "ended", [cause]
             )
         )
 

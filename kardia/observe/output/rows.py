@@ -13,7 +13,7 @@ from kardia.observe.clients.application import UNKNOWN
 from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines.deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
-from kardia.observe.output.status import Company
+from kardia.observe.output.status import GroupAt
 from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row
 
@@ -213,7 +213,7 @@ def transition_row(
 
 def health_row(
     cluster: str,
-    company: Company,
+    group_at: GroupAt,
     member: Member,
     known_at_ms: int,
     certainty: Certainty,
@@ -222,11 +222,11 @@ def health_row(
     polling: str = UNKNOWN,
 ) -> Row:
     """Row of `health`."""
-    group, now = company.group, company.now
+    group, now = group_at.group, group_at.now
     interval = poll_interval(member)
-    since, until = awaited(group, member, now, company.longest_ms) if status != "ended" else (NEVER, NEVER)
+    since, until = awaited(group, member, now, group_at.longest_ms) if status != "ended" else (NEVER, NEVER)
     polled_at_ms, evidence, error_ms = last_poll(member)
-    abandoned, told = company.pending()
+    abandoned, told = group_at.pending()
     polled = polled_at_ms >= 0
     deadline = member.deadline
     return (

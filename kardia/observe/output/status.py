@@ -18,7 +18,7 @@ from kardia.observe.output import epoch_status
 from kardia.observe.state.group import Group, Member
 
 
-class Company:
+class GroupAt:
     """A group at an instant, for what is said of each of its members: what is the same for all is looked for once."""
 
     def __init__(self, group: Group, now: float) -> None:
@@ -77,12 +77,12 @@ def _sync_ran_out(group: Group, member: Member, now: float) -> bool:
     return 0 < longest <= now - current.joined_at_ms
 
 
-def _may_be_dropped(company: Company, member: Member) -> bool:
+def _may_be_dropped(group_at: GroupAt, member: Member) -> bool:
     """Whether the session of somebody else is over, unseen, for so long that the time to rejoin may be over as well."""
-    group, now = company.group, company.now
+    group, now = group_at.group, group_at.now
     if member.rebalance_ms >= now - group.steady_at_ms:
         return False  # the common case, without a look at the others
-    over = company.over()
+    over = group_at.over()
     if member.member_id in over:
         over = {member_id: at for member_id, at in over.items() if member_id != member.member_id}
     if not over:
@@ -91,16 +91,16 @@ def _may_be_dropped(company: Company, member: Member) -> bool:
     return 0 < max(left) <= now - min(over.values())
 
 
-def _certainty(company: Company, member: Member) -> Certainty:
+def _certainty(group_at: GroupAt, member: Member) -> Certainty:
     """How sure the deadline of a member is. A static one may have been replaced by a JoinGroup that waits unseen."""
-    group, now = company.group, company.now
+    group, now = group_at.group, group_at.now
     if _in_between(group) or _sync_ran_out(group, member, now) or 0 <= member.session_renewed_at_ms <= group.unsure_to:
         return "provisional"  # the last: its session runs from the load, whose instant is only known within bounds
     if 0 <= member.deadline < now:
         return "provisional"  # it has passed, and its broker has shown no sign of life since
     if 0 <= member.session_renewed_at_ms <= group.gap_at_ms:
         return "provisional"  # a later renewal may be among the lines that are lost
-    if member.renewed_unseen or _may_be_dropped(company, member):
+    if member.renewed_unseen or _may_be_dropped(group_at, member):
         return "provisional"
     if member.instance_id:
         heard = group.state != GroupState.COMPLETING or member.synced_generation == group.generation
@@ -120,10 +120,10 @@ NEEDS_REQUESTS: tuple[str, Certainty, list[str]] = (
 """Of a member of a classic group whose requests are not read."""
 
 
-def status_of(company: Company, member: Member, alive_to: float) -> tuple[str, Certainty, list[str]]:
+def status_of(group_at: GroupAt, member: Member, alive_to: float) -> tuple[str, Certainty, list[str]]:
     """(status, certainty, reasons) of a member at an instant; reasons are sentences without their full stop. `alive_to`
     is the last sign of life of its broker."""
-    group, now = company.group, company.now
+    group, now = group_at.group, group_at.now
     if member.unknown_since_at_ms >= 0:
         return "unknown", "unknown", [f"the log has a gap since {to_rfc3339(member.unknown_since_at_ms)}"]
     if member.session_ms < 0:
@@ -151,7 +151,7 @@ def status_of(company: Company, member: Member, alive_to: float) -> tuple[str, C
             ],
         )
     reasons = []
-    certainty = _certainty(company, member)
+    certainty = _certainty(group_at, member)
     if member.imminent:
         silent = int(now - member.session_renewed_at_ms)
         reasons.append(f"silent for {silent} ms, session timeout {member.session_ms} ms")
