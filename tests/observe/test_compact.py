@@ -40,7 +40,7 @@ NOT_KEPT = {
 }
 """Attribute of an observer that a snapshot leaves out -> why."""
 
-IN_THEIR_OWN_WAY = {"groups", "disagreed", "sources", "streams", "slow", "queues", "held", "_now"}
+IN_THEIR_OWN_WAY = {"groups", "disagreed", "samples", "sources", "streams", "slow", "queues", "held", "_now"}
 
 
 class Pair(NamedTuple):
