@@ -21,8 +21,7 @@ from tests.support.stories import CORPORA, MODERN_STORIES, lanes_of, named
 Lanes = tuple[tuple[Event, ...], ...]
 Row = dict[str, Any]
 WITH_SERVER_LOG = sorted(
-    {path.parent.name for path in CORPORA.glob("*/server*.log.gz")}
-    - {"c15_assign-4.1.2", *MODERN_STORIES}
+    {path.parent.name for path in CORPORA.glob("*/server*.log.gz")} - {"c15_assign-4.1.2", *MODERN_STORIES}
     | {"k11_migration-4.1.2"}
 )
 """But for the one in which nobody is a member, and those of groups that are never classic ones: the coordinator says
