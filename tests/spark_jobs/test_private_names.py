@@ -125,6 +125,7 @@ KNOWN = {
     "_exit": "of os, documented",
     "_PARTITION_EOF": "of confluent_kafka.KafkaError, documented",
     "_AUTHENTICATION": "the same",
+    "_UNSUPPORTED_FEATURE": "the same",
     "_collector_to_names": "of prometheus-client: a script for a page of the reference, part of no run",
 }
 """Names with an underscore that are not ours and not of the three libraries."""
