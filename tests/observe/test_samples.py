@@ -68,7 +68,18 @@ def test_of_an_outage_it_says_what_a_look_at_everybody_says(name: str) -> None:
         assert next(ways) == next(ways)
 
 
-@pytest.mark.parametrize("scenario", [one for one in SCENARIOS.values() if one.share], ids=lambda one: one.name)
+TAKES_LONG = "huge"
+"""Half a minute: groups of 500, looked at whole in every step by the slow way."""
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.long] if one.name == TAKES_LONG else [])
+        for one in SCENARIOS.values()
+        if one.share
+    ],
+)
 def test_of_a_simulated_story_it_says_what_a_look_at_everybody_says(
     monkeypatch: pytest.MonkeyPatch, scenario: Scenario
 ) -> None:
