@@ -9,6 +9,7 @@ nothing, decides nothing: the rest of the model asks `Behaviour` and never a ver
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -27,6 +28,22 @@ class Switch(NamedTuple):
     def holds(self, version: Version) -> bool:
         """Whether the release behaves so."""
         return any(span.first <= version < span.end for span in self.spans)
+
+
+def flags_of(switches: Mapping[str, Switch], version: Version) -> dict[str, bool]:
+    """What holds for one release."""
+    return {name: switch.holds(version) for name, switch in switches.items()}
+
+
+def flags_since(switches: Mapping[str, Switch], kafka_version: str, first: Version) -> dict[str, bool]:
+    """The same, of groups that brokers have since a release. ValueError for one that is older."""
+    version = version_of(kafka_version)
+    if version < first:
+        since_when = ".".join(map(str, first))
+        raise ValueError(
+            f"kafka_version {kafka_version}: expected {since_when} or newer; older brokers have no such groups"
+        )
+    return flags_of(switches, version)
 
 
 class Behaviour(NamedTuple):
@@ -431,5 +448,4 @@ def behaviour_of(kafka_version: str) -> Behaviour:
     """
     version = version_of(kafka_version)
     coordinator = coordinator_of(kafka_version) or Coordinator.SCALA
-    flags = {name: switch.holds(version) for name, switch in SWITCHES.items()}
-    return Behaviour(kafka_version=kafka_version, coordinator=coordinator, **flags)
+    return Behaviour(kafka_version=kafka_version, coordinator=coordinator, **flags_of(SWITCHES, version))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import SyncAnswer
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import read_subscription
+from kardia.coordinator.errors import NotModelledError
 from kardia.coordinator.operations import Answer, Commit, Heartbeat, Join, Leave, Leaving, Sync
 from tests.coordinator.consumer_context import Consumers, orders
 

@@ -10,9 +10,9 @@ import pytest
 from kardia.coordinator.consumer.assignors import Subscriber, Uniform, assign_range, broken_law
 from kardia.coordinator.consumer.behaviour import SWITCHES, ConsumerBehaviour, consumer_behaviour_of
 from kardia.coordinator.consumer.coordinator import ConsumerCoordinator
-from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import Topic
 from kardia.coordinator.consumer.settings import ConsumerSettings
+from kardia.coordinator.errors import NotModelledError
 from kardia.coordinator.operations import Commit, Join, OffsetDelete
 from tests.coordinator.consumer_context import ORDERS, Consumers, orders
 

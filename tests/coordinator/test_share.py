@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kardia.coordinator.consumer.operations import Topics
+from kardia.coordinator.consumer.operations import BeatAnswer, Topics
 from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.share.assignor import Subscriber, broken_law
 from kardia.coordinator.share.behaviour import share_behaviour_of
 from kardia.coordinator.share.coordinator import ShareCoordinator
-from kardia.coordinator.share.operations import ShareAnswer, ShareBeat, ShareOperation, ShareView
+from kardia.coordinator.share.operations import ShareBeat, ShareOperation, ShareView
 from kardia.coordinator.share.settings import ShareSettings
 from tests.coordinator.consumer_context import ORDERS, orders
 
@@ -32,13 +32,13 @@ class Sharing:
         self._number = 0
         self.do(0.0, Topics(0, (ORDERS,)))
 
-    def do(self, at_s: float, operation: ShareOperation) -> list[ShareAnswer]:
+    def do(self, at_s: float, operation: ShareOperation) -> list[BeatAnswer]:
         """Timers that are due fire first."""
         at_ms = round(at_s * 1000)
         self.coordinator.advance(at_ms)
         return self.coordinator.perform(operation, at_ms)
 
-    def beat(self, at_s: float, member_id: str, epoch: int, **given: Any) -> ShareAnswer:
+    def beat(self, at_s: float, member_id: str, epoch: int, **given: Any) -> BeatAnswer:
         """A heartbeat; epoch 0 subscribes to `orders`."""
         self._number += 1
         names = ("orders",) if epoch == 0 else None

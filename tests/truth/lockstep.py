@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from kardia.coordinator.behaviour import Behaviour, behaviour_of
-from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import ConsumerOperation
 from kardia.coordinator.coordinator import Coordinator
+from kardia.coordinator.errors import NotModelledError
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import (
     Answer,

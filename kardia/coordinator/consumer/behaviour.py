@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kardia.coordinator.behaviour import Switch
-from kardia.kafka.releases import Span, Version, since, version_of
+from kardia.coordinator.behaviour import Switch, flags_since
+from kardia.kafka.releases import Span, Version, since
 
 FIRST: Version = (4, 0, 0)
 """The first release whose brokers coordinate consumer groups without being asked to."""
@@ -161,7 +161,4 @@ SWITCHES: dict[str, Switch] = {
 
 def consumer_behaviour_of(kafka_version: str) -> ConsumerBehaviour:
     """The row of a release. Raises ValueError for one that is older than 4.0."""
-    version = version_of(kafka_version)
-    if version < FIRST:
-        raise ValueError(f"kafka_version {kafka_version}: expected 4.0.0 or newer; older brokers have no such groups")
-    return ConsumerBehaviour(kafka_version, **{name: switch.holds(version) for name, switch in SWITCHES.items()})
+    return ConsumerBehaviour(kafka_version, **flags_since(SWITCHES, kafka_version, FIRST))

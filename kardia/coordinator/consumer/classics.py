@@ -14,7 +14,6 @@ from kardia.coordinator import heartbeats as classic_heartbeats
 from kardia.coordinator import leaves as classic_leaves
 from kardia.coordinator import syncs as classic_syncs
 from kardia.coordinator.consumer.conversions import join_classic, may_downgrade_replacing
-from kardia.coordinator.consumer.errors import RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import fence
 from kardia.coordinator.consumer.member import Classic, Member, MemberState
@@ -22,6 +21,7 @@ from kardia.coordinator.consumer.operations import SyncAnswer
 from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_full
 from kardia.coordinator.consumer.shard import JOIN, SYNC, Shard
 from kardia.coordinator.consumer.wire import read_subscription
+from kardia.coordinator.errors import RefusedError
 from kardia.coordinator.operations import Answer, Heartbeat, Join, Leave, Leaving, Sync
 from kardia.kafka.states import ErrorCode
 

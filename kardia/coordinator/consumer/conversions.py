@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kardia.coordinator.consumer.errors import RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Classic, Member
 from kardia.coordinator.consumer.operations import Partition
 from kardia.coordinator.consumer.shard import Shard
 from kardia.coordinator.consumer.wire import read_assignment, read_subscription, version_of, write_assignment
+from kardia.coordinator.errors import RefusedError
 from kardia.coordinator.group import CONSUMER, StuckError
 from kardia.coordinator.group import Group as ClassicGroup
 from kardia.coordinator.group import Member as ClassicMember

@@ -18,7 +18,6 @@ from kardia.coordinator.consumer import (
 )
 from kardia.coordinator.consumer.assignors import Choose, Uniform
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
-from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import (
@@ -26,7 +25,6 @@ from kardia.coordinator.consumer.operations import (
     Configure,
     ConsumerAnswer,
     ConsumerMemberView,
-    ConsumerOperation,
     ConsumerView,
     Fetch,
     Resolve,
@@ -36,10 +34,10 @@ from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, JOIN, REBALANCE, SESSION, SYNC, Shard
 from kardia.coordinator.coordinator import fire, view_of
 from kardia.coordinator.group import StuckError
-from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload, View
 from kardia.coordinator.records import Offset
-from kardia.coordinator.timers import Timer, TimerKind, refuse_going_back, refuse_overtaking
+from kardia.coordinator.stepped import Stepped
+from kardia.coordinator.timers import Timer, TimerKind
 from kardia.kafka.states import ErrorCode, GroupState
 
 HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
@@ -59,55 +57,24 @@ HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
 }
 
 
-class ConsumerCoordinator:
+class ConsumerCoordinator(Stepped):
     """A shard that is loaded at `settings.started_at_ms`, with nothing in it and no topic in the cluster."""
+
+    handlers = HANDLERS
+    kind = "consumer"
 
     def __init__(
         self, behaviour: ConsumerBehaviour, settings: ConsumerSettings | None = None, choose: Choose | None = None
     ) -> None:
         self._shard = Shard(behaviour, settings or ConsumerSettings(), choose or Uniform())
-        interval_ms = self._shard.settings.offsets_retention_check_interval_ms
-        self._shard.timers.arm(EXPIRE_KEY, self._shard.now_ms, interval_ms)
+        super().__init__(self._shard, EXPIRE_KEY, self._shard.settings.offsets_retention_check_interval_ms)
 
-    @property
-    def now_ms(self) -> int:
-        """The instant of the last step."""
-        return self._shard.now_ms
-
-    def perform(self, operation: ConsumerOperation, at_ms: int) -> list[ConsumerAnswer]:
-        """Apply an operation at `at_ms` and return its answer. Fires no timer, not even one due at `at_ms`.
-
-        Raises ValueError when `at_ms` lies before the last step or beyond a timer that has not fired, NotModelledError
-        for what the model does not know.
-        """
-        shard = self._shard
-        refuse_going_back("at_ms", at_ms, shard.now_ms)
-        refuse_overtaking(shard.timers, at_ms)
-        handler = HANDLERS.get(type(operation))
-        if handler is None:
-            raise NotModelledError(f"{type(operation).__name__} to a consumer group is not modelled")
-        shard.at(at_ms)
+    def _handle(self, handler: Callable[[Any, Any], None], operation: Any) -> None:
         try:
-            handler(shard, operation)
+            handler(self._shard, operation)
         except StuckError:
-            shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
-            shard.classic.failed.add(operation.number)
-        return self._take_answers()
-
-    def advance(self, to_ms: int) -> list[ConsumerAnswer]:
-        """Let time pass to `to_ms`: fires what is due at or before it, by deadline, then in the order of arming."""
-        shard = self._shard
-        refuse_going_back("to_ms", to_ms, shard.now_ms)
-        while (timer := shard.timers.pop_due(to_ms)) is not None:
-            shard.at(max(shard.now_ms, timer.deadline_at_ms))
-            _fire(shard, timer)
-        shard.at(to_ms)
-        return self._take_answers()
-
-    def next_deadline_at_ms(self) -> int:
-        """When the next timer is due; -1 when none is armed."""
-        timer = self._shard.timers.next()
-        return -1 if timer is None else timer.deadline_at_ms
+            self._shard.answer(operation.number, ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._shard.classic.failed.add(operation.number)
 
     def group_ids(self) -> tuple[str, ...]:
         """Groups in memory, sorted."""
@@ -137,12 +104,6 @@ class ConsumerCoordinator:
         shard = self._shard
         group = shard.groups.get(group_id) or shard.classic.groups.get(group_id) or shard.lost.get(group_id)
         return {} if group is None or not shard.loaded else dict(group.offsets)
-
-    def take_happenings(self) -> list[Happening]:
-        """What happened since this was last called, oldest first. Kept until taken."""
-        taken = list(self._shard.happenings)
-        self._shard.happenings.clear()
-        return taken
 
     def _member_view(self, group: ConsumerGroup, member: Member) -> ConsumerMemberView:
         timers = self._shard.timers
@@ -174,26 +135,25 @@ class ConsumerCoordinator:
         )
 
     def _take_answers(self) -> list[ConsumerAnswer]:
-        taken = list(self._shard.answers)
-        self._shard.answers.clear()
+        taken = super()._take_answers()
         failed = self._shard.classic.failed
         return [one for one in taken if one.number not in failed or one.error_code == -1] if failed else taken
 
-
-def _fire(shard: Shard, timer: Timer) -> None:
-    """Timers that a group of the other kind has left behind do nothing."""
-    kind, group_id, member_id = timer.key
-    if kind == EXPIRE:
-        offsets.expire(shard)
-        return
-    if kind in (SESSION, REBALANCE) or (member_id and kind in (JOIN, SYNC)):
-        leaves.timer_fired(shard, timer)
-        return
-    classic = shard.classic.groups.get(group_id)
-    if classic is None or (kind == TimerKind.SYNC and not classic.pending_sync):
-        return
-    with suppress(StuckError):
-        if kind == TimerKind.JOIN and classic.state is not GroupState.PREPARING:
-            conversions.older_join_timer_fired(shard, classic)
-        else:
-            fire(shard.classic, timer)
+    def _fire(self, timer: Timer) -> None:
+        """Timers that a group of the other kind has left behind do nothing."""
+        shard = self._shard
+        kind, group_id, member_id = timer.key
+        if kind == EXPIRE:
+            offsets.expire(shard)
+            return
+        if kind in (SESSION, REBALANCE) or (member_id and kind in (JOIN, SYNC)):
+            leaves.timer_fired(shard, timer)
+            return
+        classic = shard.classic.groups.get(group_id)
+        if classic is None or (kind == TimerKind.SYNC and not classic.pending_sync):
+            return
+        with suppress(StuckError):
+            if kind == TimerKind.JOIN and classic.state is not GroupState.PREPARING:
+                conversions.older_join_timer_fired(shard, classic)
+            else:
+                fire(shard.classic, timer)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup, Resolved
 from kardia.coordinator.consumer.member import Member
 from kardia.coordinator.consumer.operations import Resolve
 from kardia.coordinator.consumer.shard import Shard, Task
+from kardia.coordinator.errors import NotModelledError, RefusedError
 from kardia.kafka.states import ErrorCode
 
 _REST_MS = 10_000

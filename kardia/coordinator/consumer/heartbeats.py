@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from kardia.coordinator.consumer.behaviour import ConsumerBehaviour
 from kardia.coordinator.consumer.conversions import found_by_heartbeat
-from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.leaves import leave
 from kardia.coordinator.consumer.member import LEAVE, LEAVE_FOR_A_WHILE, Member
@@ -17,6 +16,7 @@ from kardia.coordinator.consumer.operations import Beat, BeatAnswer
 from kardia.coordinator.consumer.progress import Arrival, progress, refuse_if_full
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.shard import Shard
+from kardia.coordinator.errors import NotModelledError, RefusedError
 from kardia.kafka.states import ErrorCode
 
 _JOIN = 0

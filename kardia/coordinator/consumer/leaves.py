@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kardia.coordinator.consumer.conversions import downgrade, downgraded, may_downgrade
-from kardia.coordinator.consumer.errors import RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.member import LEAVE_FOR_A_WHILE, Member
 from kardia.coordinator.consumer.operations import Beat, BeatAnswer
 from kardia.coordinator.consumer.shard import JOIN, REBALANCE, SESSION, SYNC, Shard
+from kardia.coordinator.errors import RefusedError
 from kardia.coordinator.timers import Timer
 from kardia.kafka.states import ErrorCode
 

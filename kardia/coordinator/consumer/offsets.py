@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from kardia.coordinator import commits, removal_and_loading
 from kardia.coordinator.consumer.conversions import commit_to_lost
-from kardia.coordinator.consumer.errors import RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup
 from kardia.coordinator.consumer.operations import Fetch
 from kardia.coordinator.consumer.shard import Shard
+from kardia.coordinator.errors import RefusedError
 from kardia.coordinator.operations import Answer, Commit, DeleteGroups
 from kardia.coordinator.records import Offset
 from kardia.kafka.states import ErrorCode

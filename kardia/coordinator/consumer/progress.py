@@ -13,12 +13,12 @@ from typing import NamedTuple
 from kardia.coordinator.consumer import expressions
 from kardia.coordinator.consumer.assignors import Subscriber, assign_range, broken_law
 from kardia.coordinator.consumer.conversions import downgrade, downgraded, take_place
-from kardia.coordinator.consumer.errors import NotModelledError, RefusedError
 from kardia.coordinator.consumer.group import ConsumerGroup, subscribed_alike
 from kardia.coordinator.consumer.member import Member, MemberState
 from kardia.coordinator.consumer.operations import Partition, Topic
 from kardia.coordinator.consumer.reconcile import Aim, reconcile
 from kardia.coordinator.consumer.shard import REBALANCE, Shard
+from kardia.coordinator.errors import NotModelledError, RefusedError
 from kardia.kafka.states import ErrorCode
 
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kardia.coordinator.consumer.errors import NotModelledError
+from kardia.coordinator.errors import NotModelledError
 
 _OWNED, _GENERATION, _RACK = 1, 2, 3
 """Versions from which on a subscription has these."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kardia.coordinator.consumer.errors import RefusedError
-from kardia.coordinator.consumer.operations import Partition
+from kardia.coordinator.consumer.operations import BeatAnswer, Partition
+from kardia.coordinator.errors import RefusedError
 from kardia.coordinator.share.assignor import Subscriber, broken_law
 from kardia.coordinator.share.group import Member, ShareGroup
 from kardia.coordinator.share.initialization import ask_for_states, is_pending
-from kardia.coordinator.share.operations import ShareAnswer, ShareBeat
+from kardia.coordinator.share.operations import ShareBeat
 from kardia.coordinator.share.shard import SESSION, Shard
 from kardia.coordinator.timers import Timer
 from kardia.kafka.states import ErrorCode
@@ -29,12 +29,12 @@ def heartbeat(shard: Shard, beat: ShareBeat) -> None:
     elif not shard.loaded:
         code = ErrorCode.NOT_COORDINATOR
     if code:
-        shard.answers.append(ShareAnswer(beat.number, shard.now_ms, int(code)))
+        shard.answers.append(BeatAnswer(beat.number, shard.now_ms, int(code)))
         return
     try:
         answer = _leave(shard, beat) if beat.member_epoch == _LEAVE else _stay(shard, beat)
     except RefusedError as refused:
-        answer = ShareAnswer(beat.number, shard.now_ms, int(refused.code))
+        answer = BeatAnswer(beat.number, shard.now_ms, int(refused.code))
     shard.answers.append(answer)
 
 
@@ -48,7 +48,7 @@ def _is_invalid(beat: ShareBeat) -> bool:
     return beat.member_epoch < _LEAVE or (beat.member_epoch == _JOIN and not beat.names)
 
 
-def _stay(shard: Shard, beat: ShareBeat) -> ShareAnswer:
+def _stay(shard: Shard, beat: ShareBeat) -> BeatAnswer:
     behaviour = shard.behaviour
     joins = beat.member_epoch == _JOIN
     group = shard.groups.get(beat.group_id)
@@ -82,7 +82,7 @@ def _stay(shard: Shard, beat: ShareBeat) -> ShareAnswer:
     shard.arm_session(group.group_id, after.member_id)
     ask_for_states(shard, group, names)
     carries = joins or (behaviour.names_call_for_the_assignment and beat.names is not None)
-    return ShareAnswer(
+    return BeatAnswer(
         beat.number,
         shard.now_ms,
         int(ErrorCode.NONE),
@@ -170,7 +170,7 @@ def _reconciled(shard: Shard, group: ShareGroup, member: Member, bumped: bool) -
     return member
 
 
-def _leave(shard: Shard, beat: ShareBeat) -> ShareAnswer:
+def _leave(shard: Shard, beat: ShareBeat) -> BeatAnswer:
     group = shard.groups.get(beat.group_id)
     if group is None:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -178,7 +178,7 @@ def _leave(shard: Shard, beat: ShareBeat) -> ShareAnswer:
         raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
     shard.happen(group.group_id, "left", beat.member_id)
     _fence(shard, group, beat.member_id)
-    return ShareAnswer(beat.number, shard.now_ms, int(ErrorCode.NONE), beat.member_id, beat.member_epoch)
+    return BeatAnswer(beat.number, shard.now_ms, int(ErrorCode.NONE), beat.member_id, beat.member_epoch)
 
 
 def _fence(shard: Shard, group: ShareGroup, member_id: str) -> None:

@@ -1,5 +1,5 @@
-"""What is asked of a coordinator of share groups, and what can be seen of it. Topics, load and unload are those of
-consumer groups. Instants are ms of one clock; -1 stands for none."""
+"""What is asked of a coordinator of share groups, and what can be seen of it. Topics, load, unload and
+the answer to a heartbeat are those of consumer groups. Instants are ms of one clock; -1 stands for none."""
 
 from __future__ import annotations
 
@@ -39,18 +39,6 @@ ShareOperation = ShareBeat | Topics | ConfigureShare | Load | Unload
 def groups_named(operation: ShareOperation) -> tuple[str, ...]:
     """Groups that an operation names; none where it may concern all of the shard."""
     return (operation.group_id,) if isinstance(operation, ShareBeat | ConfigureShare) else ()
-
-
-class ShareAnswer(NamedTuple):
-    """Answer to a heartbeat. `assignment` is None where the answer carries none."""
-
-    number: int
-    at_ms: int
-    error_code: int
-    member_id: str = ""
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: tuple[Partition, ...] | None = None
 
 
 class ShareMemberView(NamedTuple):

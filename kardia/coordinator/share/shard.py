@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kardia.coordinator.consumer.operations import Topic
+from kardia.coordinator.consumer.operations import BeatAnswer, Topic
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.share.assignor import Choose
 from kardia.coordinator.share.behaviour import ShareBehaviour
 from kardia.coordinator.share.group import ShareGroup
-from kardia.coordinator.share.operations import ShareAnswer
 from kardia.coordinator.share.settings import ShareSettings
 from kardia.coordinator.timers import Key, Timers
 
@@ -44,9 +43,13 @@ class Shard:
         self.topics: dict[str, Topic] = {}
         self.wanted: dict[Key, Wanted] = {}
         """Requests on their way, by the key of their timer. A load or unload does not stop them."""
-        self.answers: list[ShareAnswer] = []
+        self.answers: list[BeatAnswer] = []
         self.happenings: list[Happening] = []
         self._requests = 0
+
+    def at(self, now_ms: int) -> None:
+        """It is this late."""
+        self.now_ms = now_ms
 
     def settings_of(self, group_id: str) -> ShareSettings:
         """What counts for a group."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.consumer.errors import NotModelledError
 from kardia.coordinator.consumer.operations import (
     Beat,
     BeatAnswer,
@@ -25,6 +24,7 @@ from kardia.coordinator.consumer.operations import (
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import read_assignment, version_of, write_assignment
+from kardia.coordinator.errors import NotModelledError
 from kardia.coordinator.operations import Answer, Join, Load, Sync, Unload, View
 from tests.truth.oracle.consumer_release import ConsumerRelease
 from tests.truth.oracle.driven import Driven

@@ -10,11 +10,10 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.consumer.operations import Partition, Topics
+from kardia.coordinator.consumer.operations import BeatAnswer, Partition, Topics
 from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.share.operations import (
     ConfigureShare,
-    ShareAnswer,
     ShareMemberView,
     ShareOperation,
     ShareView,
@@ -132,7 +131,7 @@ class ShareOracle(Driven):
     def _build(self, version: str, settings: ShareSettings) -> ShareRelease:  # noqa: ARG002
         return ShareRelease(self._clock, settings)
 
-    def perform(self, operation: ShareOperation, at_ms: int) -> list[ShareAnswer]:
+    def perform(self, operation: ShareOperation, at_ms: int) -> list[BeatAnswer]:
         """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
         self._clock.set(at_ms)
         release = self._release
@@ -157,7 +156,7 @@ class ShareOracle(Driven):
             release.settle()
         return self._answered()
 
-    def advance(self, to_ms: int) -> list[ShareAnswer]:
+    def advance(self, to_ms: int) -> list[BeatAnswer]:
         """Fire every timer due at or before an instant, and stand there."""
         while (due_at_ms := self._clock.next_at_ms()) is not None and due_at_ms <= to_ms:
             self._clock.fire()
@@ -169,12 +168,12 @@ class ShareOracle(Driven):
         """What is held about a group, or None if there is none or its shard is not loaded."""
         return self._release.share_view(group_id)
 
-    def _read(self, operation: Any, future: Any) -> ShareAnswer:
+    def _read(self, operation: Any, future: Any) -> BeatAnswer:
         now_ms = self._clock.now_ms
         try:
             response = future.get()
         except jpype.JException as error:
-            return ShareAnswer(operation.number, now_ms, self._code_of(error))
+            return BeatAnswer(operation.number, now_ms, self._code_of(error))
         assignment = response.assignment()
         partitions = None
         if assignment is not None:
@@ -184,7 +183,7 @@ class ShareOracle(Driven):
                 for number in one.partitions()
             ]
             partitions = tuple(sorted(found))
-        return ShareAnswer(
+        return BeatAnswer(
             operation.number,
             now_ms,
             int(response.errorCode()),

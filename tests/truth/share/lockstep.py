@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from kardia.coordinator.consumer.operations import BeatAnswer
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.share.assignor import Subscriber, Target
 from kardia.coordinator.share.behaviour import share_behaviour_of
 from kardia.coordinator.share.coordinator import ShareCoordinator
-from kardia.coordinator.share.operations import ShareAnswer, ShareOperation, ShareView, groups_named
+from kardia.coordinator.share.operations import ShareOperation, ShareView, groups_named
 from tests.truth.lockstep import Lockstep
 from tests.truth.oracle.share import ShareOracle
 
@@ -22,7 +23,7 @@ class ShareStep(NamedTuple):
     """What one step did, for the coverage."""
 
     operation: ShareOperation | None
-    answers: Sequence[ShareAnswer]
+    answers: Sequence[BeatAnswer]
     before: dict[str, ShareView | None]
     after: dict[str, ShareView | None]
     happenings: Sequence[Happening]
@@ -35,7 +36,7 @@ class FollowedShare:
     def __init__(self) -> None:
         """Nothing seen yet."""
         self.views: dict[str, ShareView | None] = {}
-        self.answers: Sequence[ShareAnswer] = ()
+        self.answers: Sequence[BeatAnswer] = ()
         self.armed: list[str] = []
         self.asked: dict[int, str] = {}
 
