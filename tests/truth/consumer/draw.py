@@ -8,7 +8,6 @@ are drawn around the deadlines of the group: 1 ms before, at (timer or request f
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Callable
 
 from kardia.coordinator.consumer.operations import (
@@ -20,13 +19,12 @@ from kardia.coordinator.consumer.operations import (
     Fetch,
     Partition,
     Resolve,
-    Topic,
-    Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import Commit, DeleteGroups, Load, Unload, View
 from tests.truth.consumer.draw_classic import ClassicArtist, made_up
 from tests.truth.consumer.draw_group import GroupArtist
+from tests.truth.draw_cluster import SUBSCRIPTIONS, ClusterArtist
 from tests.truth.lockstep import Move
 
 STARTED_AT_MS = 1_000_000
@@ -64,19 +62,9 @@ SETTINGS = (
 """What brokers are configured with; a history has one of them."""
 
 _REBALANCES_MS = (1, 500, 3_000, 3_000, 10_000, 60_000)
-_NAMES = ("orders", "refunds", "parcels")
-_SUBSCRIPTIONS: tuple[tuple[str, ...], ...] = (
-    ("orders",),
-    ("orders",),
-    ("orders", "refunds"),
-    ("refunds", "parcels"),
-    ("orders", "orders"),
-    ("nowhere",),
-    (),
-)
+_SUBSCRIPTIONS = (*SUBSCRIPTIONS, ())
 _REGEXES = ("orders|refunds", "[or].*", "par.*", "nothing.*", ".*")
 _BAD_REGEX = "(orders"
-_FAR_MS = 700_000
 
 
 def _takes_another_place(beat: Beat, view: ConsumerView) -> bool:
@@ -86,16 +74,15 @@ def _takes_another_place(beat: Beat, view: ConsumerView) -> bool:
     return beat.member_epoch == 0 and beat.instance_id is not None and beat.member_id in ids and held
 
 
-class ConsumerArtist:
-    """Draws the moves of one history. Equal seeds and equal views give equal moves."""
+class ConsumerArtist(ClusterArtist):
+    """See `ClusterArtist`."""
+
+    soon_share = 0.3
+    _settings: ConsumerSettings
 
     def __init__(self, rng: random.Random, settings: ConsumerSettings) -> None:
         """`rng` decides everything."""
-        self._rng = rng
-        self._settings = settings
-        self._number = 0
-        self._made = 0
-        self._topics: tuple[Topic, ...] = ()
+        super().__init__(rng, settings)
         self.groups = ["g", "h"] if rng.random() < 0.15 else ["g"]
         self._statics = rng.choice((0.0, 0.3, 0.7))
         self._instances = [f"i{number}" for number in range(1, rng.choice((2, 3, 4)))]
@@ -107,7 +94,6 @@ class ConsumerArtist:
         self._unrest = rng.choice((0.0, 0.01, 0.03))
         """How often the topics of the cluster change."""
         self._configures = rng.random() < 0.2
-        self._seen = ["nobody"]
         stays = not settings.downgrades()
         self._mixed = rng.choice((0.2, 0.4) if stays else (0.0, 0.1, 0.2, 0.4))
         """How often a consumer group hears of members of the classic protocol."""
@@ -121,8 +107,7 @@ class ConsumerArtist:
         """The next move. `look` shows a group as it is before time passes."""
         rng = self._rng
         if not self._topics:
-            self._topics = (self._topic("orders", 4), self._topic("refunds", rng.choice((1, 2, 3))))
-            return Move(now_ms, True, Topics(self._next(), self._topics))
+            return Move(now_ms, True, self._first_topics())
         if loaded and rng.random() < 0.015:
             return Move(now_ms, False, Unload(self._next()))
         if not loaded and rng.random() < 0.4:
@@ -160,46 +145,13 @@ class ConsumerArtist:
             return (view is None or not view.members) and self._rng.random() < self._begins_classic
         return self._rng.random() >= self._upgrades
 
-    # -- instants -------------------------------------------------------------------------------------------------
-
-    def _instant(self, now_ms: int, view: ConsumerView | None) -> tuple[int, bool]:
-        rng = self._rng
-        chance = rng.random()
-        if chance < 0.3:
-            return now_ms + rng.choice((0, 0, 1, 2)), rng.random() < 0.5
-        if chance < 0.8 or view is None:
-            return now_ms + rng.randrange(1, 1_200), True
+    def _deadlines(self, view: ConsumerView) -> list[int]:
         interval_ms = self._settings.group_consumer_assignment_interval_ms
         deadlines = [one.session_deadline_at_ms for one in view.members]
         deadlines += [one.rebalance_deadline_at_ms for one in view.members] * 3
         deadlines += [one.join_deadline_at_ms for one in view.members]
         deadlines += [one.sync_deadline_at_ms for one in view.members]
-        deadlines += [view.assigned_at_ms + interval_ms] * 2
-        ahead = sorted(one for one in deadlines if now_ms < one <= now_ms + _FAR_MS)
-        if not ahead or chance > 0.985:
-            return now_ms + rng.choice((3_000, 12_000, 35_000, 65_000)), True
-        deadline_at_ms = ahead[0] if rng.random() < 0.7 else rng.choice(ahead)
-        return max(now_ms, deadline_at_ms + rng.choice((-1, 0, 0, 1))), rng.random() < 0.5
-
-    # -- the cluster ----------------------------------------------------------------------------------------------
-
-    def _topic(self, name: str, partitions: int) -> Topic:
-        self._made += 1
-        return Topic(name, f"{name}#{self._made}", partitions)
-
-    def _change_topics(self) -> Topics:
-        rng = self._rng
-        topics = {topic.name: topic for topic in self._topics}
-        name = rng.choice(_NAMES)
-        topic = topics.get(name)
-        if topic is None:
-            topics[name] = self._topic(name, rng.choice((1, 2, 5)))
-        elif rng.random() < 0.5 and topic.partitions < 12:
-            topics[name] = topic._replace(partitions=topic.partitions + rng.choice((1, 2)))
-        elif len(topics) > 1:
-            del topics[name]
-        self._topics = tuple(topics.values())
-        return Topics(self._next(), self._topics)
+        return deadlines + [view.assigned_at_ms + interval_ms] * 2
 
     def _configure(self, group_id: str) -> Configure:
         rng = self._rng
@@ -212,11 +164,6 @@ class ConsumerArtist:
         return topic.topic_id, self._rng.randrange(topic.partitions)
 
     # -- operations -----------------------------------------------------------------------------------------------
-
-    def _next(self) -> int:
-        """The number of the next operation."""
-        self._number += 1
-        return self._number
 
     def _sensible(self, group_id: str, view: ConsumerView | None) -> ConsumerOperation:
         """What a client that follows the protocol does next."""
@@ -283,12 +230,6 @@ class ConsumerArtist:
             host,
             "",
         )
-
-    def _new_id(self) -> str:
-        """Of a member; whoever comes later may use it."""
-        made = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
-        self._seen.append(made)
-        return made
 
     def _subscription(self) -> tuple[tuple[str, ...] | None, str | None]:
         rng = self._rng

@@ -12,7 +12,6 @@ import jpype
 
 from kardia.coordinator.consumer.operations import (
     Beat,
-    BeatAnswer,
     Configure,
     ConsumerAnswer,
     ConsumerOperation,
@@ -20,21 +19,20 @@ from kardia.coordinator.consumer.operations import (
     Fetch,
     Resolve,
     SyncAnswer,
-    Topics,
 )
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.consumer.wire import read_assignment, version_of, write_assignment
 from kardia.coordinator.errors import NotModelledError
-from kardia.coordinator.operations import Answer, Join, Load, Sync, Unload, View
+from kardia.coordinator.operations import Answer, Join, Sync, View
 from tests.truth.oracle.consumer_release import ConsumerRelease
-from tests.truth.oracle.driven import Driven
+from tests.truth.oracle.epochs import EpochOracle
 from tests.truth.oracle.jvm import jclass
 from tests.truth.oracle.requests import read
 
 _DATA = "org.apache.kafka.common.message."
 
 
-class ConsumerOracle(Driven):
+class ConsumerOracle(EpochOracle):
     """One coordinator of consumer groups; see `Driven`."""
 
     _release: ConsumerRelease
@@ -45,7 +43,6 @@ class ConsumerOracle(Driven):
         self._beat = jclass(_DATA + "ConsumerGroupHeartbeatRequestData")
         self._owned = jclass(_DATA + "ConsumerGroupHeartbeatRequestData$TopicPartitions")
         self._fetch = jclass(_DATA + "OffsetFetchRequestData$OffsetFetchRequestGroup")
-        self._list = jclass("java.util.ArrayList")
         self._buffer = jclass("java.nio.ByteBuffer")
         self._protocol = jclass("org.apache.kafka.clients.consumer.internals.ConsumerProtocol")
 
@@ -57,33 +54,18 @@ class ConsumerOracle(Driven):
         self._requests.topic_uuid = self._release.uuid_of
         super().reset()
 
-    def perform(self, operation: ConsumerOperation, at_ms: int) -> list[ConsumerAnswer]:
-        """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
-        self._clock.set(at_ms)
-        release = self._release
-        if isinstance(operation, Load):
-            release.load()
-        elif isinstance(operation, Unload):
-            release.unload()
-        elif isinstance(operation, Topics):
-            release.change_topics(operation.topics)
-        elif isinstance(operation, Configure):
-            release.configure(operation)
+    def _put(self, operation: ConsumerOperation) -> bool:
+        if isinstance(operation, Configure):
+            self._release.configure(operation)
         elif isinstance(operation, Resolve):
-            release.resolve()
+            self._release.resolve()
         else:
-            self._waiting.append((operation, self._begin(operation)))
-            release.settle()
-        return self._answered()
+            return False
+        return True
 
-    def advance(self, to_ms: int) -> list[ConsumerAnswer]:
-        """Fire every timer due at or before an instant, and stand there."""
-        while (due_at_ms := self._clock.next_at_ms()) is not None and due_at_ms <= to_ms:
-            with suppress(jpype.JException):  # The timer's thread of a broker writes it to the log.
-                self._clock.fire()
-            self._release.settle()
-        self._clock.set(to_ms)
-        return self._answered()
+    def _fire(self) -> None:
+        with suppress(jpype.JException):  # The timer's thread of a broker writes it to the log.
+            super()._fire()
 
     def view(self, group_id: str) -> ConsumerView | View | None:
         """What is held about a group, or None if there is none or its shard is not loaded."""
@@ -111,17 +93,11 @@ class ConsumerOracle(Driven):
         data.setRebalanceTimeoutMs(beat.rebalance_timeout_ms).setInstanceId(beat.instance_id).setRackId(beat.rack_id)
         data.setServerAssignor(beat.assignor).setSubscribedTopicRegex(beat.regex)
         if beat.names is not None:
-            names = self._list()
-            for name in beat.names:
-                names.add(name)
-            data.setSubscribedTopicNames(names)
+            data.setSubscribedTopicNames(self._java_list(beat.names))
         if beat.owned is not None:
             owned = self._list()
             for topic_id in dict.fromkeys(topic_id for topic_id, _ in beat.owned):
-                numbers = self._list()
-                for one, number in beat.owned:
-                    if one == topic_id:
-                        numbers.add(jpype.JInt(number))
+                numbers = self._java_list(jpype.JInt(number) for one, number in beat.owned if one == topic_id)
                 owned.add(self._owned().setTopicId(self._release.uuid(topic_id)).setPartitions(numbers))
             data.setTopicPartitions(owned)
         return data
@@ -138,24 +114,7 @@ class ConsumerOracle(Driven):
                 return read(operation, response, now_ms)
         except jpype.JException as error:
             return Answer(operation.number, now_ms, self._code_of(error))
-        assignment = response.assignment()
-        partitions = None
-        if assignment is not None:
-            found = [
-                (self._release.topic_id(one.topicId()), int(number))
-                for one in assignment.topicPartitions()
-                for number in one.partitions()
-            ]
-            partitions = tuple(sorted(found))
-        return BeatAnswer(
-            operation.number,
-            now_ms,
-            int(response.errorCode()),
-            str(response.memberId() or ""),
-            int(response.memberEpoch()),
-            int(response.heartbeatIntervalMs()),
-            partitions,
-        )
+        return self._beat_answer(operation, response)
 
     def _read_sync(self, operation: Sync, response: Any) -> ConsumerAnswer:
         """A classic group hands out the bytes of its leader, or what it was made with: a consumer group, partitions."""

@@ -10,8 +10,7 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.consumer.operations import BeatAnswer, Partition, Topics
-from kardia.coordinator.operations import Load, Unload
+from kardia.coordinator.consumer.operations import BeatAnswer, Partition
 from kardia.coordinator.share.operations import (
     ConfigureShare,
     ShareMemberView,
@@ -21,7 +20,7 @@ from kardia.coordinator.share.operations import (
 from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.consumer_release import ConsumerRelease
-from tests.truth.oracle.driven import Driven
+from tests.truth.oracle.epochs import EpochOracle
 from tests.truth.oracle.jvm import jclass
 
 _REQUEST = "org.apache.kafka.common.message.ShareGroupHeartbeatRequestData"
@@ -117,7 +116,7 @@ class ShareRelease(ConsumerRelease):
         return tuple(sorted(found))
 
 
-class ShareOracle(Driven):
+class ShareOracle(EpochOracle):
     """One coordinator of share groups; see `Driven`."""
 
     _release: ShareRelease
@@ -126,69 +125,31 @@ class ShareOracle(Driven):
         """As `Driven`, with the classes of these requests."""
         super().__init__(version, settings)
         self._beat = jclass(_REQUEST)
-        self._list = jclass("java.util.ArrayList")
 
     def _build(self, version: str, settings: ShareSettings) -> ShareRelease:  # noqa: ARG002
         return ShareRelease(self._clock, settings)
-
-    def perform(self, operation: ShareOperation, at_ms: int) -> list[BeatAnswer]:
-        """Put the operation at an instant, firing no timer; returns what is answered in that instant."""
-        self._clock.set(at_ms)
-        release = self._release
-        if isinstance(operation, Load):
-            release.load()
-        elif isinstance(operation, Unload):
-            release.unload()
-        elif isinstance(operation, Topics):
-            release.change_topics(operation.topics)
-        elif isinstance(operation, ConfigureShare):
-            release.configure(operation)
-        else:
-            data = self._beat().setGroupId(operation.group_id).setMemberId(operation.member_id)
-            data.setMemberEpoch(operation.member_epoch).setRackId(operation.rack_id)
-            if operation.names is not None:
-                names = self._list()
-                for name in operation.names:
-                    names.add(name)
-                data.setSubscribedTopicNames(names)
-            context = self._requests.context_of("SHARE_GROUP_HEARTBEAT", 1, operation.client_id, operation.client_host)
-            self._waiting.append((operation, release.service.shareGroupHeartbeat(context, data)))
-            release.settle()
-        return self._answered()
-
-    def advance(self, to_ms: int) -> list[BeatAnswer]:
-        """Fire every timer due at or before an instant, and stand there."""
-        while (due_at_ms := self._clock.next_at_ms()) is not None and due_at_ms <= to_ms:
-            self._clock.fire()
-            self._release.settle()
-        self._clock.set(to_ms)
-        return self._answered()
 
     def view(self, group_id: str) -> ShareView | None:
         """What is held about a group, or None if there is none or its shard is not loaded."""
         return self._release.share_view(group_id)
 
+    def _put(self, operation: ShareOperation) -> bool:
+        if not isinstance(operation, ConfigureShare):
+            return False
+        self._release.configure(operation)
+        return True
+
+    def _begin(self, operation: Any) -> Any:
+        data = self._beat().setGroupId(operation.group_id).setMemberId(operation.member_id)
+        data.setMemberEpoch(operation.member_epoch).setRackId(operation.rack_id)
+        if operation.names is not None:
+            data.setSubscribedTopicNames(self._java_list(operation.names))
+        context = self._requests.context_of("SHARE_GROUP_HEARTBEAT", 1, operation.client_id, operation.client_host)
+        return self._release.service.shareGroupHeartbeat(context, data)
+
     def _read(self, operation: Any, future: Any) -> BeatAnswer:
-        now_ms = self._clock.now_ms
         try:
             response = future.get()
         except jpype.JException as error:
-            return BeatAnswer(operation.number, now_ms, self._code_of(error))
-        assignment = response.assignment()
-        partitions = None
-        if assignment is not None:
-            found = [
-                (self._release.topic_id(one.topicId()), int(number))
-                for one in assignment.topicPartitions()
-                for number in one.partitions()
-            ]
-            partitions = tuple(sorted(found))
-        return BeatAnswer(
-            operation.number,
-            now_ms,
-            int(response.errorCode()),
-            str(response.memberId() or ""),
-            int(response.memberEpoch()),
-            int(response.heartbeatIntervalMs()),
-            partitions,
-        )
+            return BeatAnswer(operation.number, self._clock.now_ms, self._code_of(error))
+        return self._beat_answer(operation, response)

@@ -5,13 +5,12 @@ topics come and go; and anything else, with ids and epochs that are right, stale
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Callable
 
-from kardia.coordinator.consumer.operations import Topic, Topics
 from kardia.coordinator.operations import Load, Unload
 from kardia.coordinator.share.operations import ConfigureShare, ShareBeat, ShareMemberView, ShareView
 from kardia.coordinator.share.settings import ShareSettings
+from tests.truth.draw_cluster import SUBSCRIPTIONS, ClusterArtist
 from tests.truth.lockstep import Move
 
 STARTED_AT_MS = 1_000_000
@@ -34,43 +33,29 @@ SETTINGS = (
 )
 """What brokers are configured with; a history has one of them."""
 
-_NAMES = ("orders", "refunds", "parcels")
-_SUBSCRIPTIONS: tuple[tuple[str, ...], ...] = (
-    ("orders",),
-    ("orders",),
-    ("orders", "refunds"),
-    ("refunds", "parcels"),
-    ("orders", "orders"),
-    ("nowhere",),
-)
-_FAR_MS = 700_000
 
+class ShareArtist(ClusterArtist):
+    """See `ClusterArtist`."""
 
-class ShareArtist:
-    """Draws the moves of one history. Equal seeds and equal views give equal moves."""
+    soon_share = 0.35
+    _settings: ShareSettings
 
     def __init__(self, rng: random.Random, settings: ShareSettings) -> None:
         """`rng` decides everything."""
-        self._rng = rng
-        self._settings = settings
-        self._number = 0
-        self._made = 0
-        self._topics: tuple[Topic, ...] = ()
+        super().__init__(rng, settings)
         self.groups = ["g", "h"] if rng.random() < 0.2 else ["g"]
         self._most = rng.choice((1, 2, 3, 5))
         self._cooperation = rng.choice((0.6, 0.8, 0.92))
-        self._subscriptions = [rng.choice(_SUBSCRIPTIONS) for _ in range(rng.choice((1, 1, 2, 3)))]
+        self._subscriptions = [rng.choice(SUBSCRIPTIONS) for _ in range(rng.choice((1, 1, 2, 3)))]
         self._unrest = rng.choice((0.0, 0.02, 0.06))
         """How often the topics of the cluster change."""
         self._configures = rng.random() < 0.2
-        self._seen = ["nobody"]
 
     def move(self, now_ms: int, look: Callable[[str], ShareView | None], loaded: bool) -> Move:
         """The next move. `look` shows a group as it is before time passes."""
         rng = self._rng
         if not self._topics:
-            self._topics = (self._topic("orders", 4), self._topic("refunds", rng.choice((1, 2, 3))))
-            return Move(now_ms, True, Topics(self._next(), self._topics))
+            return Move(now_ms, True, self._first_topics())
         if loaded and rng.random() < 0.02:
             return Move(now_ms, False, Unload(self._next()))
         if not loaded and rng.random() < 0.4:
@@ -88,55 +73,15 @@ class ShareArtist:
         sensible = rng.random() < self._cooperation
         return Move(at_ms, timers_first, self._sensible(group_id, view) if sensible else self._anything(group_id, view))
 
-    def _instant(self, now_ms: int, view: ShareView | None) -> tuple[int, bool]:
-        rng = self._rng
-        chance = rng.random()
-        if chance < 0.35:
-            return now_ms + rng.choice((0, 0, 1, 2)), rng.random() < 0.5
-        if chance < 0.8 or view is None:
-            return now_ms + rng.randrange(1, 1_200), True
-        deadlines = [one.session_deadline_at_ms for one in view.members]
-        deadlines += [view.assigned_at_ms + self._settings.group_share_assignment_interval_ms] * 2
-        ahead = sorted(one for one in deadlines if now_ms < one <= now_ms + _FAR_MS)
-        if not ahead or chance > 0.985:
-            return now_ms + rng.choice((3_000, 12_000, 35_000, 65_000)), True
-        deadline_at_ms = ahead[0] if rng.random() < 0.7 else rng.choice(ahead)
-        return max(now_ms, deadline_at_ms + rng.choice((-1, 0, 0, 1))), rng.random() < 0.5
-
-    # -- the cluster ----------------------------------------------------------------------------------------------
-
-    def _topic(self, name: str, partitions: int) -> Topic:
-        self._made += 1
-        return Topic(name, f"{name}#{self._made}", partitions)
-
-    def _change_topics(self) -> Topics:
-        rng = self._rng
-        topics = {topic.name: topic for topic in self._topics}
-        name = rng.choice(_NAMES)
-        topic = topics.get(name)
-        if topic is None:
-            topics[name] = self._topic(name, rng.choice((1, 2, 5)))
-        elif rng.random() < 0.5 and topic.partitions < 12:
-            topics[name] = topic._replace(partitions=topic.partitions + rng.choice((1, 2)))
-        elif len(topics) > 1:
-            del topics[name]
-        self._topics = tuple(topics.values())
-        return Topics(self._next(), self._topics)
+    def _deadlines(self, view: ShareView) -> list[int]:
+        interval_ms = self._settings.group_share_assignment_interval_ms
+        return [*(one.session_deadline_at_ms for one in view.members), *[view.assigned_at_ms + interval_ms] * 2]
 
     def _configure(self, group_id: str) -> ConfigureShare:
         rng = self._rng
         return ConfigureShare(self._next(), group_id, rng.choice((4_000, 9_000, 60_000)), 2_000)
 
     # -- heartbeats -----------------------------------------------------------------------------------------------
-
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
-
-    def _new_id(self) -> str:
-        made = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
-        self._seen.append(made)
-        return made
 
     def _sensible(self, group_id: str, view: ShareView | None) -> ShareBeat:
         """What a client that follows the protocol does next."""
@@ -164,7 +109,7 @@ class ShareArtist:
 
     def _subscription(self) -> tuple[str, ...]:
         rng = self._rng
-        return rng.choice(self._subscriptions) if rng.random() < 0.85 else rng.choice(_SUBSCRIPTIONS)
+        return rng.choice(self._subscriptions) if rng.random() < 0.85 else rng.choice(SUBSCRIPTIONS)
 
     def _join(self, group_id: str, member_id: str) -> ShareBeat:
         return self._beat(group_id, member_id, 0)._replace(
