@@ -27,6 +27,8 @@ test-long: setup ## Run the heavier sweeps as well, on new examples; says how to
 
 fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md (15 min).
 	@$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/truth.md $(ARGS)
+	@$(BIN)/python -m tests.truth.fleet --epochs --total 130 --groups 5 --seed 4001 --markdown docs/truth.md $(ARGS)
+	@$(BIN)/python -m tests.truth.fleet.rungs --groups 30 --seed 5001
 
 truth: setup ## Hold the model against Kafka's own classes, a million operations per release; writes docs/truth.md (1 h).
 	@$(BIN)/python -m tests.truth.run --operations 1000000 --markdown docs/truth.md $(ARGS)

@@ -51,6 +51,14 @@ class ApiSettings(BaseSettings):
     stale_after_ms: int = Field(
         default=10_000, ge=100, description="age of complete_as_of from which answers are stale"
     )
+    lag_stale_after_ms: int = Field(
+        default=60_000,
+        ge=1_000,
+        description="age of the last look at ends from which lag is not known; `kardia collect` looks every 10 s",
+    )
+    lag_names: bool = Field(
+        default=False, description="series of lag under the names of kafka_exporter and KMinion as well"
+    )
     source_retired_ms: int = Field(
         default=86_400_000,
         ge=1_000,
@@ -94,7 +102,10 @@ class ApiSettings(BaseSettings):
     )
     url_bytes_max: int = Field(default=96_000, ge=1_000, description="path and query; the two longest ids take 87,380")
     metrics_groups_max: int = Field(
-        default=300, ge=0, description="groups of a cluster with series of their own: 67 each"
+        default=300, ge=0, description="groups of a cluster with series of their own: 67 each, 16 more of lag"
+    )
+    metrics_lag_partitions_max: int = Field(
+        default=2_000, ge=0, description="partitions of a cluster with series of lag of their own, the farthest behind"
     )
     metrics_members_max: int = Field(
         default=0, ge=0, le=10_000, description="members of a cluster with series of their own, by static id or client"

@@ -29,17 +29,24 @@ from api.present.current import ClusterView, Current, GroupView
 from api.present.folding import Fold, after, by_group
 from api.present.freshness import Freshness
 from api.settings import ApiSettings
+from kardia.lag.book import REPEAT_MS
 
 log = logging.getLogger("kardia.api.store")
 
-VIEWED = ("transitions", "rebalances", "members", "health", "predictions")
+VIEWED = ("transitions", "rebalances", "members", "health", "predictions", "lag")
 """Tables folded into the current view, beside `progress`."""
+
+OPTIONAL = frozenset({"lag"})
+"""Of them those that tables of an older version lack: what needs them says so, and all else is answered."""
 
 FOLLOWED = ("progress", *VIEWED)
 """Tables that are followed, in the order of looking."""
 
 END = 1 << 62
 """Above every batch."""
+
+LAG_LOOKBACK_MS = REPEAT_MS + 900_000
+"""A partition whose lag does not change is written once an hour, and a little later where many wait."""
 
 FULL_LOOK_MS = 1_000
 """Longest time between two looks at all tables."""
@@ -99,7 +106,7 @@ class Store:
     def is_behind(self) -> bool:
         """Whether a look may find something: `progress` is written last in every batch. A full look comes every
         `FULL_LOOK_MS` all the same, for what this cannot see (a log that was cleaned while nobody looked)."""
-        return self._is_overdue() or bool(self._troubles) or self._followers["progress"].has_moved()
+        return self._is_overdue() or bool(self.troubles()) or self._followers["progress"].has_moved()
 
     def _is_overdue(self) -> bool:
         every_ms = FULL_LOOK_MS if self.is_near else FULL_LOOK_AFAR_MS
@@ -145,7 +152,7 @@ class Store:
             if name not in self._troubles and not wanted(follower):
                 return None
             try:
-                follower.look(above, self._oldest_health_ms() if name == "health" and above < 0 else None)
+                follower.look(above, self._oldest_ms(name) if above < 0 else None)
             except (TablesMissing, TableUnreadable) as error:
                 return error
             return None
@@ -159,9 +166,12 @@ class Store:
         """Identities of the tables that can be read."""
         return {name: found.reader.identity for name, found in self._followers.items() if name not in troubles}
 
-    def _oldest_health_ms(self) -> dict[str, int]:
-        """By cluster: older health rows are history, whoever is present has been sampled since. Counted from the source
-        of the cluster that is furthest behind: its members were sampled last when it was read last."""
+    def _oldest_ms(self, name: str) -> dict[str, int] | None:
+        """By cluster: older rows of health and of lag are history, whoever is present has been written since. Counted
+        from the source of the cluster that is furthest behind: its members were sampled last when it was read last."""
+        back_ms = {"health": self.settings.health_lookback_ms, "lag": LAG_LOOKBACK_MS}.get(name)
+        if back_ms is None:
+            return None
         reached: dict[str, dict[tuple[int, str], int]] = {}
         for row in self._followers["progress"].waiting:
             sources = reached.setdefault(row.cluster_id, {})
@@ -171,7 +181,7 @@ class Store:
         for cluster_id, sources in reached.items():
             live_ms = max(sources.values()) - self.settings.source_retired_ms
             behind_ms = min(at_ms for at_ms in sources.values() if at_ms >= live_ms)
-            oldest[cluster_id] = behind_ms - self.settings.health_lookback_ms
+            oldest[cluster_id] = behind_ms - back_ms
         return oldest
 
     def take_in(self, change: Change) -> Iterator[None]:
@@ -216,8 +226,11 @@ class Store:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def troubles(self, *names: str) -> list[ApiError]:
-        """What is wrong with these tables, or with any."""
-        return [self._troubles[name] for name in (names or FOLLOWED) if name in self._troubles]
+        """What is wrong with these tables, or with any that must be there."""
+        if names:
+            return [self._troubles[name] for name in names if name in self._troubles]
+        found = ((name, self._troubles[name]) for name in FOLLOWED if name in self._troubles)
+        return [error for name, error in found if not (name in OPTIONAL and isinstance(error, TablesMissing))]
 
     def require(self, *names: str) -> None:
         """Raise TablesNotRead, TablesMissing or TableUnreadable, naming all that are wanted and not to be had."""

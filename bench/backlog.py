@@ -134,7 +134,13 @@ def _drain(spark: Any, bootstrap: str, home: Path, factory: ModelFactory, events
 
     usage, started = Usage(), time.perf_counter()
     sink = stream.Sink(writer, 0, committed)
-    query = stream.start_query(topic.records(spark, bootstrap, TOPIC), factory, checkpoint, sink, until_available=True)
+    query = stream.start_query(
+        topic.parts(spark, bootstrap, TOPIC, DEFAULT_LANES, session.LANE_TASKS),
+        factory,
+        checkpoint,
+        sink,
+        until_available=True,
+    )
     query.awaitTermination()
     seconds = time.perf_counter() - started
     writer.close()

@@ -83,7 +83,7 @@ class _Job:
             stepped_s = time.process_time()
             rows = kept.lane.step(given)
             self.stepping_s += time.process_time() - stepped_s
-            encode_step(rows, 0)
+            encode_step(rows, {})
             self.rows += sum(map(len, rows.values()))
             self._written += 1
             turn = self._written - self._last_base > DEFAULT_LANES // 2

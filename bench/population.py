@@ -2,14 +2,16 @@
 
 Groups of ten form once; then every member heartbeats, fetches and commits in its turn (9, 9 and 2 of 20 events). Every
 hour each group is rolled out once: its members are told (27), join and sync again, one group after the other, so that
-there is always one under way. Lines are not made here: what it takes to read them is measured by the stage `lines`.
+there is always one under way. A `Shape` makes a part of it stand out. Lines are not made here: what it takes to read
+them is measured by the stage `lines`.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 from ingest.offline import tick
 from kardia.events import DEFAULT_LANES, Event, Kind, lane_of, shard_of
@@ -22,38 +24,77 @@ REJOINED_AFTER_MS = 300.0
 
 _IN_TURN = (Kind.HEARTBEAT, Kind.FETCH) * 9 + (Kind.COMMIT,) * 2
 
+HOT_SHARD = 0
+
 Batch = dict[int, list[Event]]
 """Lane -> events."""
+
+
+class Shape(NamedTuple):
+    """What of a population is not as the rest."""
+
+    hot_share: float = 0.0
+    """Share of the groups, and so of the events, that are of one shard."""
+    large: int = 0
+    """Members of the first group; 0: as many as any has."""
+    restless_every_s: float = 0.0
+    """The first group is rolled out that often; 0: as any is."""
+
+    def trouble_lane(self) -> int | None:
+        """The lane of what stands out; None where nothing does."""
+        if self.hot_share:
+            return lane_of(HOT_SHARD)
+        return lane_of(shard_of(_name(0))) if self.large or self.restless_every_s else None
+
+
+CALM = Shape()
+
+
+def _name(number: int) -> str:
+    return f"payments-{number}"
+
+
+def _names(groups: int, shape: Shape) -> list[str]:
+    hot = (name for name in map(_name, count()) if shard_of(name) == HOT_SHARD)
+    cold = (name for name in map(_name, count()) if not shape.hot_share or shard_of(name) != HOT_SHARD)
+    many = round(groups * shape.hot_share)
+    return [next(hot) for _ in range(many)] + [next(cold) for _ in range(groups - many)]
+
+
+def _host(number: int, member: int) -> str:
+    """Address of a member: of a large group each machine has some."""
+    return f"10.{number >> 8 & 255}.{number & 255}.{member % 250 + 1}"
 
 
 class Population:
     """See the head of the file; the same seed gives the same members in the same order."""
 
-    def __init__(self, groups: int, rate: float, seed: int = 7) -> None:
+    def __init__(self, groups: int, rate: float, seed: int = 7, shape: Shape = CALM) -> None:
         """Name everybody. `rate`: events per second."""
         chance = random.Random(seed)
         self.rate = rate
-        self.session_ms = max(45_000, int(3 * 20 / 9 * groups * MEMBERS / rate * 1_000))
+        self.shape = shape
+        sizes = [shape.large or MEMBERS] + [MEMBERS] * (groups - 1)
+        self.session_ms = max(45_000, int(3 * 20 / 9 * sum(sizes) / rate * 1_000))
         """Three heartbeats fit into it."""
         self.groups: list[list[tuple[int, str, str, str, str, str]]] = []
         """Of each member: shard, group, member id, client.id, address, connection."""
-        for number in range(groups):
-            name = f"payments-{number}"
+        for number, name in enumerate(_names(groups, shape)):
             self.groups.append(
                 [
                     (
                         *(shard_of(name), name, f"app-{number}-{one}-{chance.getrandbits(128):032x}"),
-                        *(f"app-{number}-{one}", f"10.{number >> 8 & 255}.{number & 255}.{one + 1}"),
-                        f"127.0.0.1:9092-10.{number >> 8 & 255}.{number & 255}.{one + 1}:{20_000 + one}-{one}",
+                        *(f"app-{number}-{one}", _host(number, one)),
+                        f"127.0.0.1:9092-{_host(number, one)}:{20_000 + one}-{one}",
                     )
-                    for one in range(MEMBERS)
+                    for one in range(sizes[number])
                 ]
             )
         self.generations = [1] * groups
-        self._order = list(range(groups * MEMBERS))
+        self._order = [(number, member) for number, size in enumerate(sizes) for member in range(size)]
         chance.shuffle(self._order)
         self._sent = self._position = self._ticked = 0
-        self._rolled_out = 0.0
+        self._rolled_out = self._restless_s = 0.0
         self._rejoining: list[tuple[float, int]] = []
 
     @property
@@ -78,16 +119,20 @@ class Population:
         self._rolled_out += (to_ms - from_ms) / 1_000 * len(self.groups) / ROLLED_OUT_EVERY_S
         while self._rolled_out >= 1:
             self._rolled_out -= 1
-            self._begin_rollout(batch, from_ms)
+            self._begin_rollout(batch, from_ms, self._sent % len(self.groups))
+        self._restless_s += (to_ms - from_ms) / 1_000
+        if 0 < self.shape.restless_every_s <= self._restless_s:
+            self._restless_s = 0.0
+            self._begin_rollout(batch, from_ms, 0)
         while self._rejoining and self._rejoining[0][0] <= to_ms:
             at_ms, number = self._rejoining.pop(0)
             self.generations[number] += 1
             self._join(batch, number, max(from_ms, at_ms))
         for one in range(count):
             place = self._order[self._sent % len(self._order)]
-            turn = _IN_TURN[(self._sent // len(self._order) + place) % len(_IN_TURN)]
+            number, member = place
+            turn = _IN_TURN[(self._sent // len(self._order) + number * MEMBERS + member) % len(_IN_TURN)]
             self._sent += 1
-            number, member = divmod(place, MEMBERS)
             at_ms = from_ms + (to_ms - from_ms) * one / count
             detail: dict[str, Any] | None = None
             if turn == Kind.COMMIT:
@@ -108,18 +153,17 @@ class Population:
             *("10.255.0.1", f"127.0.0.1:9092-10.255.0.1:{number % 60_000}-0", "apache-kafka-java/4.1.2", 4, 0, 1),
         )
 
-    def _begin_rollout(self, batch: Batch, at_ms: float) -> None:
-        number = self._sent % len(self.groups)
+    def _begin_rollout(self, batch: Batch, at_ms: float, number: int) -> None:
         if any(number == other for _, other in self._rejoining):
             return
-        for member in range(MEMBERS):
+        for member in range(len(self.groups[number])):
             self._add(batch, Kind.HEARTBEAT, at_ms, number, member, error_code=27)
         self._rejoining.append((at_ms + REJOINED_AFTER_MS, number))
 
     def _join(self, batch: Batch, number: int, at_ms: float) -> None:
         names = [entry[2] for entry in self.groups[number]]
         generation = self.generations[number]
-        for member in range(MEMBERS):
+        for member in range(len(names)):
             detail = {
                 "session_timeout_ms": self.session_ms,
                 "rebalance_timeout_ms": 300_000,
@@ -133,7 +177,7 @@ class Population:
                 "skip_assignment": False,
             }
             self._add(batch, Kind.JOIN, at_ms, number, member, detail=detail, generation=generation)
-        for member in range(MEMBERS):
+        for member in range(len(names)):
             assigned = [] if member else [[name, [["orders", [place]]]] for place, name in enumerate(names)]
             detail = {"protocol_name": "range", "assignments": assigned, "assignment": [["orders", [member]]]}
             self._add(batch, Kind.SYNC, at_ms + 4, number, member, detail=detail, generation=generation)

@@ -9,27 +9,32 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.backlog import backlog_stage
-from bench.lines import parse_stage, replay_stage
+from bench.lines import parse_stage, replay_stage, text_stage
 from bench.live import live_stage
 from bench.observer import observer_stage
+from bench.request_log import request_log_stage
 from bench.result import Result, machine, show
 from bench.serving import api_stage
 from bench.size import size_stage
 from bench.stored import stored_stage
 from bench.telling import notify_stage
+from bench.uneven import uneven_stage
 from bench.verbs import verbs_stage
 
 STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "lines": parse_stage,
+    "text": text_stage,
     "observer": observer_stage,
     "replay": replay_stage,
     "backlog": backlog_stage,
     "live": live_stage,
     "size": size_stage,
+    "uneven": uneven_stage,
     "api": api_stage,
     "notify": notify_stage,
     "store": stored_stage,
     "verbs": verbs_stage,
+    "request-log": request_log_stage,
 }
 """Stages in the order of the flow."""
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import pyarrow.parquet as pq
@@ -25,12 +25,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from bench.lanes import Alone, alone, told
-from bench.population import Batch, Population
+from bench.population import CALM, Batch, Population, Shape
 from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
 from demo.broker import Broker
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, batches
-from kardia.events import DEFAULT_LANES
+from kardia.events import DEFAULT_LANES, lane_of, shard_of
 
 GROUPS = (1_000, 10_000, 100_000)
 RATE = 20_000.0
@@ -55,6 +55,15 @@ RESTART_S = {1_000: 20.0, 10_000: 20.0, 100_000: 60.0}
 HEADERS: list[tuple[str, str | bytes | None]] = [(FORMAT_HEADER, FORMAT.encode()), (CLUSTER_HEADER, CLUSTER.encode())]
 
 
+class Load(NamedTuple):
+    """What is sent."""
+
+    groups: int
+    rate: float
+    """Events per second."""
+    shape: Shape = CALM
+
+
 @dataclass
 class Measured:
     """One size."""
@@ -62,6 +71,8 @@ class Measured:
     members: int
     rate: float
     latencies_ms: list[float]
+    beside_ms: list[float]
+    """Of those that share their lane with what stands out (`Shape`)."""
     batch_ms: float
     cpu_us: float
     cores: float
@@ -72,9 +83,9 @@ class Measured:
     restart_s: float
 
 
-def _sent(bootstrap: str, groups: int, rate: float, formed: Any, ended: Any, count: Any) -> None:
+def _sent(bootstrap: str, load: Load, formed: Any, ended: Any, count: Any) -> None:
     """The process that sends: all groups form, then their traffic until `ended`."""
-    population = Population(groups, rate)
+    population = Population(load.groups, load.rate, shape=load.shape)
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 5, "log_level": 0})
     for batch in population.forming(time.time() * 1_000):
         _send(producer, batch)
@@ -110,8 +121,10 @@ def _send(producer: Producer, batch: Batch) -> None:
 class Watch:
     """Rows of probes as they come into the table `members`."""
 
-    def __init__(self, tables: Path) -> None:
-        """Nothing has come."""
+    def __init__(self, tables: Path, trouble_lane: int | None = None) -> None:
+        """Nothing has come. Probes of `trouble_lane` are kept apart."""
+        self._trouble_lane = trouble_lane
+        self.beside_ms: list[float] = []
         self._path = tables / "members"
         self._table: DeltaTable | None = None
         self._known: set[str] = set()
@@ -140,7 +153,8 @@ class Watch:
             for group, at_ms in zip(rows["group_id"].to_pylist(), rows["joined_at_ms"].to_pylist(), strict=True):
                 if group.startswith("probe-") and group not in self._probes:
                     self._probes.add(group)
-                    found.append(now_ms - at_ms)
+                    beside = lane_of(shard_of(group)) == self._trouble_lane
+                    (self.beside_ms if beside else found).append(now_ms - at_ms)
         return found
 
 
@@ -185,11 +199,11 @@ def _kill(pid: int) -> None:
 
 
 @contextlib.contextmanager
-def _sender(bootstrap: str, groups: int, rate: float) -> Iterator[tuple[Any, Any]]:
+def _sender(bootstrap: str, load: Load) -> Iterator[tuple[Any, Any]]:
     """(Set when all groups have formed; events sent since) of a process that sends."""
     context = multiprocessing.get_context("spawn")
     formed, ended, count = context.Event(), context.Event(), context.Value("q", 0)
-    process = context.Process(target=_sent, args=(bootstrap, groups, rate, formed, ended, count), daemon=True)
+    process = context.Process(target=_sent, args=(bootstrap, load, formed, ended, count), daemon=True)
     process.start()
     try:
         yield formed, count
@@ -200,7 +214,7 @@ def _sender(bootstrap: str, groups: int, rate: float) -> Iterator[tuple[Any, Any
             process.kill()
 
 
-def measure(directory: Path, groups: int, rate: float, seconds: float, warm_s: float) -> Measured:
+def measure(directory: Path, load: Load, seconds: float, warm_s: float) -> Measured:
     """One size, from nothing."""
     tables, checkpoint = directory / "tables", directory / "checkpoint"
     with Broker(directory / "broker") as broker:
@@ -209,9 +223,9 @@ def measure(directory: Path, groups: int, rate: float, seconds: float, warm_s: f
             *("stream", "--bootstrap-server", broker.bootstrap, "--cluster", CLUSTER, "--no-archive"),
             *("--tables", str(tables), "--checkpoint", str(checkpoint)),
         )
-        with _sender(broker.bootstrap, groups, rate) as (formed, count):
+        with _sender(broker.bootstrap, load) as (formed, count):
             formed.wait(READY_WITHIN_S)
-            watch = Watch(tables)
+            watch = Watch(tables, load.shape.trouble_lane())
             with role(directory / "stream.log", *command) as job:
                 end_s = time.monotonic() + READY_WITHIN_S
                 _latencies(watch, job, lambda found: min(found, default=1e9) < CAUGHT_UP_MS or _over(end_s))
@@ -219,6 +233,7 @@ def measure(directory: Path, groups: int, rate: float, seconds: float, warm_s: f
                 _latencies(watch, job, lambda _: _over(warm_end_s))
                 cpu, sent, began_s = cpu_seconds(job.pid), count.value, time.monotonic()
                 batches_before, written, tables_mb = _last_commit(checkpoint), _written(job.pid), _size_mb(tables)
+                watch.beside_ms.clear()
                 latencies = _latencies(watch, job, lambda _: _over(began_s + seconds))
                 passed_s = time.monotonic() - began_s
                 events = max(1, count.value - sent)
@@ -237,13 +252,14 @@ def measure(directory: Path, groups: int, rate: float, seconds: float, warm_s: f
                 _kill(job.pid)
     if len(latencies) < 2:
         raise RuntimeError(
-            f"{len(latencies)} probes came within {seconds:.0f} s (size stage, {groups} groups). Expected: one every "
-            f"{PROBE_EVERY_S} s. Next: a lower rate for this machine"
+            f"{len(latencies)} probes came within {seconds:.0f} s (size stage, {load.groups} groups). Expected: one "
+            f"every {PROBE_EVERY_S} s. Next: a lower rate for this machine"
         )
     return Measured(
-        groups * 10,
+        (load.groups - 1) * 10 + (load.shape.large or 10),
         events / passed_s,
         latencies,
+        watch.beside_ms,
         passed_s / done * 1_000,
         used_s / events * 1e6,
         used_s / passed_s,
@@ -268,7 +284,7 @@ def size_stage(directory: Path, scale: float) -> list[Result]:
     for groups in sizes:
         rate = RATE * min(1.0, groups / GROUPS[0])
         lanes = alone(groups, rate)
-        one = measure(directory / str(groups), groups, rate, max(8.0, SECONDS * share), WARM_S * share)
+        one = measure(directory / str(groups), Load(groups, rate), max(8.0, SECONDS * share), WARM_S * share)
         found.append((lanes, one))
         results += [told(lanes), *_told(groups, one)]
     for (lanes_before, first), (lanes, last) in itertools.pairwise(found):
@@ -276,7 +292,7 @@ def size_stage(directory: Path, scale: float) -> list[Result]:
         slope = (last.batch_ms - first.batch_ms) / thousands
         more = {
             "lanes alone, CPU ms": round((lanes.batch_ms - lanes_before.batch_ms) / thousands, 3),
-            "p95 ms": round((_p(last, 95) - _p(first, 95)) / thousands, 2),
+            "p95 ms": round((percentile(last, 95) - percentile(first, 95)) / thousands, 2),
             "CPU µs of an event": round((last.cpu_us - first.cpu_us) / thousands, 3),
             "MB": round((sum(last.memory.values()) - sum(first.memory.values())) / thousands, 2),
         }
@@ -285,7 +301,7 @@ def size_stage(directory: Path, scale: float) -> list[Result]:
     return results
 
 
-def _p(one: Measured, percent: int) -> float:
+def percentile(one: Measured, percent: int) -> float:
     return statistics.quantiles(one.latencies_ms, n=100, method="inclusive")[percent - 1]
 
 
@@ -293,8 +309,8 @@ def _told(groups: int, one: Measured) -> list[Result]:
     named = f"{groups:,} groups of 10"
     day = 86_400 / 1_000
     more = {
-        "p50 ms": round(_p(one, 50)),
-        "p99 ms": round(_p(one, 99)),
+        "p50 ms": round(percentile(one, 50)),
+        "p99 ms": round(percentile(one, 99)),
         "probes": len(one.latencies_ms),
         "events/s": round(one.rate),
         "batch ms": round(one.batch_ms),
@@ -308,7 +324,7 @@ def _told(groups: int, one: Measured) -> list[Result]:
     }
     return [
         Result(
-            "size", f"{named}: event to row, p95", _p(one, 95), "ms", None, "", one.cpu_us,
+            "size", f"{named}: event to row, p95", percentile(one, 95), "ms", None, "", one.cpu_us,
             P95_MS if groups == GROUPS[1] else None, more,
         ),
         Result("size", f"{named}: memory of the job", sum(one.memory.values()), "MB", more=kept),

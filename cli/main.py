@@ -21,6 +21,7 @@ PANELS = {
         "groups",
         "group",
         "member",
+        "lag",
         "watch",
         "check",
         "rejected",

@@ -20,7 +20,7 @@ from dashboards.palette import (
     countdown,
     steps,
 )
-from dashboards.panels import Says, bounded, number
+from dashboards.panels import Says, bounded, lines, number
 from dashboards.sources import GROUP, GROUP_UID, RANGE, ROW_TO_MEMBER, cluster_variable, group_variable
 
 OF = "/clusters/~/groups/~"
@@ -58,7 +58,7 @@ def build() -> Dashboard:
         group_variable(),
         since="15m",
     )
-    return _settings(_tables(_chart_rows(_answers(made.annotation(evictions()).annotation(rebalances())))))
+    return _settings(_lag(_tables(_chart_rows(_answers(made.annotation(evictions()).annotation(rebalances()))))))
 
 
 def _answers(made: Dashboard) -> Dashboard:
@@ -289,6 +289,77 @@ def _tables(made: Dashboard) -> Dashboard:
                     "percentunit",
                 ),
                 SILENCE,
+            )
+        )
+    )
+
+
+def _lag(made: Dashboard) -> Dashboard:
+    path = f"{OF}/lag"
+    return made.with_row(
+        Row("Lag")
+        .collapsed(True)
+        .with_panel(
+            lines(
+                Says(
+                    "Records behind",
+                    "How many records has the group not read, by what it committed?",
+                    "See why in *Why it falls behind*; a line that is gone is lag that nobody knows.",
+                ),
+                (f"max(kardia_group_lag_records{{{GROUP}}})", "records"),
+                span=12,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Time behind",
+                    "How long has the first record that it has not read waited, of the partition where it is longest?",
+                    "The second line is the least that it can be; without the first the record was there before "
+                    "anybody looked.",
+                ),
+                (f"max(kardia_group_lag_seconds{{{GROUP}}})", "interpolated"),
+                (f"max(kardia_group_lag_least_seconds{{{GROUP}}})", "at least"),
+                unit="s",
+                span=12,
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Why it falls behind",
+                    "Is nobody a member, does a rebalance last, is a member stuck, or does more come than is read?",
+                    "Do what the reason asks for; `unknown` needs more evidence, see the group's page.",
+                ),
+                path,
+                "group.why",
+                Column("reason", "reason", width=110),
+                Column("partitions", "partitions", "none", width=90),
+                Column("why", "text", wraps=True),
+                height=5,
+            )
+        )
+        .with_panel(
+            rows(
+                Says(
+                    "Partitions",
+                    "Which partitions are behind, those in trouble first, and who has them?",
+                    "STOP: no commit any more; STALL: the same one again and again; REWIND: it went back; WARN: lag "
+                    "never fell in the last ten commits.",
+                ),
+                path,
+                "partitions",
+                Column("topic", "topic", width=200),
+                Column("partition", "partition", "none", width=80),
+                Column("status", "status", width=90),
+                Column("records", "lag", "short", width=90),
+                Column("time", "time_lag_ms", "ms", width=90),
+                Column("at least", "time_lag_least_ms", "ms", width=90),
+                Column("committed", "committed_offset", "none", width=110),
+                Column("end", "end_offset", "none", width=110),
+                Column("last commit", "committed_at_ms", CLOCK, width=165),
+                Column("client", "client_id"),
+                given={"limit": "200"},
             )
         )
     )

@@ -46,6 +46,14 @@ def while_fresh(alert: str, condition: str) -> str:
     return f"{condition} unless {STALE} or 0 * {firing} and {STALE}"
 
 
+def while_known(alert: str, condition: str) -> str:
+    """A condition about the lag of groups: believed while the feed is fresh, and held as well where lag is not known,
+    because ends are not looked at any more."""
+    firing = f'max by (cluster, group) (ALERTS{{alertname="{alert}",alertstate="firing"}})'
+    unknown = f'on (cluster, group) {EACH} (kardia_group_lag_status{{status="UNKNOWN"}}) == 1'
+    return f"{while_fresh(alert, condition)} or 0 * {firing} and {unknown}"
+
+
 OF_GROUP = "{{ $labels.group }} in {{ $labels.cluster }}"
 
 
@@ -65,6 +73,12 @@ def lasted(of: str = "$value") -> str:
     return f"{{{{ if lt {of} 60.0 }}}}{below}{{{{ else }}}}{above}{{{{ end }}}}"
 
 
+UNKNOWN = (
+    f"Unknown of group {OF_GROUP}: this alert was firing when the feed became stale, so it may be over, or have "
+    "come true. KardiaFeedStale says since when nothing is seen."
+)
+
+
 class Alert(NamedTuple):
     """One alert; `hold` is how long the condition must last, `linger` how long it stays after the condition is gone."""
 
@@ -78,6 +92,8 @@ class Alert(NamedTuple):
     linger: str = "0s"
     of_group: bool = True
     """Whether it is about one group, and so has its dashboard and its incident report."""
+    unknown: str = UNKNOWN
+    """What is said of one that goes on because evidence is missing."""
 
     @property
     def is_held(self) -> bool:
@@ -185,6 +201,19 @@ ALERTS = (
         "evictions.md",
     ),
     Alert(
+        "KafkaGroupLagStuck",
+        while_known("KafkaGroupLagStuck", f'{EACH} (kardia_group_lag_status{{status="ERR"}}) == 1'),
+        "warning",
+        "A consumer group has something to read, and does not go forward.",
+        f"Of group {OF_GROUP} partitions have stood still for five minutes at least: records wait there, and it "
+        "commits nothing, the same offset again and again, or a lower one than before (Burrow's STOP, STALL and "
+        "REWIND). kardia lag says which, and why.",
+        "lag-stuck.md",
+        hold="5m",
+        unknown=f"Unknown of group {OF_GROUP}: this alert was firing when the ends of its partitions were seen last, "
+        "so it may be over. kardia lag says how far lag is known.",
+    ),
+    Alert(
         "KardiaSourceStalled",
         "max by (cluster, source) (kardia_source_age_seconds) > 15",
         "warning",
@@ -271,12 +300,8 @@ def runbooks_at(runbooks: str, kardia: str) -> str:
     return runbooks or (f"{kardia}/runbooks" if kardia else RUNBOOKS)
 
 
-def either_held(description: str) -> str:
+def either_held(description: str, unknown: str = UNKNOWN) -> str:
     """A template: what is so, or that it was and nobody knows. How many it was about is not known any more either."""
-    unknown = (
-        f"Unknown of group {OF_GROUP}: this alert was firing when the feed became stale, so it may be over, or have "
-        "come true. KardiaFeedStale says since when nothing is seen."
-    )
     return f"{{{{ if eq $value 0.0 }}}}{unknown}{{{{ else }}}}{description}{{{{ end }}}}"
 
 
@@ -297,7 +322,7 @@ def for_operator(built: dict[str, Any]) -> dict[str, Any]:
 def _rule(alert: Alert, runbooks: str, kardia: str) -> dict[str, Any]:
     annotations = {
         "summary": alert.summary,
-        "description": either_held(alert.description) if alert.is_held else alert.description,
+        "description": either_held(alert.description, alert.unknown) if alert.is_held else alert.description,
         "runbook_url": f"{runbooks}/{alert.runbook}",
     }
     if alert.of_group:

@@ -52,6 +52,12 @@ _PORT_TRIES = 20
 _SMALL_HEAP = ("-Xmx128m", "-XX:TieredStopAtLevel=1")
 """Of what is small beside a broker."""
 
+_SPARING = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""A broker of a demo and of tests: it starts in half the time."""
+
+_AS_SERVED = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
+"""`KAFKA_JVM_PERFORMANCE_OPTS` of `kafka-run-class.sh`."""
+
 _READY = re.compile(rb"Kafka Server started|\[KafkaServer id=\d+\] started")
 """The second where ZooKeeper is beside it."""
 
@@ -77,6 +83,10 @@ class BrokerSettings:
     cluster_id: str = ""
     """22 characters of base64, the same for brokers of one cluster; by default a new one."""
     extra: Mapping[str, str] = field(default_factory=dict)
+    as_served: bool = False
+    """With the compilers and the collector that Kafka's own scripts choose: for what is measured, not for a demo."""
+    watched_s: int = 0
+    """So often it looks whether its logging configuration is another one (Kafka 4); 0: never."""
 
 
 class Broker:
@@ -99,6 +109,11 @@ class Broker:
     def bootstrap(self) -> str:
         """`host:port` for clients."""
         return f"{HOST}:{self.port}"
+
+    @property
+    def logging(self) -> Path:
+        """Its logging configuration, written when it starts."""
+        return self.directory / ("log4j2.xml" if _at_least(self.settings.version, 4) else "log4j.properties")
 
     @property
     def pid(self) -> int:
@@ -199,9 +214,9 @@ class Broker:
     def _jvm_options(self) -> list[str]:
         version, s = self.settings.version, self.settings
         four = _at_least(version, 4)
-        file = self.directory / ("log4j2.xml" if four else "log4j.properties")
+        file = self.logging
         if four:
-            text = broker_logging.log4j2_xml(self.logs, s.rotate_kb, s.rotate_server_kb)
+            text = broker_logging.log4j2_xml(self.logs, s.rotate_kb, s.rotate_server_kb, watched_s=s.watched_s)
         else:
             lines = broker_logging.JSON if _at_least(version, 2, 8) else broker_logging.TEXT
             text = broker_logging.log4j1_properties(self.logs, s.rotate_kb, s.rotate_server_kb, lines)
@@ -209,8 +224,7 @@ class Broker:
         return [
             f"-Xmx{self.settings.heap_mb}m",
             "-Xms128m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
+            *(_AS_SERVED if self.settings.as_served else _SPARING),
             "-XX:+ExitOnOutOfMemoryError",
             "-Djava.awt.headless=true",
             # The stamps of both logs carry no zone.

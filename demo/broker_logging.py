@@ -8,6 +8,7 @@ nothing else about the broker.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -38,24 +39,30 @@ KEPT_FILES = 60
 """Rotated files of a log that are kept."""
 
 
-def log4j2_xml(logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0) -> str:
+def log4j2_xml(
+    logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0, apis: Iterable[int] = APIS, watched_s: int = 0
+) -> str:
     """Configuration for Kafka 4. The shutdown hook is off, or the last lines of the broker would be lost. With
-    `rotate_kb` the request log goes on in a new file when it has that many kB, with `rotate_server_kb` server.log."""
-    numbers = "|".join(str(number) for number in APIS)
+    `rotate_kb` the request log goes on in a new file when it has that many kB, with `rotate_server_kb` server.log.
+    `apis`: those whose lines are kept; without any, the request log is off. `watched_s`: the broker looks so often
+    whether the file is another one, and goes on by that; 0: never."""
+    numbers = "|".join(str(number) for number in apis)
+    level = "DEBUG" if numbers else "WARN"
+    watched = f' monitorInterval="{watched_s}"' if watched_s else ""
     regex = r'Completed request:\{"isForwarded":(true|false),"requestHeader":\{"requestApiKey":(' + numbers + r"),.*"
     server, request = (
         _appender("server", logs / "server.log", rotate_server_kb),
         _appender("request", logs / "kafka-request.log", rotate_kb),
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
-<Configuration status="ERROR" shutdownHook="disable">
+<Configuration status="ERROR" shutdownHook="disable"{watched}>
   <Appenders>
     {server}
     {request}
   </Appenders>
   <Loggers>
     <Root level="INFO"><AppenderRef ref="server"/></Root>
-    <Logger name="kafka.request.logger" level="DEBUG" additivity="false">
+    <Logger name="kafka.request.logger" level="{level}" additivity="false">
       <AppenderRef ref="request">
         <RegexFilter regex={quoteattr(regex)} onMatch="ACCEPT" onMismatch="DENY"/>
       </AppenderRef>

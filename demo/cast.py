@@ -32,7 +32,7 @@ class Actor:
             *("--client-id", plan.client_id, "--instance-id", plan.instance_id),
             *("--session-timeout-ms", str(plan.session_timeout_ms)),
             *("--heartbeat-interval-ms", str(plan.session_timeout_ms // 4)),
-            *("--poll-interval-ms", str(plan.poll_interval_ms)),
+            *("--poll-interval-ms", str(plan.poll_interval_ms), "--protocol", plan.protocol),
         ]
         self._from_byte = log.stat().st_size if log.exists() else 0
         self._process = process.spawn(command, log=log, environ=process.environ(), commanded=True)
@@ -83,6 +83,16 @@ class Actor:
             if word["what"] in ("assigned", "revoked", "lost"):
                 return bool(word["what"] == "assigned")
         return False
+
+    def await_start(self) -> None:
+        """Return when its process is up; it joins its group after that."""
+        process.until(
+            lambda: any(word["what"] == "started" for word in self.said()),
+            ASSIGNED_TIMEOUT_S,
+            lambda: (
+                f"{self.plan.client_id} has not started after {ASSIGNED_TIMEOUT_S:.0f} s.\n{process.tail(self.log)}"
+            ),
+        )
 
     def await_assignment(self) -> None:
         """Return when it holds partitions."""

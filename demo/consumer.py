@@ -37,6 +37,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--client-id", required=True)
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
     parser.add_argument("--session-timeout-ms", type=int, default=8_000)
     parser.add_argument("--heartbeat-interval-ms", type=int, default=2_000)
     parser.add_argument("--poll-interval-ms", type=int, default=10_000)
@@ -50,13 +51,16 @@ def configuration(options: argparse.Namespace) -> dict[str, Any]:
         "bootstrap.servers": options.bootstrap_server,
         "group.id": options.group,
         "client.id": options.client_id,
-        "session.timeout.ms": options.session_timeout_ms,
-        "heartbeat.interval.ms": options.heartbeat_interval_ms,
         "max.poll.interval.ms": options.poll_interval_ms,
         "auto.commit.interval.ms": options.commit_interval_ms,
         "auto.offset.reset": "latest",
         "log_level": 0,
     }
+    if options.protocol == "consumer":
+        settings["group.protocol"] = "consumer"  # session and heartbeat interval are the broker's
+    else:
+        settings["session.timeout.ms"] = options.session_timeout_ms
+        settings["heartbeat.interval.ms"] = options.heartbeat_interval_ms
     if options.instance_id:
         settings["group.instance.id"] = options.instance_id
     return settings

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from demo.cast import Cast
-from demo.scenario import REHEARSAL, Cue, cues, is_played, length_s, members_of, plan_of
+from demo.scenario import REHEARSAL, REHEARSAL_OF_EPOCHS, Cue, cues, is_played, length_s, members_of, plan_of
 
 
 class Director:
@@ -26,11 +26,15 @@ class Director:
         self.expected: set[str] = set()
         """Consumers that should be running now."""
 
-    def rehearse(self) -> None:
-        """Have the broker's first group form and end, so that the story's groups are not its first."""
+    def rehearse(self, *, epochs: bool = False) -> None:
+        """Have the broker's first group form and end, so that the story's groups are not its first; with `epochs` it
+        has them for a while."""
         actors = [self._cast.start(plan) for plan in REHEARSAL]
         for actor in actors:
             actor.await_assignment()
+        for plan in REHEARSAL_OF_EPOCHS[len(REHEARSAL) :] if epochs else ():
+            actors.append(self._cast.start(plan))
+            actors[-1].await_assignment()
         for actor in reversed(actors):
             actor.leave()
 
@@ -40,7 +44,8 @@ class Director:
         for plan in plans:
             if plan.client_id not in self._cast.up:
                 told(f"{plan.client_id} joins group {plan.group_id}.")
-                self._cast.start(plan)
+                # One after the other: many processes that start at once keep the broker waiting, which then logs late.
+                self._cast.start(plan).await_start()
             self.expected.add(plan.client_id)
         for plan in plans:
             self._cast.actor(plan.client_id).await_assignment()
@@ -74,7 +79,7 @@ class Director:
     def _do(self, cue: Cue) -> None:
         step = cue.step
         if step.action == "start":
-            self._cast.start(plan_of(step.client_id, self._stretch))
+            self._cast.start(plan_of(step.client_id, self._stretch, step.protocol))
             self.expected.add(step.client_id)
             return
         actor = self._cast.actor(step.client_id)

@@ -63,8 +63,11 @@ class Comparison:
         )
 
 
-def replay(request_log: Path, offsets: Path | None, cluster: str, until_ms: int, work: Path) -> Tables:
-    """Run `kardia replay` on the logs as they were at `until_ms`; returns its tables."""
+def replay(
+    request_log: Path, offsets: Path | None, cluster: str, until_ms: int, work: Path, session_ms: int = -1
+) -> Tables:
+    """Run `kardia replay` on the logs as they were at `until_ms`; returns its tables. `session_ms`: session timeout of
+    the consumer protocol, which a collector reads from the cluster."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     copied = work / request_log.name
@@ -76,6 +79,8 @@ def replay(request_log: Path, offsets: Path | None, cluster: str, until_ms: int,
         with offsets.open(encoding="utf-8") as lines, kept.open("w", encoding="utf-8") as target_text:
             target_text.writelines(line for line in lines if json.loads(line)["timestamp_ms"] <= until_ms)
         command += ["--offsets", str(kept)]
+    if session_ms > 0:
+        command += ["--consumer-session-ms", str(session_ms)]
     run(command, work / "replay.log", "kardia replay")
     return Tables(work / "tables")
 

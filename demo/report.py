@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from demo.evidence import Line
 from demo.replayed import Comparison
 from demo.teller import clock
-from demo.verdict import Line, Verdict
+from demo.verdict import Verdict
 
 
 def show(console: Console, verdict: Verdict, comparisons: Sequence[Comparison]) -> None:

@@ -16,6 +16,9 @@ SESSION_TIMEOUT_MS = 8_000
 
 POLL_INTERVAL_MS = 10_000
 LONG_POLL_INTERVAL_MS = 60_000
+CLASSIC, CONSUMER = "classic", "consumer"
+"""`group.protocol` of a client."""
+
 TOPIC = "orders"
 PARTITIONS = 6
 
@@ -29,6 +32,8 @@ class MemberPlan:
     instance_id: str = ""
     session_timeout_ms: int = SESSION_TIMEOUT_MS
     poll_interval_ms: int = POLL_INTERVAL_MS
+    protocol: str = CLASSIC
+    """`group.protocol` of the client. The consumer protocol takes its session timeout from the broker."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Step:
     client_id: str
     told: str
     seconds: float = 0.0
+    protocol: str = ""
+    """Of a start: the client has moved to this protocol."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +78,21 @@ MEMBERS: dict[str, MemberPlan] = {
         MemberPlan("inventory-a", "inventory", instance_id="shelf-a"),
         MemberPlan("inventory-b", "inventory", instance_id="shelf-b"),
         MemberPlan("reports-1", "reports"),
+        MemberPlan("payments-1", "payments", protocol=CONSUMER),
+        MemberPlan("payments-2", "payments", protocol=CONSUMER),
+        MemberPlan("parcels-1", "parcels", poll_interval_ms=LONG_POLL_INTERVAL_MS, protocol=CONSUMER),
+        MemberPlan("parcels-2", "parcels", poll_interval_ms=LONG_POLL_INTERVAL_MS, protocol=CONSUMER),
+        MemberPlan("shipping-1", "shipping"),
+        MemberPlan("shipping-2", "shipping"),
     )
 }
 
 REHEARSAL = (MemberPlan("rehearsal-1", "rehearsal"), MemberPlan("rehearsal-2", "rehearsal"))
 """A group that forms, shrinks and ends before any story: a broker that is seconds old loads its classes with its first
 group, and logs decisions up to 50 ms after making them. No operator's broker is that young."""
+
+REHEARSAL_OF_EPOCHS = (*REHEARSAL, MemberPlan("rehearsal-3", "rehearsal", protocol=CONSUMER))
+"""The same where there are groups with epochs: the last one converts the group when it comes, and when it leaves."""
 
 FAULTS: dict[str, Fault] = {
     fault.name: fault
@@ -189,15 +205,80 @@ FAULTS: dict[str, Fault] = {
             (Step(0, "leave", "reports-1", "reports-1, the only member, leaves group reports."),),
             "a group becomes empty",
         ),
+        Fault(
+            "migration",
+            12,
+            26,
+            "shipping",
+            ("shipping-1", "shipping-2"),
+            (
+                Step(0, "leave", "shipping-2", "shipping-2 stops to move to the consumer protocol."),
+                Step(
+                    3,
+                    "start",
+                    "shipping-2",
+                    "shipping-2 is back and speaks the consumer protocol; shipping-1 goes on as it is.",
+                    protocol=CONSUMER,
+                ),
+                Step(12, "leave", "shipping-1", "shipping-1 stops to move as well."),
+                Step(14, "start", "shipping-1", "shipping-1 is back with the consumer protocol.", protocol=CONSUMER),
+            ),
+            "a group moves to the consumer protocol while it consumes",
+        ),
+        Fault(
+            "epoch-kill",
+            20,
+            16,
+            "payments",
+            ("payments-1", "payments-2"),
+            (
+                Step(
+                    0,
+                    "kill",
+                    "payments-1",
+                    "payments-1, of the consumer protocol, is killed with SIGKILL; the broker is not told.",
+                ),
+            ),
+            "a member of the consumer protocol is killed",
+        ),
+        Fault(
+            "held-back",
+            56,
+            20,
+            "parcels",
+            ("parcels-1",),
+            (
+                Step(
+                    0,
+                    "stall",
+                    "parcels-1",
+                    "parcels-1, of the consumer protocol, stops polling; it promised a poll every 60 s only.",
+                    seconds=11,
+                ),
+                Step(2, "start", "parcels-2", "parcels-2 joins group parcels, which has to wait for its partitions."),
+            ),
+            "holds its partitions back, so that who joined must wait for them",
+        ),
     )
 }
+"""Name -> fault, in the order in which they are listed."""
+
+WITH_EPOCHS = frozenset({"migration", "epoch-kill", "held-back"})
+"""Faults of groups with epochs, which brokers have from 4.0 on."""
 
 
 def played_on(kafka_version: str) -> list[str]:
-    """Faults that a broker of this release can be shown: before 2.3 there are no static members."""
+    """Faults that a broker of this release can be shown: before 2.3 there are no static members, and before 4.0 no
+    groups with epochs."""
+    names = [name for name in FAULTS if name not in WITH_EPOCHS or has_epochs(kafka_version)]
     if behaviour_of(kafka_version).static_members:
-        return list(FAULTS)
-    return [name for name, fault in FAULTS.items() if not any(MEMBERS[one].instance_id for one in fault.members)]
+        return names
+    return [name for name in names if not any(MEMBERS[one].instance_id for one in FAULTS[name].members)]
+
+
+def has_epochs(kafka_version: str) -> bool:
+    """Whether a broker of this release has groups of the consumer protocol."""
+    return int(kafka_version.split(".")[0]) >= 4
 
 
 @dataclass(frozen=True)
@@ -209,11 +290,12 @@ class Cue:
     step: Step
 
 
-def plan_of(client_id: str, stretch: int = 1) -> MemberPlan:
-    """The plan of a consumer, its timeouts `stretch` times as long."""
+def plan_of(client_id: str, stretch: int = 1, protocol: str = "") -> MemberPlan:
+    """The plan of a consumer, its timeouts `stretch` times as long; `protocol`: if it has moved to another one."""
     plan = MEMBERS[client_id]
     return replace(
         plan,
+        protocol=protocol or plan.protocol,
         session_timeout_ms=plan.session_timeout_ms * stretch,
         poll_interval_ms=plan.poll_interval_ms * stretch,
     )

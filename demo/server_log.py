@@ -24,12 +24,16 @@ GROUP_EMPTY = "group_empty"
 NOT_JOINED = "not_joined"
 NOT_SYNCED = "not_synced"
 LOADED = "loaded"
+EPOCH_BEGAN = "epoch_began"
+NOT_MOVED_ON = "not_moved_on"
+UPGRADED = "upgraded"
+DOWNGRADED = "downgraded"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing the broker said. `generation` is the old one of a start, else the new one; -1 where there is none, and
-    `members` where it counts none (before 2.8)."""
+    """One thing the broker said. `generation` is the old one of a start, else the new one, or the new group epoch; -1
+    where there is none, and `members` where it counts none (before 2.8)."""
 
     what: str
     at_ms: int
@@ -94,6 +98,53 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
         GROUP_EMPTY,
         re.compile(r"Group (?P<group>.+?) with generation (?P<generation>\d+) is now empty"),
     ),
+    # Groups with epochs (4.0 on). Who is there already and joins anew has the line of a join as well.
+    (EPOCH_BEGAN, re.compile(r"\[GroupId (?P<group>.+?)\] Bumped group epoch to (?P<generation>\d+)[ .]")),
+    (
+        MEMBER_ADDED,
+        re.compile(
+            r"\[GroupId (?P<group>.+?)\] (?:Static m|M)ember (?P<member>\S+) (?:with instance id \S+ )?"
+            r"joins the consumer group using the \w+ protocol"
+        ),
+    ),
+    (
+        MEMBER_FAILED,
+        re.compile(
+            r"\[GroupId (?P<group>.+?)\] Member (?P<member>\S+) fenced from the group because the member session "
+            r"expired"
+        ),
+    ),
+    (
+        NOT_MOVED_ON,
+        re.compile(
+            r"\[GroupId (?P<group>.+?)\] Member (?P<member>\S+) fenced from the group because it failed to transition "
+            r"from epoch"
+        ),
+    ),
+    (
+        MEMBER_LEFT,
+        re.compile(
+            r"\[GroupId (?P<group>.+?)\] (?:Static m|M)ember (?P<member>\S+) (?:with instance id \S+ )?"
+            r"left the consumer group"
+        ),
+    ),
+    # One that speaks the classic protocol.
+    (
+        MEMBER_LEFT,
+        re.compile(
+            r"\[GroupId (?P<group>.+?)\] (?:Dynamic|Static) member (?P<member>\S+)(?: with instance id \S+)? has left "
+            r"group through explicit `LeaveGroup` request; client reason: (?P<reason>.*?) \("
+        ),
+    ),
+    (
+        STATIC_REPLACED,
+        re.compile(
+            r"\[GroupId (?P<group>.+?)\] Static member with instance id \S+ re-joins the consumer group using the \w+ "
+            r"protocol\. Created a new member \S+ to replace the existing member (?P<member>\S+?)\. \("
+        ),
+    ),
+    (UPGRADED, re.compile(r"\[GroupId (?P<group>.+?)\] Converted the classic group to a consumer group")),
+    (DOWNGRADED, re.compile(r"\[GroupId (?P<group>.+?)\] Converted the consumer group to a classic group")),
     (LOADED, re.compile(r"Loading group metadata for (?P<group>.+) with generation \d+")),
     (LOADED, re.compile(r"Loaded classic group (?P<group>.+) with \d+ members")),
     (

@@ -7,6 +7,7 @@ next run replaces; nothing outside it is touched but the cache of jars.
 from __future__ import annotations
 
 import contextlib
+import json
 import shlex
 import shutil
 import sys
@@ -24,12 +25,13 @@ from demo.alarm import Alarm
 from demo.broker import NEWEST, Broker, BrokerSettings, free_ports, jar_set
 from demo.cast import Cast
 from demo.director import Director
+from demo.evidence import Evidence, GivenUp, Tolerance, Witness
 from demo.pace import Pace, Stall
-from demo.scenario import FAULTS, PARTITIONS, TOPIC, Cue
+from demo.scenario import FAULTS, PARTITIONS, SESSION_TIMEOUT_MS, TOPIC, Cue, has_epochs
 from demo.tables import Tables
 from demo.teller import Teller
 from demo.told import Begun
-from demo.verdict import Evidence, Tolerance, Verdict, Witness, judge
+from demo.verdict import Verdict, judge
 from spark_jobs.jvm import jars, java
 from supervise import process
 from supervise.process import ProcessError
@@ -63,6 +65,12 @@ LATE = (
     "all timeouts of the story are twice as long, and so is the time to see them coming."
 )
 
+TOO_LATE = "too late"
+"""In the sentence of a timeout that was predicted, but not in time: only the machine is to blame for that."""
+
+VERDICT = "verdict.json"
+"""File in the directory of a run: what was wrong, as sentences, and how exact the instants were."""
+
 _MAX_POLL = "_MAX_POLL_EXCEEDED"
 
 
@@ -81,6 +89,18 @@ class Options:
     tolerance: Tolerance = field(default_factory=Tolerance)
 
 
+@dataclass(frozen=True)
+class Played:
+    """A story that is over."""
+
+    seen_at_ms: dict[tuple[str, str, str], int]
+    """(group, member, kind) -> when an open prediction was first readable."""
+    begun: list[Begun]
+    """When each fault began."""
+    from_ms: int
+    """When all groups were up."""
+
+
 def show(options: Options, console: Console) -> bool:
     """Run the demo; whether everything was reconstructed. ProcessError and JvmError are for the caller to print."""
     programs = watching.programs() if options.with_prometheus else None
@@ -90,16 +110,16 @@ def show(options: Options, console: Console) -> bool:
         jars.ensure(name)
     console.print(f"Java {runtime.version} from {runtime.origin}; everything of this run is in {options.directory}.")
     with ExitStack() as stack:
-        broker = Broker(options.directory / "broker", BrokerSettings(version=options.kafka))
+        broker = Broker(options.directory / "broker", broker_settings(options))
         stack.callback(broker.stop)
         broker.start()
         broker.create_topic(TOPIC, PARTITIONS)
         console.print(f"A Kafka {broker.settings.version} broker listens on {broker.bootstrap}.")
         alarm = stack.enter_context(Alarm(programs, options.directory / "alarm")) if programs is not None else None
         config = configuration(options, broker, alarm)
-        played = roles(config) + (alarm.roles(api_url(config)) if alarm is not None else [])
+        running = roles(config) + (alarm.roles(api_url(config)) if alarm is not None else [])
         supervisor = stack.enter_context(
-            Supervisor(played, lambda told: console.print(told, soft_wrap=True, markup=False))
+            Supervisor(running, lambda told: console.print(told, soft_wrap=True, markup=False))
         )
         console.print(f"API and page: {api_url(config)}/  (OpenAPI: {api_url(config)}/openapi.json)", style="bold")
         if alarm is not None:
@@ -107,29 +127,47 @@ def show(options: Options, console: Console) -> bool:
             console.print(f"Prometheus: {watchers.prometheus_url}/  Alertmanager: {watchers.alertmanager_url}/")
         cast = stack.enter_context(Cast(broker.bootstrap, options.directory / "consumers"))
         pace = stack.enter_context(Pace(options.directory / "pace.log", STALL_FROM_MS))
-        seen, begun = _play(options, console, supervisor, cast, config, alarm)
+        played = _play(options, console, supervisor, cast, config, alarm)
         # Nothing that happens from here on counts: both sides are cut at this instant.
         until_ms = _now_ms()
         stall_ms, stalls = pace.worst_ms(), pace.stalls()
         tables = Tables(config.tables)
         _await_tables(tables, until_ms)
-        verdict = _judge(broker, tables, until_ms, seen, _witnesses(cast), options.tolerance, stalls)
+        verdict = _judge(broker, tables, until_ms, played, cast, options.tolerance, stalls)
         console.print("Replaying the archived logs ...", style="dim")
         offsets = replayed.capture(broker.bootstrap, options.directory / "offsets.jsonl")
-        again = replayed.replay(broker.request_log, offsets, CLUSTER, until_ms, options.directory / "replayed")
+        session_ms = SESSION_TIMEOUT_MS * options.stretch if has_epochs(options.kafka) else -1
+        again = replayed.replay(
+            broker.request_log, offsets, CLUSTER, until_ms, options.directory / "replayed", session_ms
+        )
         comparisons = replayed.compare(tables, again, until_ms)
         report.show(console, verdict, comparisons)
         faults = [*verdict.faults, *(comparison.fault for comparison in comparisons if comparison.fault)]
         if alarm is not None:
-            faults += _told(console, alarm, tables, begun, config)
+            faults += _told(console, alarm, tables, played.begun, config)
         if not any(not line.routine for line in verdict.lines):
             faults.append("The broker's log tells of no fault at all, so nothing has been shown.")
         _conclude(console, faults, verdict, stall_ms)
+        _leave_for_machines(options.directory / VERDICT, faults, verdict, stall_ms)
         if options.stay:
             _stay(console, supervisor, api_url(config))
         else:
             _ask_on(console, verdict, config.tables)
     return not faults
+
+
+def broker_settings(options: Options) -> BrokerSettings:
+    """The broker of the story: members of the consumer protocol take their session timeout from it."""
+    session_ms = SESSION_TIMEOUT_MS * options.stretch
+    return BrokerSettings(
+        version=options.kafka,
+        extra={
+            "group.consumer.session.timeout.ms": str(session_ms),
+            "group.consumer.heartbeat.interval.ms": str(session_ms // 4),
+        }
+        if has_epochs(options.kafka)
+        else {},
+    )
 
 
 def configuration(options: Options, broker: Broker, alarm: Alarm | None) -> UpConfig:
@@ -166,8 +204,8 @@ def _prepare(directory: Path) -> None:
 
 def _play(
     options: Options, console: Console, supervisor: Supervisor, cast: Cast, config: UpConfig, alarm: Alarm | None
-) -> tuple[dict[tuple[str, str, str], int], list[Begun]]:
-    """Play the story and tell it; what was said when, and when each fault began."""
+) -> Played:
+    """Play the story and tell it."""
     begun: list[Begun] = []
     director = Director(cast, list(options.faults), options.for_s, options.stretch)
     with Teller(console, config.tables, _now_ms) as teller:
@@ -184,19 +222,20 @@ def _play(
                 begun.append(Begun(cue.fault, fault.group_id, _now_ms()))
             teller.done(cue.step.told)
 
-        teller.note("The roles start. Meanwhile the broker rehearses with a group of two that is not in the story.")
-        director.rehearse()
+        teller.note("The roles start. Meanwhile the broker rehearses with a group that is not in the story.")
+        director.rehearse(epochs=has_epochs(options.kafka))
         _await_prompt(teller, Tables(config.tables))
         director.raise_groups(teller.done)
         teller.note("All groups are up. The story: " + "; ".join(FAULTS[name].title for name in options.faults) + ".")
         if options.stretch > 1:
             teller.note(f"All times of the story are {options.stretch} times as long as it says.")
+        from_ms = _now_ms()
         director.play(told, meanwhile)
         fallen = cast.ended_early(director.expected)
         if fallen:
             names = ", ".join(actor.plan.client_id for actor in fallen)
             raise ProcessError(f"Consumers ended that nobody ended: {names}.\n{process.tail(fallen[0].log)}")
-        return dict(teller.seen_at_ms), begun
+        return Played(dict(teller.seen_at_ms), begun, from_ms)
 
 
 def _await_prompt(teller: Teller, tables: Tables) -> None:
@@ -239,8 +278,8 @@ def _judge(
     broker: Broker,
     tables: Tables,
     until_ms: int,
-    seen: dict[tuple[str, str, str], int],
-    witnesses: list[Witness],
+    played: Played,
+    cast: Cast,
     tolerance: Tolerance,
     stalls: Sequence[Stall],
 ) -> Verdict:
@@ -254,10 +293,12 @@ def _judge(
             transitions=tables.standing("transitions"),
             predictions=tables.standing("predictions"),
             commits=[commit for commit in request_log.commits(broker.request_log) if commit.at_ms <= until_ms],
-            witnesses=witnesses,
+            witnesses=_witnesses(cast),
+            given_up=_given_up(cast),
+            from_ms=played.from_ms,
             tolerance=tolerance,
             stalls=stalls,
-            seen_at_ms=seen,
+            seen_at_ms=played.seen_at_ms,
         )
     )
 
@@ -282,6 +323,16 @@ def _witnesses(cast: Cast) -> list[Witness]:
     ]
 
 
+def _given_up(cast: Cast) -> list[GivenUp]:
+    """When the clients themselves said that they gave partitions up."""
+    return [
+        GivenUp(client_id, word["at_ms"])
+        for client_id, said in cast.said().items()
+        for word in said
+        if word["what"] == "revoked" and word["partitions"]
+    ]
+
+
 def _conclude(console: Console, faults: Sequence[str], verdict: Verdict, stall_ms: int) -> None:
     if faults:
         wrong = "One thing is wrong:" if len(faults) == 1 else f"{len(faults)} things are wrong:"
@@ -296,10 +347,23 @@ def _conclude(console: Console, faults: Sequence[str], verdict: Verdict, stall_m
                 f"{within_ms + stall_ms}.",
                 style="yellow",
             )
-        if any("too late" in fault for fault in faults):
+        if any(TOO_LATE in fault for fault in faults):
             console.print(LATE, style="yellow")
     else:
         console.print("Every fault was reconstructed, none was invented.", style="bold green")
+
+
+def _leave_for_machines(path: Path, faults: Sequence[str], verdict: Verdict, stall_ms: int) -> None:
+    """The verdict as JSON: `wrong`, and those of it that are only `late`; instants and the longest stall in ms."""
+    said = {
+        "wrong": [fault for fault in faults if TOO_LATE not in fault],
+        "late": [fault for fault in faults if TOO_LATE in fault],
+        "instants": len(verdict.errors_ms),
+        "median_ms": verdict.median_ms,
+        "max_ms": verdict.max_ms,
+        "stall_ms": stall_ms,
+    }
+    path.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
 
 
 def _ask_on(console: Console, verdict: Verdict, tables: Path) -> None:

@@ -28,6 +28,9 @@ LOOK_S = 0.25
 _FOLLOWED = ("predictions", "members", "rebalances", "transitions")
 _LONG_WAIT_MS = 2_000
 
+_CONVERTED = {"upgraded": "a consumer group", "downgraded": "a classic group"}
+"""Cause of a transition -> what the group is then."""
+
 _TIMEOUT = {"session": "session timeout", "poll": "poll interval", "rebalance": "rebalance timeout"}
 
 
@@ -128,7 +131,8 @@ class Teller:
             took = (row["completed_at_ms"] - row["started_at_ms"]) / 1000
             waits = [wait for wait in row["stragglers"] or [] if wait["waited_ms"] >= _LONG_WAIT_MS]
             waited = f"; it waited {waits[0]['waited_ms'] / 1000:.1f} s for {waits[0]['client_id']}" if waits else ""
-            after = f"{words.count(row['members_after'], 'member')} in generation {row['generation_after']}"
+            unit = "generation" if row["protocol"] in (None, "classic") else "epoch"
+            after = f"{words.count(row['members_after'], 'member')} in {unit} {row['generation_after']}"
             self._once(
                 ("completed", *key), "cyan", f"group {row['group_id']} is done after {took:.1f} s{waited}: {after}."
             )
@@ -136,6 +140,9 @@ class Teller:
     def _on_transitions(self, row: Record) -> None:
         if row["entity"] == "group" and row["to_state"] == "Empty" and row["from_state"] != "Unknown":
             self._once(("empty", row["group_id"], row["seq"]), "magenta", f"group {row['group_id']} is empty.")
+        if row["entity"] == "group" and row["cause"] in _CONVERTED:
+            sentence = f"group {row['group_id']} is {_CONVERTED[row['cause']]} since {clock(row['at_ms'])}."
+            self._once((row["cause"], row["group_id"], row["seq"]), "magenta", sentence)
 
     def _countdowns(self) -> RenderableType:
         now = self._wall_ms()

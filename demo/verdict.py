@@ -9,44 +9,26 @@ says it. Pure functions over values.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from demo import server_log
-from demo.pace import Stall, kept_waiting_ms
+from demo import epochs, server_log
+from demo.evidence import (
+    Evidence,
+    Line,
+    Tolerance,
+    allowed_ms,
+    facts_of,
+    has_epochs,
+    invented,
+    is_forming,
+    line_of,
+    nearest,
+)
 from demo.request_log import Commit
 from demo.server_log import Fact
 from demo.tables import Record
 from kardia.tables import LEAVE_CAUSES
-
-WITHIN_MS = 10
-"""Both logs have whole milliseconds, and a timer may fire a few late."""
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """How far an instant may be from the broker's log. A starved machine, whose timers fire late, may need more."""
-
-    instant_ms: int = WITHIN_MS
-    """What is allowed at any time; where the machine was seen to keep a program waiting, as much more
-    (`pace.kept_waiting_ms`): whoever logs an instant waits as well."""
-
-    @property
-    def median_ms(self) -> float:
-        """For the median of all instants."""
-        return self.instant_ms / 5
-
-    @property
-    def late_ms(self) -> int:
-        """For a prediction to be readable after its timeout struck: not at all, unless more than usual is tolerated."""
-        return max(0, self.instant_ms - WITHIN_MS)
-
-    @property
-    def first_group_ms(self) -> int:
-        """For the first group that a broker ever had: it loads its classes then, between deciding, answering and
-        logging."""
-        return self.instant_ms * 10
-
 
 _STRAGGLER_FROM_MS = 2_000
 """Rebalances that lasted longer are said to have waited for somebody, and it is checked for whom and how long."""
@@ -61,78 +43,26 @@ END_OF = {
     server_log.STATIC_REPLACED: ("static_replaced",),
     server_log.NOT_JOINED: ("rebalance_timeout",),
     server_log.NOT_SYNCED: ("sync_timeout",),
+    server_log.NOT_MOVED_ON: ("rebalance_timeout",),
 }
 """End causes that agree with a fact. The broker cannot tell a poll timeout of librdkafka from another leave."""
+
+
+def facts_that_end_by(cause: str) -> tuple[str, ...]:
+    """Facts that agree with an end cause; none if the broker writes nothing of it."""
+    return tuple(what for what, causes in END_OF.items() if cause in causes)
+
 
 TRIGGERS = (
     ("Adding new member", ("member_joined",)),
     ("on heartbeat expiration", ("session_expired",)),
     ("LeaveGroup", ("member_left", "poll_timeout", "removed_by_admin")),
+    ("Updating metadata for static member", ("static_replaced",)),  # it came back while the group completed
     ("Updating metadata", ("metadata_changed",)),
     ("re-joining", ("leader_rejoined",)),
     ("pending sync request expiration", ("sync_timeout",)),
 )
 """Words of the broker's reason, and the triggers that agree with them."""
-
-_DONE = {
-    server_log.MEMBER_FAILED: "was silent for its session timeout",
-    server_log.MEMBER_LEFT: "left the group",
-    server_log.STATIC_REPLACED: "came back under its static id",
-    server_log.MEMBER_ADDED: "joined the group",
-    server_log.NOT_JOINED: "did not join again in time",
-    server_log.NOT_SYNCED: "did not fetch its assignment in time",
-    server_log.GROUP_EMPTY: "became empty",
-}
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the verdict. `error_ms` is Kardia's instant minus the broker's; `lead_ms` before it happened."""
-
-    at_ms: int
-    group_id: str
-    who: str
-    done: str
-    said: str
-    lead_ms: int | None
-    error_ms: int | None
-    fault: str
-    """What is wrong, empty if nothing is."""
-    routine: bool = False
-    """Of a group's first forming, the broker's first group, or a commit in a short rebalance: counted, not listed."""
-    excused_by_ms: int = 0
-    """For how long the machine kept a program waiting around its instant, where the error is larger than what is
-    allowed at any time; 0 where it is not."""
-
-
-@dataclass(frozen=True)
-class Witness:
-    """A client that says itself that it missed its poll interval; said when it polls again, after it has left."""
-
-    client_id: str
-    at_ms: int
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Everything the verdict is made of, up to one instant."""
-
-    facts: Sequence[Fact]
-    members: Sequence[Record]
-    rebalances: Sequence[Record]
-    transitions: Sequence[Record]
-    predictions: Sequence[Record]
-    commits: Sequence[Commit] = ()
-    """What the broker's request log says of commits."""
-    witnesses: Sequence[Witness] | None = None
-    """None where the clients' own words are not known."""
-    tolerance: Tolerance = Tolerance()
-    first_group_id: str = ""
-    """The first group that the broker ever had, if the facts reach back to it."""
-    stalls: Sequence[Stall] = ()
-    """When the machine kept a program waiting, and for how long."""
-    seen_at_ms: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
-    """(group, member, kind) to the wall-clock instant at which an open prediction was first readable in the tables."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +70,9 @@ class Verdict:
     """The lines by instant, and what follows from them."""
 
     lines: tuple[Line, ...]
-    tolerance: Tolerance = Tolerance()
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    first_group_id: str = ""
+    """The broker's first group, which is no measure: it loads its classes with it."""
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -153,8 +85,9 @@ class Verdict:
 
     @property
     def errors_ms(self) -> tuple[int, ...]:
-        """Sizes of all errors."""
-        return tuple(abs(line.error_ms) for line in self.lines if line.error_ms is not None)
+        """Sizes of all errors, but for those of the broker's first group."""
+        counted = [line for line in self.lines if not self.first_group_id or line.group_id != self.first_group_id]
+        return tuple(abs(line.error_ms) for line in counted if line.error_ms is not None)
 
     @property
     def median_ms(self) -> float:
@@ -180,11 +113,12 @@ def judge(evidence: Evidence) -> Verdict:
         *_joins(evidence, names),
         *_ends(evidence, names),
         *_rebalances(evidence),
+        *epochs.lines(evidence, names),
         *_empties(evidence),
         *_commits(evidence, names),
         *_witnessed(evidence),
     ]
-    return Verdict(tuple(sorted(lines, key=lambda line: line.at_ms)), evidence.tolerance)
+    return Verdict(tuple(sorted(lines, key=lambda line: line.at_ms)), evidence.tolerance, evidence.first_group_id)
 
 
 def _with_groups(evidence: Evidence) -> list[Fact]:
@@ -197,27 +131,49 @@ def _with_groups(evidence: Evidence) -> list[Fact]:
 
 
 def _joins(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
-    rows = {(row["group_id"], row["member_id"]): row for row in evidence.members}
-    for fact in _of(evidence, server_log.MEMBER_ADDED):
-        row = rows.get((fact.group_id, fact.member_id))
-        yield _line(
+    lives = _lives(evidence.members)
+    for fact in facts_of(evidence, server_log.MEMBER_ADDED):
+        there = lives.get((fact.group_id, fact.member_id), [])
+        row = _nearest_life(there, "joined_at_ms", fact.at_ms)
+        if row is not None and has_epochs(evidence, fact.group_id) and _joins_anew(evidence, row, fact):
+            continue
+        yield line_of(
             evidence,
             fact,
             names.get(fact.member_id, fact.member_id),
             said=f"joined as {row['member_id'][:24]}…" if row else "nothing",
             instant=row["joined_at_ms"] if row else None,
-            forming=_forming(evidence, fact),
+            forming=is_forming(evidence, fact),
         )
 
 
+def _lives(rows: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """(group, member) -> its lives: in a group with epochs a client may join again under its old id."""
+    lives: dict[tuple[str, str], list[Record]] = {}
+    for row in rows:
+        lives.setdefault((row["group_id"], row["member_id"]), []).append(row)
+    return lives
+
+
+def _nearest_life(lives: Iterable[Record], column: str, at_ms: int) -> Record | None:
+    return min(lives, key=lambda row: abs(int(row[column]) - at_ms), default=None)
+
+
+def _joins_anew(evidence: Evidence, row: Record, fact: Fact) -> bool:
+    """Whether it was a member then: who asks for epoch 0 again has the line of a join as well, and so has a member of
+    a classic group at its first JoinGroup after the group was converted."""
+    within_ms = allowed_ms(evidence, fact.group_id, fact.at_ms)
+    return row["joined_at_ms"] < fact.at_ms - within_ms and (row["ended_at_ms"] or fact.at_ms) >= fact.at_ms
+
+
 def _ends(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
-    rows = {(row["group_id"], row["member_id"]): row for row in evidence.members if row["ended_at_ms"] is not None}
-    found = set()
+    lives = _lives(row for row in evidence.members if row["ended_at_ms"] is not None)
+    found: list[Record] = []
     for what, causes in END_OF.items():
-        for fact in _of(evidence, what):
-            at = (fact.group_id, fact.member_id)
-            found.add(at)
-            row = rows.get(at)
+        for fact in facts_of(evidence, what):
+            row = _nearest_life(lives.get((fact.group_id, fact.member_id), []), "ended_at_ms", fact.at_ms)
+            if row is not None:
+                found.append(row)
             cause = row["end_cause"] if row else "nothing"
             fault = "" if row is None or cause in causes else f"Kardia says {cause}"
             lead: int | None = None
@@ -226,10 +182,10 @@ def _ends(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
                 lead, missing = _lead(evidence, fact, kind)
                 fault = fault or missing
             who = names.get(fact.member_id, fact.member_id)
-            yield _line(evidence, fact, who, cause, row["ended_at_ms"] if row else None, lead, fault)
-    for at, row in rows.items():
-        if at not in found:
-            yield _invented(row["ended_at_ms"], row["group_id"], names[row["member_id"]], f"ended: {row['end_cause']}")
+            yield line_of(evidence, fact, who, cause, row["ended_at_ms"] if row else None, lead, fault)
+    for row in (row for several in lives.values() for row in several):
+        if not any(row is one for one in found):
+            yield invented(row["ended_at_ms"], row["group_id"], names[row["member_id"]], f"ended: {row['end_cause']}")
 
 
 def _lead(evidence: Evidence, fact: Fact, kind: str) -> tuple[int | None, str]:
@@ -249,18 +205,20 @@ def _lead(evidence: Evidence, fact: Fact, kind: str) -> tuple[int | None, str]:
 
 
 def _rebalances(evidence: Evidence) -> Iterable[Line]:
-    rows = {(row["group_id"], row["generation_before"]): row for row in evidence.rebalances}
+    rows = {
+        (row["group_id"], row["generation_before"]): row for row in evidence.rebalances if not epochs.is_of_epoch(row)
+    }
     found = set()
-    for fact in _of(evidence, server_log.REBALANCE_STARTED):
+    for fact in facts_of(evidence, server_log.REBALANCE_STARTED):
         at = (fact.group_id, fact.generation)
         found.add(at)
         row = rows.get(at)
-        forming = fact.generation == 0 or _forming(evidence, fact)
+        forming = fact.generation == 0 or is_forming(evidence, fact)
         who = f"group {fact.group_id}"
         if row is None:
-            yield _line(evidence, fact, who, "nothing", None, forming=forming, done="began to rebalance")
+            yield line_of(evidence, fact, who, "nothing", None, forming=forming, done="began to rebalance")
             continue
-        yield _line(
+        yield line_of(
             evidence,
             fact,
             who,
@@ -275,10 +233,10 @@ def _rebalances(evidence: Evidence) -> Iterable[Line]:
         if ended is not None:
             fault = _straggler_fault(evidence, fact, row) or _members_fault(evidence, fact, row)
             done = f"completed its rebalance after {(ended.at_ms - fact.at_ms) / 1000:.1f} s"
-            yield _line(evidence, ended, who, _waited(row), _completed(ended, row), None, fault, forming, done)
+            yield line_of(evidence, ended, who, _waited(row), _completed(ended, row), None, fault, forming, done)
     for at, row in rows.items():
         if at not in found:
-            yield _invented(row["started_at_ms"], row["group_id"], f"group {row['group_id']}", "rebalance")
+            yield invented(row["started_at_ms"], row["group_id"], f"group {row['group_id']}", "rebalance")
 
 
 def _ended(evidence: Evidence, start: Fact) -> Fact | None:
@@ -323,7 +281,7 @@ def _straggler_fault(evidence: Evidence, start: Fact, row: Record) -> str:
         return ""
     longest = max((wait["waited_ms"] for wait in row["stragglers"] or []), default=0)
     off = longest - (joined - start.at_ms)
-    right = abs(off) <= _within_ms(evidence, start.group_id, joined)
+    right = abs(off) <= allowed_ms(evidence, start.group_id, joined)
     return "" if right else f"the longest wait named is {off:+d} ms off"
 
 
@@ -344,16 +302,18 @@ def _members_fault(evidence: Evidence, start: Fact, row: Record) -> str:
 
 def _empties(evidence: Evidence) -> Iterable[Line]:
     rows = [row for row in evidence.transitions if row["entity"] == "group" and row["to_state"] == "Empty"]
-    facts = _of(evidence, server_log.GROUP_EMPTY)
+    facts = facts_of(evidence, server_log.GROUP_EMPTY)
     for fact in facts:
-        row = _nearest(rows, "group_id", fact.group_id, fact.at_ms)
+        row = nearest(rows, "group_id", fact.group_id, fact.at_ms)
         said = "state Empty" if row else "nothing"
-        yield _line(evidence, fact, f"group {fact.group_id}", said, row["at_ms"] if row else None)
+        yield line_of(evidence, fact, f"group {fact.group_id}", said, row["at_ms"] if row else None)
     for row in rows:
-        within_ms = _within_ms(evidence, row["group_id"], row["at_ms"])
+        within_ms = allowed_ms(evidence, row["group_id"], row["at_ms"])
+        if epochs.left_by_its_last_member(evidence, row):
+            continue
         near = any(f.group_id == row["group_id"] and abs(f.at_ms - row["at_ms"]) <= within_ms for f in facts)
         if not near and row["from_state"] != "Unknown":
-            yield _invented(row["at_ms"], row["group_id"], f"group {row['group_id']}", "state Empty")
+            yield invented(row["at_ms"], row["group_id"], f"group {row['group_id']}", "state Empty")
 
 
 def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
@@ -361,7 +321,7 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
 
     In the classic protocol such a commit is accepted and renews the session of a member that has not joined again yet.
     """
-    for start in _of(evidence, server_log.REBALANCE_STARTED):
+    for start in facts_of(evidence, server_log.REBALANCE_STARTED):
         joined = _generation_started(evidence, start)
         inside = [
             commit
@@ -391,7 +351,7 @@ def _commits(evidence: Evidence, names: Mapping[str, str]) -> Iterable[Line]:
 def _commit_fault(evidence: Evidence, commit: Commit, names: Mapping[str, str]) -> str:
     """What the tables have wrong about an accepted commit; instants may be off by what an instant may be off."""
     at_ms = round(commit.at_ms)
-    within_ms = _within_ms(evidence, commit.group_id, at_ms)
+    within_ms = allowed_ms(evidence, commit.group_id, at_ms)
     states = [_state(evidence, commit.group_id, at_ms), _state(evidence, commit.group_id, at_ms - within_ms)]
     states += [
         str(row["to_state"])  # a rebalance of one member is over within milliseconds
@@ -461,55 +421,4 @@ def _witnessed(evidence: Evidence) -> Iterable[Line]:
         else:
             left.discard(max(before, key=lambda at: int(at[1])))
     for client, at_ms in left:
-        yield _invented(at_ms, "", client, "poll_timeout (the client says nothing of it)")
-
-
-def _forming(evidence: Evidence, fact: Fact) -> bool:
-    """Whether a fact is from before its group was first stable."""
-    first = [f.at_ms for f in evidence.facts if f.what == server_log.ASSIGNED and f.group_id == fact.group_id]
-    return not first or fact.at_ms <= min(first)
-
-
-def _always_ms(evidence: Evidence, group_id: str) -> int:
-    """How far instants of a group may be off on an idle machine."""
-    tolerance = evidence.tolerance
-    return tolerance.first_group_ms if group_id == evidence.first_group_id else tolerance.instant_ms
-
-
-def _within_ms(evidence: Evidence, group_id: str, at_ms: int) -> int:
-    """How far an instant of a group may be off."""
-    return _always_ms(evidence, group_id) + kept_waiting_ms(evidence.stalls, at_ms)
-
-
-def _of(evidence: Evidence, what: str) -> list[Fact]:
-    return [fact for fact in evidence.facts if fact.what == what]
-
-
-def _nearest(rows: Iterable[Record], column: str, value: str, at_ms: int) -> Record | None:
-    return min((r for r in rows if r[column] == value), key=lambda r: abs(int(r["at_ms"]) - at_ms), default=None)
-
-
-def _line(
-    evidence: Evidence,
-    fact: Fact,
-    who: str,
-    said: str,
-    instant: int | None,
-    lead_ms: int | None = None,
-    fault: str = "",
-    forming: bool = False,
-    done: str = "",
-) -> Line:
-    error = None if instant is None else instant - fact.at_ms
-    if error is None:
-        fault = fault or "not in the tables"
-    elif abs(error) > _within_ms(evidence, fact.group_id, fact.at_ms):
-        fault = fault or f"{error:+d} ms off"
-    routine = forming or fact.group_id == evidence.first_group_id
-    excused = error is not None and abs(error) > _always_ms(evidence, fact.group_id)
-    by_ms = kept_waiting_ms(evidence.stalls, fact.at_ms) if excused else 0
-    return Line(fact.at_ms, fact.group_id, who, done or _DONE[fact.what], said, lead_ms, error, fault, routine, by_ms)
-
-
-def _invented(at_ms: int, group_id: str, who: str, said: str) -> Line:
-    return Line(at_ms, group_id, who, "nothing, says the broker", said, None, None, "invented")
+        yield invented(at_ms, "", client, "poll_timeout (the client says nothing of it)")

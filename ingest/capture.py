@@ -1,4 +1,4 @@
-"""Copy `__consumer_offsets` into a file, up to the end that it has when the copy begins.
+"""Copy `__consumer_offsets` into a file, up to the end that it has when the copy begins; or samples of the admin API.
 
 The file appears under its name only when it is complete: an interrupted capture leaves nothing that looks whole.
 """
@@ -6,7 +6,7 @@ The file appears under its name only when it is complete: an interrupted capture
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -17,7 +17,14 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import SettingsError
 from ingest.offsets_records import captured_line
-from ingest.offsets_source import CONSUMER, TOPIC
+from ingest.offsets_source import CONSUMER, TOPIC, partitions_of_offsets
+from ingest.sampler import Sampler
+from ingest.samples import sample_line
+from ingest.security.reach import connect, made
+from kardia.events import DEFAULT_OFFSETS_PARTITIONS
+
+_ANSWER_S = 15.0
+"""How long a broker may take to answer first."""
 
 _SILENCE_S = 1.0
 _MAX_SILENCES = 60
@@ -39,7 +46,9 @@ class Capture:
         """`out` is written compressed when its name ends in .gz."""
         self._bootstrap = bootstrap
         self._out = out
-        self._consumer = Consumer({**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap}, logger=CLIENT_LOG)
+        connect(bootstrap, settings, _ANSWER_S)
+        own = {**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap}
+        self._consumer: Consumer = made(Consumer, own, logger=CLIENT_LOG)
         self._ends: dict[int, int] = {}
         self.total = 0
         """Offsets to pass. Compacted records and markers are passed without being written."""
@@ -49,9 +58,11 @@ class Capture:
     def __enter__(self) -> Capture:
         """Ask where the partitions end now, and begin at their beginning."""
         try:
-            partitions = self._consumer.list_topics(TOPIC, timeout=15).topics[TOPIC].partitions
+            topic = self._consumer.list_topics(TOPIC, timeout=_ANSWER_S).topics[TOPIC]
+            if topic.error is not None:
+                raise KafkaException(topic.error)
             begins: list[TopicPartition] = []
-            for partition in partitions:
+            for partition in topic.partitions:
                 low, high = self._bounds(TopicPartition(TOPIC, partition))
                 if high > low:
                     self._ends[partition] = high
@@ -61,13 +72,16 @@ class Capture:
             self._consumer.assign(begins)
         except KafkaException as error:
             self._consumer.close()
-            raise SettingsError(
-                f"the offsets topic cannot be read: {error.args[0].str()}",
-                f"{TOPIC} at {self._bootstrap}",
-                "brokers that answer and the right to DESCRIBE and READ the topic",
-                "check --bootstrap-server and the ACLs",
-            ) from None
+            raise self._unreadable(error.args[0]) from None
         return self
+
+    def _unreadable(self, error: KafkaError) -> SettingsError:
+        return SettingsError(
+            f"the offsets topic cannot be read: {error.str()}",
+            f"{TOPIC} at {self._bootstrap}",
+            "brokers that answer and the right to DESCRIBE and READ the topic",
+            "check --bootstrap-server and the ACLs; `kardia doctor` prints those that are needed",
+        )
 
     def _bounds(self, partition: TopicPartition) -> tuple[int, int]:
         """First offset of a partition, and the one behind its last."""
@@ -116,6 +130,8 @@ class Capture:
                 if partition is None or offset is None:
                     continue
                 if error is not None:
+                    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                        raise self._unreadable(error)
                     if error.code() == KafkaError._PARTITION_EOF:
                         at[partition] = max(at[partition], self._ends[partition])
                     continue
@@ -124,6 +140,38 @@ class Capture:
                     file.write(captured_line(partition, offset, message.timestamp()[1], message.key(), message.value()))
                     self.written += 1
             yield sum(min(at[partition], end) - self._begins[partition] for partition, end in self._ends.items())
+
+
+def capture_samples(
+    bootstrap: str,
+    out: Path,
+    settings: Mapping[str, Any] | None,
+    every_s: float,
+    ended: Callable[[], bool],
+    say: Callable[[str], None],
+) -> int:
+    """Write what the admin API answers about groups, until `ended`; how many samples that were (`ingest.samples`)."""
+    connect(bootstrap, settings, _ANSWER_S)
+    partitions = partitions_of_offsets(bootstrap, settings) or DEFAULT_OFFSETS_PARTITIONS
+    sampler = Sampler(bootstrap, settings, say, every_s, partitions)
+    part = out.with_name(out.name + ".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    try:
+        with _created(part, packed=out.name.endswith(".gz")) as file:
+            is_last = False
+            while not is_last:
+                is_last = ended()
+                if is_last:
+                    sampler.close()
+                samples = sampler.take()
+                file.writelines(map(sample_line, samples))
+                written += sum(sample.answer is not None for sample in samples)
+        part.replace(out)
+    finally:
+        sampler.close()
+        part.unlink(missing_ok=True)
+    return written
 
 
 def _created(path: Path, *, packed: bool) -> BinaryIO:

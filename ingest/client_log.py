@@ -43,3 +43,14 @@ def _made() -> logging.Logger:
 
 CLIENT_LOG = _made()
 """For the keyword `logger` of `confluent_kafka` clients."""
+
+
+class _Quiet:
+    """Takes lines and drops them."""
+
+    def log(self, *_: object, **__: object) -> None:
+        """Drop the line."""
+
+
+QUIET = _Quiet()
+"""For clients whose errors become a sentence of ours: their own lines would stand beside it."""

@@ -23,12 +23,12 @@ from operator import attrgetter
 from ingest.blocks import AHEAD_MS, FUTURE, of_the_future
 from ingest.metrics import Metrics
 from ingest.offline import tick
-from ingest.ports import Clock, Records, Topic
+from ingest.ports import Clock, Ends, Records, Samples, Sessions, Topic
 from ingest.positions import Positions, SavedDirectory, Store
 from ingest.router import Directory
 from ingest.stream import Covered, LogStream
 from ingest.wire import batches
-from kardia.events import DEFAULT_LANES, Event, Kind, lane_of, stream_of
+from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 
 FLUSH_MS = 50
 """Events wait at most this long for company."""
@@ -88,8 +88,18 @@ class Collector:
     records: Records | None = None
     lanes: int = DEFAULT_LANES
     warn: Callable[[str], None] = lambda _: None
+    sessions: Sessions | None = None
+    samples: Samples | None = None
+    ends: Ends | None = None
     _flushes: deque[_Flush] = field(default_factory=deque)
     _record_events: list[Event] = field(default_factory=list)
+    _sample_events: list[Event] = field(default_factory=list)
+    _sampled_to_ms: float = 0.0
+    _sampled: int = 0
+    """Number behind the last sample, and behind the last that a tick has covered."""
+    _sample_ticked: int = 0
+    _unticked: Counter[int] = field(default_factory=Counter)
+    """Lane -> samples that were sent and that no tick has counted yet."""
     _gaps: list[Event] = field(default_factory=list)
     _flushed_s: float = 0.0
     _saved_s: float = 0.0
@@ -120,7 +130,7 @@ class Collector:
             return False
         read = self._read()
         now_s = self.clock.monotonic_s()
-        pending = len(self._record_events) + sum(stream.pending for stream in self.streams)
+        pending = len(self._record_events) + len(self._sample_events) + sum(stream.pending for stream in self.streams)
         waited_ms = (now_s - self._flushed_s) * 1000
         if (pending and waited_ms >= FLUSH_MS) or waited_ms >= TICK_MS or pending >= FLUSH_EVENTS or self._gaps:
             self.flush()
@@ -151,6 +161,9 @@ class Collector:
     def _read(self) -> bool:
         records_first = False
         read = False
+        if self.samples is not None:
+            sampled, self._sampled_to_ms = self.samples.events(self.clock.wall_ms())
+            self._sample_events += sampled
         if self.records is not None:
             wall_ms = self.clock.wall_ms()
             events = self.records.poll(wall_ms)
@@ -160,6 +173,10 @@ class Collector:
                     events[number] = self._record_of_the_future(event, wall_ms)
                 else:
                     self.directory.learn(event)
+                    if self.sessions is not None:
+                        self.sessions.heard(event)
+                    if self.ends is not None:
+                        self.ends.committed.heard(event)
             self._record_events += events
             read = bool(events)
             # The members of today's groups first: they tell whose FETCH the first lines of the log are.
@@ -235,6 +252,7 @@ class Collector:
         records = len(self._record_events)
         per_lane = [len(lane) for lane in lanes]
         self._record_events = []
+        self._tell_ends(lanes)
         for gap in self._gaps:
             # Before the ticks: a reader may stop between any two records, and no tick may pass a gap unsaid.
             self.metrics.gaps.labels((gap.detail or {})["reason"]).inc()
@@ -251,6 +269,7 @@ class Collector:
             if stream.broker:
                 brokers[str(stream.tail.path)] = stream.broker
         self._tick_offsets(lanes, per_lane, records, wall_ms)
+        self._send_samples(lanes, wall_ms)
         offsets = self.records.positions() if self.records is not None else dict(self.positions.offsets)
         self._send(lanes, _Flush(0, files, offsets, brokers))
         self._flushed_s = self.clock.monotonic_s()
@@ -319,6 +338,7 @@ class Collector:
         if self.records is None or not self.records.bootstrapped or self.records.complete_to_ms <= 0:
             return
         position = self.records.position
+        told = self.sessions.take() if self.sessions is not None else None
         for lane in range(self.lanes):
             lanes[lane].append(
                 tick(
@@ -330,9 +350,38 @@ class Collector:
                     records,
                     {},
                     wall_ms,
+                    told,
                 )
             )
         self._offsets_ticked = position
+
+    def _send_samples(self, lanes: list[list[Event]], wall_ms: float) -> None:
+        """Samples and their ticks. They are not read again after a crash: a sampler that starts says everything."""
+        if self.samples is None:
+            return
+        events, self._sample_events = self._sample_events, []
+        counts = Counter[int]()
+        for event in events:
+            for lane in range(self.lanes) if event.shard == ALL_SHARDS else (lane_of(event.shard, self.lanes),):
+                lanes[lane].append(event)
+                counts[lane] += 1
+        self._count(events)
+        self._unticked += counts
+        self._sampled = events[-1].end if events else self._sampled
+        if self._sampled_to_ms <= 0:
+            return
+        counts, self._unticked = self._unticked, Counter()
+        source, begin, end = self.samples.source, self._sample_ticked, self._sampled
+        for lane, told in enumerate(lanes):
+            told.append(tick(source, begin, end, self._sampled_to_ms, counts[lane], end - begin, {}, wall_ms))
+        self._sample_ticked = end
+
+    def _tell_ends(self, lanes: list[list[Event]]) -> None:
+        if self.ends is None or self.records is None or not self.records.bootstrapped:
+            return
+        for lane, event in self.ends.take(self.records.complete_to_ms):
+            lanes[lane].append(event)
+            self._count([event])
 
     def _count(self, events: Iterable[Event]) -> None:
         for kind, number in Counter(event[0] for event in events).items():
@@ -380,6 +429,8 @@ class Collector:
     def _save(self) -> bool:
         """Save the positions. A full disk stops the reading, not the process: told once, tried each second."""
         try:
+            if self.ends is not None and self.ends.committed.changed:
+                self.store.save_committed(self.ends.committed.saved(), self.positions.number)
             self.store.save(self.positions)
         except OSError as error:
             if not self._save_failed:

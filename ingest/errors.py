@@ -8,6 +8,8 @@
     │   ├── PositionsLockedError       another collector uses the same positions directory
     │   └── PositionsUnreadableError   neither the saved positions nor the ones before them can be read
     ├── LogFileError                   a log that is to be replayed cannot be read
+    ├── AwayError                      no broker answers; waiting may mend it
+    ├── RefusedError                   brokers do not take this client; waiting does not mend it
     ├── TopicError                     the topic `kardia.events` is not what this collector may write to
     └── DeliveryError                  the broker refused a record for good; positions stay where they were
 
@@ -56,6 +58,14 @@ class PositionsLockedError(PositionsError):
 
 class PositionsUnreadableError(PositionsError):
     """No saved positions file can be read."""
+
+
+class AwayError(IngestError):
+    """No broker answers."""
+
+
+class RefusedError(IngestError):
+    """Brokers answer, and do not take this client: who it says it is, whom it trusts, what it may do."""
 
 
 class TopicError(IngestError):

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from prometheus_client import start_http_server
 
 from ingest.collector import Collector
+from ingest.committed import Committed
 from ingest.dialects import Dialect
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
+from ingest.ends import EndsSource
 from ingest.errors import PositionsError
 from ingest.metrics import Metrics
 from ingest.offsets_source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock
-from ingest.positions import Store
+from ingest.positions import Positions, Store
 from ingest.producer import KafkaTopic, ensure_topic
 from ingest.router import Directory
+from ingest.sampler import Sampler
+from ingest.session_config import SessionConfig
 from ingest.settings import CollectSettings, expanded
 from ingest.stamps import zone_named
 from ingest.stream import LogStream
@@ -41,6 +47,45 @@ class SystemClock:
     def monotonic_s(self) -> float:
         """Seconds since some start."""
         return time.monotonic()
+
+
+@dataclass
+class _Asked:
+    """What is read from the observed cluster itself; None what the settings leave out."""
+
+    records: OffsetsSource | None = None
+    sessions: SessionConfig | None = None
+    samples: Sampler | None = None
+    ends: EndsSource | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: CollectSettings,
+        store: Store,
+        positions: Positions,
+        metrics: Metrics,
+        client: dict[str, str],
+        partitions: int,
+        say: Callable[[str], None],
+    ) -> Self:
+        """Connect, with these settings of the client. `partitions`: of `__consumer_offsets`."""
+        made, server = cls(), settings.bootstrap_server
+        if server and settings.offsets:
+            if settings.ends_every_s:
+                committed = committed_of(store, positions, settings.lanes, say)
+                made.ends = EndsSource(server, committed, settings.lanes, metrics, client, say, settings.ends_every_s)
+            made.records = OffsetsSource(server, positions.offsets, metrics, client)
+            made.sessions = SessionConfig(server, client, say)
+        if server and settings.admin:
+            made.samples = Sampler(server, client, say, settings.admin_every_s, partitions)
+        return made
+
+    def close(self) -> None:
+        """End all connections."""
+        for one in (self.samples, self.sessions, self.ends, self.records):
+            if one is not None:
+                one.close()
 
 
 def run(settings: CollectSettings, clock: Clock, stopping: Callable[[], bool], say: Callable[[str], None]) -> bool:
@@ -78,13 +123,10 @@ def _run(
     observed, events = settings.clients()
     ensure_topic(settings.topic_brokers, settings.topic, settings.lanes, events)
     topic = KafkaTopic(settings.topic_brokers, settings.topic, settings.cluster, events)
-    records: OffsetsSource | None = None
     partitions = settings.partitions()
-    if settings.bootstrap_server:
-        if not settings.offsets_partitions:
-            partitions = partitions_of_offsets(settings.bootstrap_server, observed) or partitions
-        if settings.offsets:
-            records = OffsetsSource(settings.bootstrap_server, positions.offsets, metrics, observed)
+    if settings.bootstrap_server and not settings.offsets_partitions:
+        partitions = partitions_of_offsets(settings.bootstrap_server, observed) or partitions
+    asked = _Asked.of(settings, store, positions, metrics, observed, partitions, say)
     if settings.metrics_port:
         start_http_server(settings.metrics_port, addr="127.0.0.1", registry=metrics.registry)
     zone = zone_named(settings.log_timezone or "UTC")
@@ -107,7 +149,19 @@ def _run(
 
     take_up()
     collector = Collector(
-        clock, topic, streams, directory, store, positions, metrics, records, settings.lanes, warn=say
+        clock,
+        topic,
+        streams,
+        directory,
+        store,
+        positions,
+        metrics,
+        asked.records,
+        settings.lanes,
+        say,
+        asked.sessions,
+        samples=asked.samples,
+        ends=asked.ends,
     )
     scanned_s = clock.monotonic_s()
     try:
@@ -119,5 +173,16 @@ def _run(
                 take_up()
         return collector.stop()
     finally:
-        if records is not None:
-            records.close()
+        asked.close()
+
+
+def committed_of(store: Store, positions: Positions, lanes: int, say: Callable[[str], None]) -> Committed:
+    """Partitions that groups have commits for, as they were saved. Without them the offsets topic is read anew:
+    what was sent before is recognised by its position."""
+    committed, saved = Committed(lanes), store.load_committed()
+    if saved is not None:
+        committed.load(saved)
+    elif positions.offsets:
+        say("the offsets topic is read from its beginning, to see which partitions groups have commits for")
+        positions.offsets = {}
+    return committed

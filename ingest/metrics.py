@@ -30,6 +30,13 @@ class Metrics:
             "offsets_errors",
             "errors while reading the offsets topic; after each, ten seconds of it are not said to be complete",
         )
+        self.ends_asked = self._counter("ends_looks", "looks at the ends of partitions")
+        self.ends_errors = self._counter("ends_errors", "looks at the ends of partitions that nobody answered")
+        self.ends_unread = Gauge(
+            "kardia_collector_ends_unread_partitions",
+            "partitions with commits whose end the last look did not get",
+            registry=self.registry,
+        )
         for reason in REJECT_REASONS:
             self.rejected.labels(reason)  # a series that begins at 1 hides its first line from `increase()`
         self.lag_bytes = Gauge(

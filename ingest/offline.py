@@ -29,10 +29,11 @@ from typing import Any
 
 import msgspec
 
+from ingest.archives.opened import open_log
 from ingest.blocks import Gathered, Splitter, read_cut, read_last
 from ingest.dialects import Dialect
 from ingest.offsets_records import record_events
-from ingest.planning import RANGE_BYTES, FileRange, dialect_for, open_log, plan
+from ingest.planning import RANGE_BYTES, FileRange, dialect_for, plan
 from ingest.router import UNROUTED, ClientKey, Directory
 from kardia.events import ALL_SHARDS, Event, Kind, lane_of
 from kardia.stretches import Stretch

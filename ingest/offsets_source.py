@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from ingest.client_log import CLIENT_LOG
-from ingest.errors import SettingsError
+from ingest.errors import AwayError, SettingsError
 from ingest.metrics import Metrics
 from ingest.offsets_ends import UNKNOWN, Ends
 from ingest.offsets_records import record_event
+from ingest.security.reach import connect, made
 from kardia.events import Event
 
 TOPIC = "__consumer_offsets"
@@ -71,10 +71,8 @@ class OffsetsSource:
         self._wall_ms = 0.0
         self._complete_to_ms = 0.0
         self.bootstrapped = False
-        self._consumer = Consumer(
-            {**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap, "error_cb": self._troubled},
-            logger=CLIENT_LOG,
-        )
+        own = {**(settings or {}), **CONSUMER, "bootstrap.servers": bootstrap, "error_cb": self._troubled}
+        self._consumer: Consumer = made(Consumer, own, logger=CLIENT_LOG)
 
     def poll(self, wall_ms: float) -> list[Event]:
         """Events that have come since the last call."""
@@ -88,6 +86,8 @@ class OffsetsSource:
         for message in messages:
             error = message.error()
             partition, offset = message.partition(), message.offset()
+            if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # of the group whose name the library wants: it is not joined, and no right to it is needed
             if partition is None or offset is None:
                 self._troubled()
             elif error is None:
@@ -102,6 +102,8 @@ class OffsetsSource:
                 grown.discard(partition)
                 self._ends.reached(partition, wall_ms)
                 self._next.setdefault(partition, offset)
+            elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise _no_right(error.str(), self._bootstrap)
             else:
                 self._troubled()
         is_all = len(messages) < BATCH  # else more of what was fetched waits to be taken, and fetching may pause
@@ -171,14 +173,18 @@ def _no_right(text: str, bootstrap: str) -> SettingsError:
         f"the offsets topic may not be read: {text}",
         f"{TOPIC} at {bootstrap}",
         "DESCRIBE and READ on Topic:__consumer_offsets for this principal",
-        "grant them, or start with --no-offsets (groups that were there before are then learned from the log alone)",
+        "grant them (`kardia doctor` prints the lines), or start with --no-offsets (groups that were there before are "
+        "then learned from the log alone)",
     )
 
 
 def partitions_of_offsets(bootstrap: str, settings: Mapping[str, Any] | None = None) -> int:
-    """Partitions of the offsets topic, 0 when it is not there or the brokers do not answer."""
-    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG)
+    """Partitions of the offsets topic, 0 when it is not there or the brokers do not answer.
+
+    Raises `RefusedError` where they answer and do not take this client.
+    """
     try:
+        admin, _ = connect(bootstrap, settings, 10)
         return len(admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions)
-    except KafkaException:
+    except (KafkaException, AwayError):
         return 0

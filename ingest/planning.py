@@ -6,21 +6,22 @@ of summer time, is one range. A copy of another file is left out.
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
+from ingest.archives.kinds import HEAD_BYTES
+from ingest.archives.opened import head_of, packing_of, unreadable
+from ingest.archives.refusals import STREAM as ARCHIVE
+from ingest.archives.refusals import RefusedFile, RefusedLines
 from ingest.dialects import MAX_LINE_BYTES, Asked, Dialect, Listener, better
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.dialects.text_layout import MAX_JOINED_LINES
-from ingest.errors import LogFileError, SettingsError
+from ingest.errors import SettingsError
 from ingest.incarnation import name_of
 from ingest.stamps import crosses_fold, zone_named
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
@@ -29,8 +30,8 @@ RANGE_BYTES = 32 * 1024 * 1024
 """Size of a range of a plain file: some 30,000 lines, 0.2 s of work. Larger ranges fold better; a pool still shares a
 file of 100 MB evenly."""
 
-HEAD_BYTES = 4 * 1024 * 1024
-"""The line that names its broker best is looked for in this much of a file."""
+ARCHIVES = f"archives/{ARCHIVE}"
+"""`BROKER/STREAM` of entries that a wrapper damaged."""
 
 _UNKNOWN_BROKER = "broker"
 
@@ -61,7 +62,9 @@ class FileRange(msgspec.Struct, frozen=True):
 def dialect_for(
     stream: str, zone: str, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS, *, fold: bool = False
 ) -> Dialect:
-    """The dialect of a stream, `request` or `server`; see `RequestJson` for `fold`."""
+    """The dialect of a stream, `request`, `server` or `archive`; see `RequestJson` for `fold`."""
+    if stream == ARCHIVE:
+        return RefusedLines()
     if stream == "request":
         return RequestJson(zone_named(zone), offsets_partitions, fold=fold)
     return ServerLog(zone_named(zone), offsets_partitions)
@@ -99,35 +102,31 @@ def plan(
         [file for path in server_logs if (file := _look(Path(path), "server", zone, broker)) is not None]
     )
     _name_brokers(files)
+    if not files and not broker:
+        _number(servers)
     for server in servers:
-        server.broker = broker or (_neighbour(server, files) if files else _numbered(server))
+        server.broker = server.broker or (_neighbour(server, files) if files else _UNKNOWN_BROKER)
     ranges = [
         piece for file in files + servers for piece in _ranges(file, zone, lanes, offsets_partitions, range_bytes)
     ]
     return sorted(ranges, key=lambda piece: piece.first_at_ms)
 
 
-def open_log(path: Path) -> BinaryIO:
-    with path.open("rb") as plain:
-        packed = plain.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+def refused_range(file: RefusedFile, zone: str, lanes: int) -> FileRange:
+    """The entries that a wrapper damaged, as a range: a stream of no broker, fed before everything else."""
+    source = f"{ARCHIVES}/{file.incarnation}"
+    return FileRange(file.path, ARCHIVE, source, 0, -1, zone, 0.0, True, lanes)
 
 
 def _look(path: Path, stream: str, zone: str, broker: str) -> _File | None:
     """Read the head of a file: who wrote it and when; None for an empty one."""
-    try:
-        with open_log(path) as opened:
-            head = opened.read(HEAD_BYTES)
-            packed = isinstance(opened, gzip.GzipFile)
-    except (OSError, EOFError, zlib.error) as error:
-        raise LogFileError(
-            f"the file cannot be read: {error}",
-            str(path),
-            "a plain or gzip-compressed log that is complete and readable",
-            "check the file (`gzip -t` for .gz) and its permissions, or leave it out",
-        ) from error
+    head = head_of(path, HEAD_BYTES)
     if not head.strip():
         return None
+    try:
+        packed = packing_of(path) is not None
+    except OSError as error:
+        raise unreadable(path, error) from error
     dialect = dialect_for(stream, zone)
     lines = head.split(b"\n")
     first_at_ms = next((at for line in lines if (at := dialect.stamp_ms(line)) is not None), 0.0)
@@ -184,10 +183,24 @@ def _name_brokers(files: list[_File]) -> None:
             file.broker = next(iter(candidates)) if len(candidates) == 1 else _UNKNOWN_BROKER
 
 
-def _numbered(server: _File) -> str:
-    """Broker of a `server.log` that is read without any request log: by the node id that its components say."""
-    found = _NODE_ID.search(server.head)
-    return f"{_UNKNOWN_BROKER}-{int(found['id'])}" if found else _UNKNOWN_BROKER
+def _number(servers: list[_File]) -> None:
+    """Brokers of `server.log` files that are read without any request log: by the node id that its components say. The
+    part of a quiet hour may not say it: it belongs to the broker of the other parts in its folder, if that is one."""
+    for server in servers:
+        found = _NODE_ID.search(server.head)
+        server.broker = f"{_UNKNOWN_BROKER}-{int(found['id'])}" if found else ""
+    named = [server for server in servers if server.broker]
+    for server in servers:
+        if not server.broker:
+            parts = [other for other in named if other.path.parent == server.path.parent]
+            same = [other for other in parts if _log_name(other.path) == _log_name(server.path)]
+            brokers = {other.broker for other in same or parts or named}
+            server.broker = brokers.pop() if len(brokers) == 1 else _UNKNOWN_BROKER
+
+
+def _log_name(path: Path) -> str:
+    """Name of a log without what rotation adds."""
+    return path.name.partition(".log")[0]
 
 
 def _neighbour(server: _File, files: list[_File]) -> str:

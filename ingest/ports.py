@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
+from ingest.committed import Committed
 from kardia.events import Event
 
 
@@ -65,4 +66,39 @@ class Records(Protocol):
 
     def distrust(self, wall_ms: float) -> None:
         """This process was not run until now: what was known of the ends of the partitions is old."""
+        ...
+
+
+class Samples(Protocol):
+    """Answers of the admin API about groups."""
+
+    @property
+    def source(self) -> str:
+        """Source of its events."""
+        ...
+
+    def events(self, wall_ms: float) -> tuple[list[Event], float]:
+        """Events that have come, and the instant up to which all are, 0 while that is not known."""
+        ...
+
+
+class Sessions(Protocol):
+    """How long sessions of groups with epochs are, as the cluster is configured."""
+
+    def heard(self, event: Event) -> None:
+        """Note a record that may show a group of them."""
+        ...
+
+    def take(self) -> dict[str, Any] | None:
+        """What a tick should tell now: `session_ms` and `group_session_ms`; None if there is nothing to tell."""
+        ...
+
+
+class Ends(Protocol):
+    """Where partitions end that groups have commits for."""
+
+    committed: Committed
+
+    def take(self, complete_to_ms: float) -> list[tuple[int, Event]]:
+        """Events by lane that are to be sent now, when all records up to an instant have been."""
         ...

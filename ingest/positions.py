@@ -7,7 +7,8 @@ and `positions.old` (the one before).
 Loading takes the valid file with the highest number of the three, so a torn or missing one falls back to the one
 before. Nothing valid among files that exist is an error: never start from 0 silently. Nothing there at all is a first
 start. `directory` (which client speaks for which group) is kept the same way beside it; losing it costs FETCH
-evidence for a while and nothing else.
+evidence for a while and nothing else. `committed` (`ingest.committed`) is saved before the positions, so that it is
+never behind them; without it the offsets topic is read anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 import portalocker
 
+from ingest.committed import SavedCommitted
 from ingest.errors import PositionsError, PositionsLockedError, PositionsUnreadableError
 from ingest.identity import Saved
 from kardia.durable import replace_file
@@ -93,6 +95,20 @@ class Store:
         except PositionsUnreadableError as error:
             self.notes.append(str(error))
             return SavedDirectory()
+
+    def load_committed(self) -> SavedCommitted | None:
+        """The saved partitions that groups have commits for; None where there are none that can be read: the offsets
+        topic is then to be read from its beginning."""
+        try:
+            return self._load("committed", SavedCommitted)
+        except PositionsUnreadableError as error:
+            self.notes.append(str(error))
+            return None
+
+    def save_committed(self, committed: SavedCommitted, number: int) -> None:
+        """Save them, before the positions of the records that they were learned from."""
+        committed.number = number
+        self._save("committed", committed)
 
     def save(self, positions: Positions) -> None:
         """Save positions, durably when this returns. The number grows."""

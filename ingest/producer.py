@@ -20,6 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import DeliveryError, TopicError
+from ingest.security.reach import connect, made
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, MAX_BYTES
 
 PRODUCER: dict[str, Any] = {
@@ -56,11 +57,10 @@ class KafkaTopic:
             (FORMAT_HEADER, FORMAT.encode()),
             (CLUSTER_HEADER, cluster.encode()),
         ]
-        self._refused: list[str] = []
+        self._refused: list[KafkaError] = []
         self._in_flight = 0
-        self._producer = Producer(
-            {**(settings or {}), "bootstrap.servers": bootstrap, **PRODUCER, "error_cb": self._error}, logger=CLIENT_LOG
-        )
+        own = {**(settings or {}), "bootstrap.servers": bootstrap, **PRODUCER, "error_cb": self._error}
+        self._producer: Producer = made(Producer, own, logger=CLIENT_LOG)
 
     @property
     def in_flight(self) -> int:
@@ -75,7 +75,7 @@ class KafkaTopic:
             if error is None:
                 acknowledged()
             else:
-                self._refused.append(str(error))
+                self._refused.append(error)
 
         self._in_flight += 1
         while True:
@@ -89,24 +89,36 @@ class KafkaTopic:
                     on_delivery=delivered,
                 )
             except BufferError:
-                self._producer.poll(0.1)  # the library's queue is full: wait for acknowledgements
+                self._serve(0.1)  # the library's queue is full: wait for acknowledgements
+            except KafkaException as error:
+                raise self._refusal(error.args[0]) from None
             else:
                 return
 
     def poll(self, timeout_s: float) -> None:
         """Let acknowledgements in."""
-        self._producer.poll(timeout_s)
+        self._serve(timeout_s)
         if self._refused:
-            raise DeliveryError(
-                f"the topic refused a record: {self._refused[0]}",
-                self._topic,
-                f"records of up to {MAX_BYTES} bytes and a little more to be written by this principal",
-                "check max.message.bytes of the topic, its ACLs and that it still exists; positions were not moved",
-            )
+            raise self._refusal(self._refused[0])
+
+    def _serve(self, timeout_s: float) -> None:
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:  # what is fatal to the idempotent producer, a missing right for instance
+            raise self._refusal(error.args[0]) from None
+
+    def _refusal(self, error: KafkaError) -> DeliveryError:
+        return DeliveryError(
+            f"the topic refused a record: {error.str()}",
+            self._topic,
+            f"records of up to {MAX_BYTES} bytes and a little more to be written by this principal",
+            "check max.message.bytes of the topic, its ACLs (`kardia doctor` prints them; brokers before 2.8 ask for "
+            "IdempotentWrite on the cluster as well) and that it still exists; positions were not moved",
+        )
 
     def _error(self, error: KafkaError) -> None:
         if error.fatal():
-            self._refused.append(str(error))
+            self._refused.append(error)
 
 
 def ensure_topic(
@@ -121,7 +133,7 @@ def ensure_topic(
     A lane keeps the order of its groups; with another number of partitions a group would change its lane in the
     middle of its life.
     """
-    admin = AdminClient({**(settings or {}), "bootstrap.servers": bootstrap}, logger=CLIENT_LOG)
+    admin, _ = connect(bootstrap, settings, wait_s, "--events-bootstrap-server")
     partitions = _partitions(admin, topic, bootstrap, wait_s)
     if partitions is None:
         try:
@@ -131,8 +143,9 @@ def ensure_topic(
                 raise TopicError(
                     f"the topic cannot be created: {error.args[0].str()}",
                     f"{topic} at {bootstrap}",
-                    "the right to create it, or a topic that is there",
-                    f"create it by hand with {lanes} partitions, or allow this principal to",
+                    "the right to create it, or a topic that is there and that this principal may write to",
+                    f"create it by hand with {lanes} partitions, or allow this principal to; `kardia doctor` prints "
+                    "the rights that are needed",
                 ) from None
         partitions = _partitions(admin, topic, bootstrap, wait_s, must_exist=True)
     if partitions != lanes:

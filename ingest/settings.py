@@ -33,6 +33,16 @@ class CollectSettings(BaseSettings):
     server_log: Patterns = Field(default=(), description="server.log files, or patterns")
     bootstrap_server: str = Field(default="", description="brokers of the observed cluster, for __consumer_offsets")
     offsets: bool = Field(default=True, description="read __consumer_offsets")
+    admin: bool = Field(default=False, description="sample groups by the admin API; needs nothing on a broker")
+    admin_every_s: float = Field(
+        default=10.0, ge=1, le=3_600, description="seconds from one sample to the next: changes are known to within so"
+    )
+    ends_every_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3_600,
+        description="how often the ends of partitions that groups have commits for are asked for, seconds; 0: never",
+    )
     offsets_partitions: int = Field(
         default=0, ge=0, le=10_000, description="partitions of __consumer_offsets, 0: ask the cluster, else 50"
     )
@@ -63,16 +73,25 @@ class CollectSettings(BaseSettings):
         observed = client_settings(self.client_config)
         if self.events_client_config is not None:
             return observed, client_settings(self.events_client_config)
-        return observed, {} if self.events_bootstrap_server else observed
+        return observed, client_settings(None) if self.events_bootstrap_server else observed
 
     def check(self) -> None:
         """Rules between the fields; raises `SettingsError` with what to do."""
-        if not self.request_log and not self.server_log and not (self.offsets and self.bootstrap_server):
+        asks = (self.offsets or self.admin) and self.bootstrap_server
+        if not self.request_log and not self.server_log and not asks:
             raise SettingsError(
                 "there is nothing to read",
                 "--request-log, --server-log, --bootstrap-server",
                 "at least one log or a cluster",
-                "name a request log, or give --bootstrap-server to read the offsets topic alone",
+                "name a request log, or give --bootstrap-server to read the offsets topic alone, or with --admin and "
+                "--no-offsets to ask the admin API alone",
+            )
+        if self.admin and not self.bootstrap_server:
+            raise SettingsError(
+                "there is no cluster to ask",
+                "--admin",
+                "--bootstrap-server with the brokers of the observed cluster",
+                "give it, or leave --admin out",
             )
         if not self.topic_brokers:
             raise SettingsError(

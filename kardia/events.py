@@ -24,11 +24,18 @@ DEFAULT_OFFSETS_PARTITIONS = 50
 """`offsets.topic.num.partitions` of a cluster that did not change it."""
 
 DEFAULT_LANES = 6
-"""Partitions of the topic `kardia.events`; fixed for the life of a deployment, because a lane keeps order."""
+"""Partitions of the topic `kardia.events`; fixed for the life of a topic, because a lane keeps order."""
 
 ALL_SHARDS = -1
 """Shard of an event that concerns every shard of the lane it is sent to (tick, gap, rejected line)."""
 
+
+ADMIN_BROKER = "admin-api"
+"""Broker part of the source of samples: they come from no broker's log, and their instants are those of the clock of
+the machine that asks."""
+
+CLOCKS_APART_MS = 1_000.0
+"""Clocks of the machines of one cluster, and of those that ask it, differ by less."""
 
 SILENCE_MS = 3_000
 """A log without any line for that long may be the log of a broker that is down: nobody's silence in it is evidence.
@@ -51,7 +58,9 @@ class Kind(IntEnum):
     GROUP_RECORD = 20  # GroupMetadata record of __consumer_offsets, or its tombstone
     OFFSET_RECORD = 21  # OffsetCommit record of __consumer_offsets, or its tombstone
     OTHER_RECORD = 22  # any other record of __consumer_offsets
+    ENDS = 23  # end offsets of partitions that groups have commits for, as the admin API says
     COORDINATOR_LINE = 30  # a line of the coordinator in server.log
+    GROUP_SAMPLE = 40  # what the admin API answered about a group
     TICK = 90  # the source has been read completely up to an instant
     GAP = 91  # a part of the source is lost
     REJECTED = 92  # a line that could not be understood
@@ -60,10 +69,11 @@ class Kind(IntEnum):
 class Event(NamedTuple):
     """One event. Unused fields hold their zero: empty string, -1 for numbers that may be 0, None for `detail`.
 
-    `source` is `BROKER/STREAM/INCARNATION`: the broker's own address or name, `request`, `server` or `offsets`, and
-    one file from its creation to its end (or the partition number of `__consumer_offsets`). `start` and `end` are
-    byte positions in that file, end exclusive (or record offsets). `generation_id` is the one the request names;
-    for a JOIN, which names none, the one of the answer; for a MODERN_HEARTBEAT the member epoch of the answer, or
+    `source` is `BROKER/STREAM/INCARNATION`: the broker's own address or name, `request`, `server`, `offsets` or
+    `samples`, and one file from its creation to its end (the partition number of `__consumer_offsets`, a run of a
+    sampler). `start` and `end` are byte positions in that file, end exclusive (or record offsets, or numbers of
+    samples). `generation_id` is the one the request names; for a JOIN, which names none, the one of the answer; for a
+    MODERN_HEARTBEAT the member epoch of the answer, or
     of a refused request. `member_id` and `group_instance_id` are those of the request, empty for a first JOIN; a
     LEAVE holds its members in `detail`. `error_code` is the answer's. `detail` is described per kind in `DETAILS`.
     """
@@ -173,10 +183,28 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "topics": "list of names to which the member is subscribed",
         "regex": "str, the same",
     },
+    Kind.ENDS: {
+        "begins": "bool; true in the first of a collector: what other events of it told does not go on",
+        "more": "bool; another event of the same look follows. With the last, all that was not told is as it was",
+        "ends": "list of [topic, [[partition, log start offset or -1, high watermark, leader epoch or -1], ...]], "
+        "those that changed since the look before, and some others",
+        "unreadable": "list of [topic, [partition, ...]], those that were told before and were not answered now",
+    },
     Kind.COORDINATOR_LINE: {
         "what": "str, one of COORDINATOR_LINES",
         "reason": "str, text in `(reason: ...)`, the client reason of a leave, or `N members` where a line counts them",
         "members": "list of member ids a line names beyond member_id",
+    },
+    Kind.GROUP_SAMPLE: {
+        "since_ms": "float; when the group was asked about the time before, and was as was said: what is other now "
+        "changed after it; -1 for the first answer of this sampler",
+        "asked_ms": "float; this time it was asked then, and was answered at `logged_at_ms`",
+        "state": "str, as the coordinator calls it; Unknown where the library has no word for it",
+        "protocol": "str: classic or consumer",
+        "assignor": "str or empty",
+        "whole": "bool; whether all members are listed",
+        "members": "list of [member id, instance id or empty, client id, host, [[topic, [partition, ...]], ...]]; "
+        "without a group: every group that is shown has been answered about in this run, nothing else is set",
     },
     Kind.TICK: {
         "previous_end": "int, `end` of the tick before this one of the same source in this lane, 0 for the first",
@@ -187,8 +215,15 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "first_line_at_ms": "float, stamp of the first line since the last tick",
         "last_line_at_ms": "float, stamp of the last line read, of whatever kind: the broker was alive then",
         "silences": "list of [from_ms, to_ms]: between two lines nothing at all was logged for SILENCE_MS or longer",
+        "begins_at_ms": "float, stamp of the first line of the whole stream that is read; a replay says so",
+        "ends_at_ms": "float, stamp of its last line, where no more will be read of it but of the broker's other log;"
+        " a replay says so",
+        "holes": "list of [from_ms, to_ms]: between two lines a file of the log is missing; a replay says so",
         "slow": "list of [from_ms, taken_ms, queue_ms, local_ms, remote_ms]: the slowest request of each window of the "
         " broker's clock in which one was slow; see `kardia.slowness`",
+        "session_ms": "dict protocol -> int, session timeout of groups with epochs as the cluster is configured; where "
+        "it was read, from time to time",
+        "group_session_ms": "dict group -> the same, of groups with a configuration of their own",
     },
     Kind.GAP: {"from_ms": "float", "to_ms": "float", "reason": "str, one of GAP_REASONS"},
     Kind.REJECTED: {
@@ -214,11 +249,33 @@ COORDINATOR_LINES = (
     "partition_loaded",
     "partition_unloaded",
     "group_dead",
+    "epoch_raised",
+    "target_computed",
+    "epoch_member_joined",
+    "epoch_member_replaced",
+    "epoch_member_left",
+    "epoch_member_away",
+    "epoch_member_fenced",
+    "epoch_member_reached",
+    "epoch_group_loaded",
+    "epoch_group_unloaded",
+    "instance_in_use",
+    "upgraded",
+    "downgraded",
     "other",
 )
 """Values of `what` in a COORDINATOR_LINE."""
 
-GAP_REASONS = ("lost_lines", "truncated", "file_vanished", "collector_slept", "log_off", "topic_lost", "count_mismatch")
+GAP_REASONS = (
+    "lost_lines",
+    "truncated",
+    "file_vanished",
+    "collector_slept",
+    "log_off",
+    "topic_lost",
+    "count_mismatch",
+    "log_ends",
+)
 """Closed list of reasons of a GAP."""
 
 REJECT_REASONS = (

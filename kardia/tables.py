@@ -1,4 +1,4 @@
-"""The nine tables, described once as data: a new column goes here, its value into
+"""The ten tables, described once as data: a new column goes here, its value into
 `kardia/observe/output/rows.py`. Schemas, API models and pages are rendered from it.
 
 Rows are never changed in place. For one life of a member (`cluster_id, group_id, member_id, joined_at_ms`), one
@@ -148,10 +148,11 @@ itself; unknown, the evidence went missing."""
 
 DISAGREEMENTS = {
     "another_instant": "server.log says that a session expired at an instant at which it cannot have, by the requests",
-    "another_cause": "server.log says that the session of somebody expired who had gone otherwise, by the requests",
+    "another_cause": "server.log says that the session of somebody expired who had gone otherwise, by the requests; in "
+    "a group that has epochs, the session or another timer",
     "another_generation": "server.log names another generation than the requests",
     "another_coordinator": "the server.log of a broker that leads the group no longer, by the requests, says that a "
-    "session expired",
+    "session expired, or in a group that has epochs another timer",
 }
 """Kinds of a disagreement of a broker's server.log with its request log, and what each means. The first three are
 believed: server.log is the broker's own word. The last is not: that broker woke after another one had taken over."""
@@ -178,7 +179,17 @@ PENDING_FIELDS = (
 )
 """Fields of one entry of `health.pending`: since when, and until when at the latest, a rebalance waits for that id."""
 
-STRUCTS = {"stragglers": STRAGGLER_FIELDS, "pending": PENDING_FIELDS}
+MOVING_FIELDS = (
+    ("topic", "string"),
+    ("partition", "long"),
+    ("from_member_id", "string"),
+    ("to_member_id", "string"),
+)
+"""Fields of one entry of `health.moving`. topic: its name, its id where no member that has subscribed to nothing else
+shows the name, or the subtopology of a task. from: who has the partition and is to give it up; null where nobody has
+it, or nobody is known to. to: whose target has it; null where that is not known."""
+
+STRUCTS = {"stragglers": STRAGGLER_FIELDS, "pending": PENDING_FIELDS, "moving": MOVING_FIELDS}
 """Types of columns that are lists of structs, with the fields of an entry."""
 
 
@@ -382,6 +393,13 @@ HEALTH = Table(
         _l("partitions", "partitions that it may read; null where that is not known"),
         _l("partitions_revoking", "partitions that it was told to give up and still has; null in classic groups"),
         _l("partitions_target", "partitions that it is to have in the end, by records; null where that is not known"),
+        Column(
+            "moving",
+            "moving",
+            "partitions on their way from the member or to it, the first 50: those that it is to give up, and those of "
+            "its target that it does not have; null where none are known to be",
+            personal=True,
+        ),
     ),
 )
 
@@ -400,6 +418,66 @@ PREDICTIONS = Table(
         _l("outcome_at_ms", "when the outcome was reached"),
         _l("lead_ms", "outcome_at_ms - predicted_at_ms of one that came true"),
         _l("error_ms", "outcome_at_ms - deadline_at_ms of one that came true"),
+    ),
+)
+
+LAG_STATES = {
+    "known": "the end of the partition was seen, and the commit is not behind its start",
+    "below_start": "the end of the partition was seen, and records before its start are deleted that the group has not "
+    "read",
+    "beyond_end": "it has committed an offset that the partition does not have: its log was cut off or made anew, or "
+    "somebody set the offset; lag is not known",
+    "no_end": "the end of the partition is not known: it was not looked at yet, or its leader does not answer, or its "
+    "topic is gone",
+    "gone": "the commit is gone: deleted with its group or its topic or by an administrator, or expired",
+    "forgotten": "more commits were held than a lane takes; it is taken up again with its next commit",
+    "looked": "about no group: the ends were looked at, and what other rows of the lane say held at `at_ms`; "
+    "`partition` is the lane",
+}
+"""States of `lag`, and what each means."""
+
+LAG = Table(
+    "lag",
+    "one row per group, partition and change: the committed offset, the end of the partition, and since when something "
+    "waits there that the group has not read; written by what changed, at most every half minute",
+    ("cluster_id", "group_id", "topic", "partition"),
+    COMMON
+    + (
+        _s("topic", "topic", nullable=False),
+        Column("partition", "int", "partition of the topic", False),
+        _s(
+            "state",
+            "one of: " + "; ".join(f"{state}, {meaning}" for state, meaning in LAG_STATES.items()),
+            nullable=False,
+        ),
+        _l("committed_offset", "offset that the group goes on from; null where the commit is gone"),
+        _l("committed_at_ms", "when that was committed, by the broker's clock"),
+        _l("start_offset", "log start offset of the partition"),
+        _l("end_offset", "high watermark of the partition, null where it is not known"),
+        _l("lag", "records between the two: end_offset - committed_offset, at least 0; null where it is not known"),
+        _l(
+            "behind_from_ms",
+            "the first record that it has not read came then at the earliest; null: nothing waits, or it was there "
+            "when the partition was first looked at",
+        ),
+        _l("behind_at_ms", "when it came, interpolated between two looks; null where one of the bounds is not known"),
+        _l("behind_to_ms", "it came then at the latest; null: nothing waits, or the end is not known"),
+        _l("window_from_ms", "the first of the last ten commits, by the broker's clock"),
+        _l("window_commits", "how many of them have been seen, ten at most"),
+        _l("window_produced", "records that came since then, interpolated; null where the end was not looked at then"),
+        _l("window_read", "records by which its commits went forward since then; below 0: back"),
+        _s(
+            "verdict",
+            "status by Burrow's rules, as of `at_ms`: OK, WARN, STALL, REWIND or STOP; null where lag is not known",
+        ),
+        _l("looked_at_ms", "when the end was asked for, by the collector's clock; null where it is not known"),
+        _s(
+            "held",
+            "member: somebody has the partition, by the last record of the group; nobody: that record names nobody who "
+            "has it; null: not known, as in groups with epochs, whose records do not name topics",
+        ),
+        _s("member_id", "who has it, null if nobody or not known", personal=True),
+        _s("client_id", "its client.id", personal=True),
     ),
 )
 
@@ -424,7 +502,11 @@ PROGRESS = Table(
             "times the broker's answer, or its server.log, differed from what was concluded",
             nullable=False,
         ),
-        _l("not_modelled", "events of protocols that are not modelled", nullable=False),
+        _l(
+            "not_modelled",
+            "events of an unknown kind, heartbeats of an unknown protocol, and telemetry of no known member",
+            nullable=False,
+        ),
         _l("forgotten", "groups without members that are held no longer; their rows stay", nullable=False),
         *(
             _l(kind, f"of `divergences`: {meaning}; see `disagreements`", nullable=False)
@@ -517,6 +599,7 @@ TABLES: dict[str, Table] = {
         PREDICTIONS,
         REJECTED,
         DISAGREEMENT_ROWS,
+        LAG,
         PROGRESS,
     )
 }

@@ -58,10 +58,13 @@ def _type_of(field: FieldInfo) -> str:
     shown = str(field.annotation)
     if "tuple" in shown:
         return "address, or a list" if "Url" in shown else "text, or a list"
-    return "path" if "Path" in shown else "number" if "int" in shown else "text"
+    if "bool" in shown:
+        return "true or false"
+    return "path" if "Path" in shown else "number" if "int" in shown or "float" in shown else "text"
 
 
 def _default_of(field: FieldInfo) -> str:
     if field.is_required():
         return "**must be given**"
-    return f"`{field.default}`" if field.default not in (None, "", ()) else ""
+    shown = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    return f"`{shown}`" if shown not in (None, "", ()) else ""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "archive"
+TABLES = (EVENTS.name,)
 UPKEEP_EVERY = 30
 """Batches between two passes of upkeep, about an hour."""
 

@@ -3,6 +3,7 @@
     CHECKPOINT/.kardia.lock         lease of the run that uses it
     CHECKPOINT/generation.json      what this checkpoint is: generation, first batch, cluster, topic, lanes, state
     CHECKPOINT/GENERATION/          Spark's own files (offsets, commits, state)
+    CHECKPOINT/GENERATION-lanes/    what its lanes began with, where their number was changed (`spark_jobs.relane`)
 
 A generation is one unbroken line of batches. Spark counts the batches of a fresh checkpoint from 0; `batch_id` in the
 tables is `first_batch + Spark's number`, so it grows over generations, and the transactions of each generation carry an
@@ -27,6 +28,9 @@ from spark_jobs.writers.tables import highest_batch, last_version
 FILE = "generation.json"
 VERSION = 1
 
+_BEFORE_OFFSETS = 2
+"""Lines in Spark's file of offsets before those of the sources, one for each: its version, and its settings."""
+
 
 class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What must be equal between all runs on one checkpoint."""
@@ -35,6 +39,16 @@ class Agreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cluster: str
     topic: str
     lanes: int
+
+
+class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The generation whose lanes a generation has taken over, in another number (`spark_jobs.relane`)."""
+
+    name: str
+    topic: str
+    lanes: int
+    offsets: dict[int, int]
+    """Where its topic ended when it was left, by partition."""
 
 
 class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +60,10 @@ class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agreement: Agreement
     state: int = 7
     """Version of the saved state below it (`state_codec.VERSION`); checkpoints of before 8 do not say it."""
+    parts: int = 0
+    """Parts in which the lanes are read and stepped, for the life of it (`stream.start_query`); 0: not chosen yet."""
+    before: Before | None = None
+    """Whose lanes it has taken over; None: it began with none."""
 
     @property
     def app_id(self) -> str:
@@ -72,10 +90,29 @@ class Checkpoint:
         place = self.spark_directory
         return place.hadoop if isinstance(place, Store) else str(place)
 
+    @property
+    def seeds(self) -> Folder | None:
+        """Where the lanes are that this generation began with; None: it began with none."""
+        return None if self.generation.before is None else seeds_of(self.directory, self.generation.name)
+
     def committed(self) -> int | None:
         """Spark's number of the last committed batch, None before the first."""
-        found = checkpoint_files.names(self.spark_directory / "commits")
+        return self._last("commits")
+
+    def planned(self) -> int | None:
+        """Spark's number of the last batch that was begun, None before the first."""
+        return self._last("offsets")
+
+    def _last(self, log: str) -> int | None:
+        found = checkpoint_files.names(self.spark_directory / log)
         return max((int(name) for name in found if name.isdigit()), default=None)
+
+    def parts(self, wanted: int) -> int:
+        """Parts of this generation: those that were wanted when it was first asked."""
+        if not self.generation.parts:
+            self.generation = msgspec.structs.replace(self.generation, parts=wanted)
+            save(self.directory, self.generation)
+        return self.generation.parts
 
     def read_offsets(self) -> dict[int, int]:
         """Offset of the next unread record per partition: where the last committed batch ended; empty before it."""
@@ -83,8 +120,11 @@ class Checkpoint:
         if committed is None:
             return {}
         lines = checkpoint_files.read(self.spark_directory / "offsets", str(committed)).decode().splitlines()
-        topics: dict[str, dict[str, int]] = msgspec.json.decode(lines[-1])
-        return {int(partition): offset for partition, offset in topics.get(self.generation.agreement.topic, {}).items()}
+        found: dict[int, int] = {}
+        for line in lines[_BEFORE_OFFSETS:]:
+            topics: dict[str, dict[str, int]] = msgspec.json.decode(line)
+            found |= {int(number): offset for number, offset in topics.get(self.generation.agreement.topic, {}).items()}
+        return found
 
 
 def open_checkpoint(
@@ -112,7 +152,7 @@ def open_checkpoint(
                 "its beginning and add to them (later rows supersede earlier ones, health samples appear twice)",
             )
         generation = Generation(VERSION, secrets.token_hex(4), 0 if highest is None else highest + 1, agreement, state)
-        checkpoint_files.write(directory, FILE, msgspec.json.format(msgspec.json.encode(generation)))
+        save(directory, generation)
         return Checkpoint(directory, generation)
     checkpoint = Checkpoint(directory, _load(directory))
     _check_agreement(checkpoint, agreement)
@@ -122,6 +162,21 @@ def open_checkpoint(
     return checkpoint
 
 
+def seeds_of(directory: Folder, name: str) -> Folder:
+    """Where the lanes are that a generation began with."""
+    return directory / f"{name}-lanes"
+
+
+def load(directory: Folder) -> Generation | None:
+    """The generation of a checkpoint; None if there is no checkpoint."""
+    return _load(directory) if FILE in checkpoint_files.names(directory) else None
+
+
+def save(directory: Folder, generation: Generation) -> None:
+    """Put a generation in the place of the one that a checkpoint has: from here on it is the only one."""
+    checkpoint_files.write(directory, FILE, msgspec.json.format(msgspec.json.encode(generation)))
+
+
 def _check_agreement(checkpoint: Checkpoint, wanted: Agreement) -> None:
     found = checkpoint.generation.agreement
     differences = [
@@ -129,12 +184,20 @@ def _check_agreement(checkpoint: Checkpoint, wanted: Agreement) -> None:
         for field in Agreement.__struct_fields__
         if getattr(wanted, field) != getattr(found, field)
     ]
+    before = checkpoint.generation.before
+    if before is not None and (wanted.topic, wanted.lanes) == (before.topic, before.lanes):
+        raise CheckpointError(
+            f"the lanes of this checkpoint were changed: they are {found.lanes} now, in the topic {found.topic}",
+            str(checkpoint.directory),
+            f"--topic {found.topic}",
+            "name it here; a collector that still writes to the topic before is to be started anew on this one",
+        )
     if differences:
         raise CheckpointError(
             f"the checkpoint belongs to another deployment: {'; '.join(differences)}",
             str(checkpoint.directory),
             "the cluster, topic and number of partitions it was begun with, because saved state depends on them",
-            "correct the setting, or drain the topic and start with a new checkpoint and --new-generation",
+            "correct the setting; --lanes-from takes the lanes over to another topic, where that is what is wanted",
         )
 
 

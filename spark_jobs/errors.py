@@ -9,6 +9,7 @@
     ├── NotAppliedError    the observer raised, and nobody has kept the state before it
     ├── TopicLossError     the topic no longer has records that were not read yet
     ├── TopicError         the topic cannot be read as `kardia.events`
+    ├── RefusedError       brokers do not take this client, or its settings are wrong; waiting does not mend it
     ├── InputFileError     a file given to replay cannot be read
     └── StoppedError       the query, or a process of the pool, ended by an error of its own
 
@@ -66,6 +67,10 @@ class TopicLossError(JobError):
 
 class TopicError(JobError):
     """The topic cannot be read as `kardia.events`."""
+
+
+class RefusedError(JobError):
+    """Brokers do not take this client, or its settings are wrong."""
 
 
 class InputFileError(JobError):

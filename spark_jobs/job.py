@@ -15,17 +15,21 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltalake.exceptions import DeltaError
 
+from ingest.clients import client_config
+from ingest.errors import SettingsError
+from ingest.security import for_java
+from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, cluster, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs import archive, cluster, relane, s3a, session, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
-from spark_jobs.errors import TopicError
+from spark_jobs.errors import RefusedError, TopicError
 from spark_jobs.jvm import jars, java
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
@@ -79,12 +83,18 @@ def run(
         for directory, role in roles.items():
             with disk_named(directory):
                 stack.enter_context(held(directory, role))
-        lanes = _await_lanes(settings, stop, say)
+        client = _client(settings, stack)
+        lanes = _await_lanes(settings, client, stop, say)
         if lanes is None:
             return
+        old = None
         with disk_named(settings.checkpoint), store_named(settings.tables):
-            checkpoints = _checkpoints(settings, lanes)
-        _check_losses(settings, checkpoints, say)
+            if settings.lanes_from:
+                old = relane.left(settings, client.librdkafka)
+            if old is None:
+                checkpoints = _checkpoints(settings, lanes)
+        if old is None:
+            _check_losses(settings, client, checkpoints, say)
         files, own = _for_spark(settings, stack)
         own |= of_spark
         voice = Voice()
@@ -96,7 +106,10 @@ def run(
         try:
             if not cluster.is_local(settings.master):
                 cluster.await_executors(spark, stop)
-            _Job(settings, spark, checkpoints, factory, stop, say, stack, voice).run()
+            if old is not None:
+                checkpoints = _taken_over(spark, old, settings, lanes, factory, client, say)
+            relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
+            _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice).run()
         except _of_others() as error:
             raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error
 
@@ -124,13 +137,36 @@ def _of_others() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JError, DeltaError, OSError
 
 
-def _await_lanes(settings: StreamSettings, stop: Callable[[], bool], say: Callable[[str], None]) -> int | None:
+class _Client(NamedTuple):
+    """Settings of the clients that read the topic."""
+
+    librdkafka: dict[str, str]
+    java: dict[str, str]
+
+
+def _client(settings: StreamSettings, stack: ExitStack) -> _Client:
+    """What the file of client settings means to both libraries; secrets of Java lie in a folder of this run."""
+    try:
+        config = client_config(settings.client_config)
+        if not cluster.is_local(settings.master):
+            return _Client(rendered(config), for_java.on_a_cluster(config))
+        if config.path is None:
+            return _Client(rendered(config), {})
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kardia-client-")))
+        return _Client(rendered(config), for_java.settings(config, folder))
+    except SettingsError as error:
+        raise RefusedError(error.what, error.where, error.expected, error.next_step) from None
+
+
+def _await_lanes(
+    settings: StreamSettings, client: _Client, stop: Callable[[], bool], say: Callable[[str], None]
+) -> int | None:
     """Lanes of the topic; waits for a collector that is just creating it. None if asked to stop meanwhile."""
     deadline = time.monotonic() + settings.wait_s
     said = False
     while not stop():
         try:
-            return topic.lanes_of(settings.bootstrap_server, settings.topic)
+            return topic.lanes_of(settings.bootstrap_server, settings.topic, client.librdkafka)
         except TopicError as error:
             if time.monotonic() >= deadline:
                 raise
@@ -143,23 +179,48 @@ def _await_lanes(settings: StreamSettings, stop: Callable[[], bool], say: Callab
 
 def _checkpoints(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint]:
     """Checkpoints of the queries that are wanted, by name."""
-    wanted = {stream.NAME: LIVE_TABLES} | ({archive.NAME: (EVENTS.name,)} if settings.archive else {})
-    return {
-        name: open_checkpoint(
-            settings.checkpoint / name,
+    wanted = {stream.NAME: LIVE_TABLES} | ({archive.NAME: archive.TABLES} if settings.archive else {})
+    found: dict[str, Checkpoint] = {}
+    for name, tables in wanted.items():
+        directory = settings.checkpoint / name
+        behind = name != stream.NAME and relane.is_left_behind(directory, found[stream.NAME].generation)
+        found[name] = open_checkpoint(
+            directory,
             settings.tables,
             Agreement(name, settings.cluster, settings.topic, lanes),
             tables,
-            new_generation=settings.new_generation,
+            new_generation=settings.new_generation or behind,
             state=state_codec.VERSION if name == stream.NAME else 0,
         )
-        for name, tables in wanted.items()
-    }
+    return found
 
 
-def _check_losses(settings: StreamSettings, checkpoints: dict[str, Checkpoint], say: Callable[[str], None]) -> None:
+def _taken_over(
+    spark: SparkSession,
+    old: relane.Left,
+    settings: StreamSettings,
+    lanes: int,
+    factory: ModelFactory,
+    client: _Client,
+    say: Callable[[str], None],
+) -> dict[str, Checkpoint]:
+    """The lanes of another topic, in the number of those of this one; the checkpoints then."""
+    before = old.checkpoint.generation.agreement
+    with disk_named(settings.checkpoint), store_named(settings.tables):
+        relane.take_over(spark, old, settings, lanes, factory, faults.from_environment(os.environ))
+        checkpoints = _checkpoints(settings, lanes)
+    say(f"took over the {before.lanes} lanes of {before.topic}, as {lanes} of {settings.topic}")
+    _check_losses(settings, client, checkpoints, say)
+    return checkpoints
+
+
+def _check_losses(
+    settings: StreamSettings, client: _Client, checkpoints: dict[str, Checkpoint], say: Callable[[str], None]
+) -> None:
     for name, checkpoint in checkpoints.items():
-        losses = topic_loss.find_losses(settings.bootstrap_server, settings.topic, checkpoint.read_offsets())
+        losses = topic_loss.find_losses(
+            settings.bootstrap_server, settings.topic, checkpoint.read_offsets(), client.librdkafka
+        )
         if losses and not settings.accept_loss:
             raise topic_loss.refuse(settings.topic, losses)
         for loss in losses:
@@ -175,6 +236,7 @@ class _Job:
     def __init__(
         self,
         settings: StreamSettings,
+        client: _Client,
         spark: SparkSession,
         checkpoints: dict[str, Checkpoint],
         factory: ModelFactory,
@@ -184,6 +246,7 @@ class _Job:
         voice: Voice,
     ) -> None:
         self._settings = settings
+        self._client = client
         self._spark = spark
         self._checkpoints = checkpoints
         self._factory = factory
@@ -280,23 +343,26 @@ class _Job:
         self._first_commit.set()
 
     def _start_live(self, sink: stream.Sink, *, fail_on_loss: bool) -> StreamingQuery:
-        settings = self._settings
+        settings, checkpoint = self._settings, self._checkpoints[stream.NAME]
+        lanes = checkpoint.generation.agreement.lanes
         self._spark.sparkContext.setLocalProperty(POOL, stream.NAME)
         return stream.start_query(
-            topic.records(
+            topic.parts(
                 self._spark,
                 settings.bootstrap_server,
                 settings.topic,
+                lanes,
+                checkpoint.parts(session.lane_tasks(self._cores, lanes)),
                 max_records=settings.max_records,
                 fail_on_loss=fail_on_loss,
+                more=self._client.java,
             ),
             self._factory,
-            self._checkpoints[stream.NAME],
+            checkpoint,
             sink,
             trigger_ms=settings.trigger_ms,
             until_available=settings.once,
             journal_bytes=settings.journal_bytes,
-            tasks=session.lane_tasks(self._cores, self._checkpoints[stream.NAME].generation.agreement.lanes),
         )
 
     def _start_archive(self, *, fail_on_loss: bool) -> tuple[StreamingQuery, archive.Archive]:
@@ -313,6 +379,7 @@ class _Job:
             settings.topic,
             max_records=settings.archive_max_records,
             fail_on_loss=fail_on_loss,
+            more=self._client.java,
         )
         return archive.start_archive(records, checkpoint, sink), sink
 

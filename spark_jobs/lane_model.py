@@ -66,6 +66,14 @@ class ObserverFactory:
 
         return Observer.restore(self.settings, lane, state)
 
+    def regrouped(self, states: Sequence[Any], lanes: int, *, accept_loss: bool) -> list[LaneModel]:
+        """Make the observers of another number of lanes of the snapshots of all. `UnevenError` if they do not fit."""
+        from kardia.observe import Observer
+        from kardia.observe.lanes import regrouped
+
+        before = [Observer.restore(self.settings, lane, state) for lane, state in enumerate(states)]
+        return list(regrouped(before, self.settings, lanes, accept_loss=accept_loss))
+
     def careful(self, lane: int, state: Any) -> Careful:
         """Make the observer that names what cannot be applied; `state` None: of a lane that has seen nothing."""
         from kardia.observe.careful import Careful

@@ -42,6 +42,12 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.lanes_read = Counter(
+            "kardia_stream_lanes_read",
+            "lanes read back from the state, each once after a start; more come of workers that ended, and cost time",
+            registry=self.registry,
+        )
+
         self.marks_forgotten = Counter(
             "kardia_stream_archive_marks_forgotten",
             "marks of the archive that were dropped, the longest unmoved first; each costs one look into the table "
@@ -56,6 +62,7 @@ class Metrics:
         self.foreign.inc(batch.foreign)
         self.not_applied.inc(batch.not_applied)
         self.files_forgotten.inc(batch.files_forgotten)
+        self.lanes_read.inc(batch.lanes_read)
         self.last_batch.set(batch.batch_id)
         self.write_seconds.set(batch.seconds)
 

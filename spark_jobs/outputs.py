@@ -18,6 +18,11 @@ OUTPUT_DDL = "lane int, table string, blob binary"
 FILES_FORGOTTEN = "files_forgotten"
 """Name of the count of files whose positions a lane has forgotten (`kardia.observe.intake.intake.MAX_SOURCES`)."""
 
+LANES_READ = "lanes_read"
+"""Name of the count of lanes that were read back from the store, because their worker did not hold them."""
+
+COUNTS = (FILES_FORGOTTEN, LANES_READ)
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])
 
@@ -30,15 +35,15 @@ def encode_rows(rows: Sequence[Sequence[Any]]) -> bytes:
         return _encoder.encode(_visible(rows))
 
 
-def encode_step(rows: Mapping[str, Sequence[Sequence[Any]]], files_forgotten: int) -> list[tuple[str, bytes]]:
+def encode_step(rows: Mapping[str, Sequence[Sequence[Any]]], counts: Mapping[str, int]) -> list[tuple[str, bytes]]:
     """What one step of a lane gives: (table, blob) of each table that has rows, and what was counted, if anything."""
-    counted = {FILES_FORGOTTEN: [(files_forgotten,)]} if files_forgotten else {}
+    counted = {name: [(count,)] for name, count in counts.items() if count}
     return [(name, encode_rows(lines)) for name, lines in {**rows, **counted}.items() if lines]
 
 
-def take_files_forgotten(rows: dict[str, list[list[Any]]]) -> int:
-    """Take the count out of what `merge` gives; what is left are rows of tables."""
-    return sum(count for (count,) in rows.pop(FILES_FORGOTTEN, ()))
+def take_counts(rows: dict[str, list[list[Any]]]) -> dict[str, int]:
+    """Take the counts out of what `merge` gives; what is left are rows of tables."""
+    return {name: sum(count for (count,) in rows.pop(name, ())) for name in COUNTS}
 
 
 def decode_rows(blob: bytes) -> list[list[Any]]:

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from spark_jobs import journal
+from kardia.locations import Folder
+from spark_jobs import journal, seeds
 from spark_jobs.journal import Kept, Mark
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ModelFactory
-from spark_jobs.outputs import OUTPUT_DDL, encode_step
+from spark_jobs.outputs import FILES_FORGOTTEN, LANES_READ, OUTPUT_DDL, encode_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,9 +61,11 @@ class LaneProcessor(StatefulProcessor):
         cluster: str = "",
         finishing: bool = False,
         journal_bytes: int = journal.MIN_BYTES,
+        begun_with: Folder | None = None,
     ) -> None:
         """Take what every lane needs; `run` keeps the caches of two queries in one worker apart. `journal_bytes`: what
-        a journal may hold, however small its base."""
+        a journal may hold, however small its base. `begun_with`: where the lanes are that this run began with."""
+        self._begun_with = begun_with
         self._journal_bytes = journal_bytes
         self._cluster = cluster
         self._factory = factory
@@ -84,7 +87,8 @@ class LaneProcessor(StatefulProcessor):
         """Step one lane with the records of one batch."""
         lane_number = int(key[0])
         gc.disable()
-        kept = self._kept(lane_number)
+        held = self._held(lane_number)
+        kept = held or self._read(lane_number)
         records = [
             Record(*fields)
             for frame in rows
@@ -100,7 +104,8 @@ class LaneProcessor(StatefulProcessor):
         given = kept.lane.step(records, lambda: self._read(lane_number).lane.save())
         self._write(lane_number, kept, records)
         _tidy()
-        filled = encode_step(given, kept.lane.model.files_forgotten)
+        counts = {FILES_FORGOTTEN: kept.lane.model.files_forgotten, LANES_READ: int(held is None)}
+        filled = encode_step(given, counts)
         yield pd.DataFrame(
             {
                 "lane": pd.Series([lane_number] * len(filled), dtype="int32"),
@@ -112,18 +117,20 @@ class LaneProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing to close: the cache outlives the task on purpose."""
 
-    def _kept(self, number: int) -> Kept:
+    def _held(self, number: int) -> Kept | None:
+        """The lane, if this worker has it as the store has it."""
         mark = self._store.mark()
         cached = _cache.pop((self._run, number), None)  # a step that fails must not leave a half-stepped lane behind
-        if mark is not None and cached is not None and mark.token == cached[0]:
-            return cached[1]
-        return self._read(number)
+        return cached[1] if mark is not None and cached is not None and mark.token == cached[0] else None
 
     def _read(self, number: int) -> Kept:
         def begin() -> Lane:
-            return Lane(
+            lane = Lane(
                 self._factory, self._topic, number, self._lanes, cluster=self._cluster, finishing=self._finishing
             )
+            if self._begun_with is not None:
+                lane.load(seeds.read(self._begun_with, number))
+            return lane
 
         return journal.read(self._store, begin)
 

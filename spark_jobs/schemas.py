@@ -20,7 +20,7 @@ from spark_jobs.errors import RowsError
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-TABLE_VERSION = 4
+TABLE_VERSION = 6
 """Version of the shape of all tables, carried as a property of each; raised with every added column."""
 
 VERSION_PROPERTY = "kardia.tableVersion"

@@ -23,6 +23,7 @@ class StreamSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="KARDIA_STREAM_", frozen=True, extra="forbid")
 
     bootstrap_server: str = Field(min_length=1, description="brokers of the topic of events")
+    client_config: Place | None = Field(default=None, description="properties file for clients of these brokers")
     topic: str = Field(default="kardia.events", min_length=1, max_length=249)
     tables: TablesPlace = Field(description="directory of the Delta tables")
     checkpoint: TablesPlace = Field(description="folder of the checkpoint")
@@ -56,6 +57,9 @@ class StreamSettings(BaseSettings):
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback; 0: none")
     java_options: str | None = Field(default=None, description="options of the driver's JVM instead of the chosen ones")
     new_generation: bool = Field(default=False, description="begin anew at the topic's beginning")
+    lanes_from: str = Field(
+        default="", max_length=249, description="topic whose lanes are taken over, in the number of those of this topic"
+    )
     accept_loss: bool = Field(default=False, description="read on over records the topic has lost")
     once: bool = Field(default=False, description="stop when everything there was at the start is in the tables")
     wait_s: float = Field(default=60.0, ge=0, le=3_600, description="how long to wait for broker and topic")

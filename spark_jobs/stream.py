@@ -1,6 +1,7 @@
 """The live query: records of `kardia.events` through the lanes into the live tables, each batch exactly once.
 
-    Kafka source -> coalesce -> groupBy(lane) -> LaneProcessor -> foreachBatch: toArrow once -> TableWriter
+    Kafka source -> coalesce -> groupBy(lane) -> LaneProcessor -,
+    Kafka source -> coalesce -> groupBy(lane) -> LaneProcessor -+-> foreachBatch: toArrow once -> TableWriter
 
 Steps of a batch: (1) Spark writes the planned offsets, (2) the lanes are stepped and the state is written, (3) the
 writer's steps (`spark_jobs.writers`), `progress` last, (4) Spark commits the batch. A repeat after any crash starts at
@@ -16,22 +17,30 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from kardia.observe.careful import REASON as NOT_APPLIED
 from spark_jobs.checkpoint import Checkpoint
 from spark_jobs.disk import disk_error, refusal
-from spark_jobs.errors import InputFileError, JobError, StateError, StoppedError, TablesError, TopicLossError
+from spark_jobs.errors import (
+    InputFileError,
+    JobError,
+    RefusedError,
+    StateError,
+    StoppedError,
+    TablesError,
+    TopicLossError,
+)
 from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import FOREIGN
 from spark_jobs.lane_model import ModelFactory
-from spark_jobs.outputs import merge, take_files_forgotten
+from spark_jobs.outputs import FILES_FORGOTTEN, LANES_READ, merge, take_counts
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_tables
-from spark_jobs.session import LANE_TASKS
 from spark_jobs.writers import TableWriter
 
 if TYPE_CHECKING:
@@ -58,6 +67,8 @@ class Committed:
     """Events and rows left out because the observer raised at them, or their table refused them."""
     files_forgotten: int = 0
     """Files of rotated logs whose positions are remembered no longer."""
+    lanes_read: int = 0
+    """Lanes that were read back from the store: each once after a start, and after a worker has died."""
 
 
 class Sink:
@@ -80,7 +91,7 @@ class Sink:
         try:
             found = outputs.toArrow()  # the one action: steps the lanes and writes their state
             rows = merge(zip(*(found.column(name).to_pylist() for name in ("lane", "table", "blob")), strict=True))
-            files_forgotten = take_files_forgotten(rows)
+            counts = take_counts(rows)
             tables = to_tables(rows, batch_id)
             self._writer.write(batch_id, tables)
         except BaseException as error:
@@ -90,13 +101,14 @@ class Sink:
             reasons = Counter(tables["rejected"]["reason"].to_pylist()) if "rejected" in tables else Counter[str]()
             written = sum(map(len, tables.values()))
             seconds = time.monotonic() - started
+            forgotten, read = counts[FILES_FORGOTTEN], counts[LANES_READ]
             self._committed(
-                Committed(batch_id, written, seconds, reasons[FOREIGN], reasons[NOT_APPLIED], files_forgotten)
+                Committed(batch_id, written, seconds, reasons[FOREIGN], reasons[NOT_APPLIED], forgotten, read)
             )
 
 
 def start_query(
-    records: DataFrame,
+    parts: Sequence[DataFrame],
     factory: ModelFactory,
     checkpoint: Checkpoint,
     sink: Sink,
@@ -105,11 +117,19 @@ def start_query(
     finishing: bool = False,
     until_available: bool = False,
     journal_bytes: int = MIN_BYTES,
-    tasks: int = LANE_TASKS,
+    tasks: int = 1,
 ) -> StreamingQuery:
     """Start the query over records with `processor.INPUT_COLUMNS`; `until_available` stops it when all are read.
-    `tasks` of the stateful stage count for a new checkpoint; one that was begun keeps its number."""
-    records.sparkSession.conf.set("spark.sql.shuffle.partitions", str(tasks))
+
+    `parts` are the records of some lanes each, at the same places in every run of a checkpoint. A part has Python
+    workers of its own, for Spark gives a task any worker that is idle, and a lane that comes to another worker is read
+    back from the store. `tasks` of the stateful stage of each part count for a new checkpoint; one that was begun
+    keeps its number.
+    """
+    spark = parts[0].sparkSession
+    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
     agreement = checkpoint.generation.agreement
     processor = LaneProcessor(
         factory,
@@ -119,17 +139,45 @@ def start_query(
         cluster="" if finishing else agreement.cluster,
         finishing=finishing,
         journal_bytes=journal_bytes,
+        begun_with=checkpoint.seeds,
     )
+    steps = [
+        _of_own_workers(number, lambda part=part: stepped(part.coalesce(tasks), processor))  # type: ignore[misc]
+        for number, part in enumerate(parts)
+    ]
     writer = (
-        stepped(records.coalesce(tasks), processor)
+        reduce(lambda one, other: one.union(other), steps)
         .writeStream.queryName(NAME)
         .outputMode("update")
         .option("checkpointLocation", checkpoint.spark_location)
         .foreachBatch(sink)
     )
-    if until_available:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()
+    trigger = {"availableNow": True} if until_available else {"processingTime": f"{trigger_ms} milliseconds"}
+    try:
+        return writer.trigger(**trigger).start()
+    finally:
+        for name in INTERPRETED:  # the query has its own copy; others go on with code
+            spark.conf.unset(name)
+
+
+INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+"""Settings of this query alone: its rows are records, a few dozen in a batch, and each task would write Java code for
+them anew (one eighth of the JVM's CPU, whether the code is compiled already or not)."""
+
+PART = "KARDIA_LANES_PART"
+"""Environment variable of Python workers, for nothing but that Spark keeps those with different ones apart."""
+
+
+def _of_own_workers(number: int, made: Callable[[], DataFrame]) -> DataFrame:
+    """A frame whose Python function gets workers that no other part gets."""
+    from pyspark import SparkContext
+
+    environment = SparkContext.getOrCreate().environment
+    environment[PART] = str(number)
+    try:
+        return made()
+    finally:
+        del environment[PART]
 
 
 STOP_S = 2.0
@@ -159,6 +207,31 @@ _OF_TASK = re.compile(
 """An error of ours that a task raised, in Spark's text."""
 
 
+_BY_BROKERS = {
+    "TopicAuthorizationException": ("the topic may not be read by this principal", "READ on it", "grant it"),
+    "GroupAuthorizationException": ("a group may not be used by this principal", "READ on it", "grant it"),
+    "SaslAuthenticationException": (
+        "the brokers refuse the login of Spark's Kafka client",
+        "the credentials of --client-config to be valid",
+        "correct or renew them",
+    ),
+    "SslAuthenticationException": (
+        "TLS between Spark's Kafka client and the brokers does not come about",
+        "certificates that each side trusts and that have not expired",
+        "renew what has expired, and name the authorities in --client-config",
+    ),
+}
+"""What Kafka's Java client raises when brokers refuse it: what, what was expected, what to do."""
+
+
+def _refused_by_brokers(text: str, where: str) -> RefusedError | None:
+    for name, (what, expected, next_step) in _BY_BROKERS.items():
+        if f"org.apache.kafka.common.errors.{name}" in text:
+            step = f"{next_step} (`kardia doctor` says what is missing), and start again: nothing is lost"
+            return RefusedError(what, where, expected, step)
+    return None
+
+
 def explain(failure: BaseException | None, error: BaseException, where: str) -> JobError:
     """Make of what ended a query the sentence a person needs, with Spark's own text as its cause."""
     if isinstance(failure, JobError):
@@ -179,6 +252,9 @@ def explain(failure: BaseException | None, error: BaseException, where: str) -> 
     disk = refusal(f"{failure or ''} {text}")
     if disk is not None:
         return disk_error(disk, where)
+    refused = _refused_by_brokers(text, where)
+    if refused is not None:
+        return refused
     if any(mark in text for mark in LOSS_MARKS):
         return TopicLossError(
             "the topic no longer has records that were not read yet: retention or a deletion removed them",

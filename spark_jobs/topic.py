@@ -5,14 +5,17 @@ It must not look into a record: that is done where the lane is stepped, so that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # its stub does not list it
 
+from ingest.errors import AwayError, IngestError
+from ingest.security.reach import allowed, connect
 from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER
-from spark_jobs.errors import TopicError
+from spark_jobs.errors import RefusedError, TopicError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,10 +41,13 @@ CONSUMER = {
 
 
 def lanes_of(bootstrap: str, topic: str, more: Mapping[str, str] | None = None) -> int:
-    """Partitions of the topic; refuses if the broker or the topic is not there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, **(more or {})}, logger=_quiet)
+    """Partitions of the topic; refuses if the broker or the topic is not there. `more`: settings of librdkafka."""
     try:
+        admin, _ = connect(bootstrap, more, METADATA_TIMEOUT_S)
         found = admin.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic]
+    except IngestError as error:
+        kind = TopicError if isinstance(error, AwayError) else RefusedError
+        raise kind(error.what, error.where, error.expected, error.next_step) from None
     except KafkaException as error:
         raise TopicError(
             f"no broker answered within {METADATA_TIMEOUT_S:.0f} s: {error.args[0].str()}",
@@ -49,6 +55,11 @@ def lanes_of(bootstrap: str, topic: str, more: Mapping[str, str] | None = None) 
             "a reachable Kafka broker",
             "check --bootstrap-server and the network",
         ) from error
+    if found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        raise no_right(topic, bootstrap)
+    operations = allowed(admin, topic, METADATA_TIMEOUT_S)
+    if operations is not None and AclOperation.READ not in operations:
+        raise no_right(topic, bootstrap)  # before Spark is started, which would only find out then
     if found.error is not None or not found.partitions:
         raise TopicError(
             f"there is no topic {topic}",
@@ -67,12 +78,15 @@ def records(
     max_records: int = MAX_RECORDS_PER_BATCH,
     fail_on_loss: bool = True,
     more: Mapping[str, str] | None = None,
+    lanes: Sequence[int] | None = None,
 ) -> DataFrame:
-    """Stream of records with the columns the stateful operator takes (`processor.INPUT_COLUMNS`)."""
+    """Stream of records with the columns the stateful operator takes (`processor.INPUT_COLUMNS`); of some `lanes` if
+    they are given. `more`: settings of Java's client, which Spark's plans show: no secret is among them
+    (`ingest.security.for_java`)."""
     reader = spark.readStream.format("kafka")
     options = {
         "kafka.bootstrap.servers": bootstrap,
-        "subscribe": topic,
+        **({"subscribe": topic} if lanes is None else {"assign": json.dumps({topic: list(lanes)})}),
         "startingOffsets": "earliest",
         "includeHeaders": "true",
         "failOnDataLoss": str(fail_on_loss).lower(),
@@ -92,16 +106,43 @@ def records(
     )
 
 
+def parts(
+    spark: SparkSession,
+    bootstrap: str,
+    topic: str,
+    lanes: int,
+    number: int,
+    *,
+    max_records: int = MAX_RECORDS_PER_BATCH,
+    fail_on_loss: bool = True,
+    more: Mapping[str, str] | None = None,
+) -> list[DataFrame]:
+    """The records in so many parts, of the same lanes in every run."""
+    most = max(1, max_records // number)
+    return [
+        records(
+            spark,
+            bootstrap,
+            topic,
+            max_records=most,
+            fail_on_loss=fail_on_loss,
+            more=more,
+            lanes=range(part, lanes, number),
+        )
+        for part in range(number)
+    ]
+
+
 def _header(key: str, name: str) -> str:
     """The first header of that key; a map of the headers would fail on a record that has one twice."""
     return f"get(filter(headers, h -> h.key = '{key}'), 0).value AS {name}"
 
 
-class _Quiet:
-    """Takes the client's own log lines: its errors are raised anyway, and they would appear beside the sentence."""
-
-    def log(self, *_: object, **__: object) -> None:
-        """Drop the line."""
-
-
-_quiet = _Quiet()
+def no_right(topic: str, where: str) -> RefusedError:
+    """The principal may not read the topic."""
+    return RefusedError(
+        f"the topic {topic} may not be read by this principal",
+        where,
+        f"READ on Topic:{topic}, and nothing more",
+        "grant it; `kardia doctor` prints the line",
+    )

@@ -31,9 +31,8 @@ def find_losses(
     bootstrap: str, topic: str, unread: Mapping[int, int], more: Mapping[str, str] | None = None
 ) -> list[Loss]:
     """Unread offsets the broker no longer has. `unread` is the next offset to read per partition."""
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "kardia-topic-check", **(more or {})}, logger=CLIENT_LOG
-    )
+    own = {**(more or {}), "bootstrap.servers": bootstrap, "group.id": "kardia-topic-check"}
+    consumer = Consumer(own, logger=CLIENT_LOG)
     try:
         losses = []
         for partition, offset in sorted(unread.items()):
@@ -49,14 +48,33 @@ def find_losses(
                 )
         return losses
     except KafkaException as error:
-        raise TopicError(
-            f"the offsets of {topic} cannot be read: {error.args[0].str()}",
-            bootstrap,
-            "a reachable broker that lets this job read the topic",
-            "check --bootstrap-server, the network and the permissions",
-        ) from error
+        raise _unreadable(topic, bootstrap, error) from error
     finally:
         consumer.close()
+
+
+def ends_of(bootstrap: str, topic: str, lanes: int, more: Mapping[str, str] | None = None) -> dict[int, int]:
+    """Where each partition of a topic ends: the offset of the next record."""
+    own = {**(more or {}), "bootstrap.servers": bootstrap, "group.id": "kardia-topic-check"}
+    consumer = Consumer(own, logger=CLIENT_LOG)
+    try:
+        return {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=TIMEOUT_S)[1]
+            for number in range(lanes)
+        }
+    except KafkaException as error:
+        raise _unreadable(topic, bootstrap, error) from error
+    finally:
+        consumer.close()
+
+
+def _unreadable(topic: str, bootstrap: str, error: KafkaException) -> TopicError:
+    return TopicError(
+        f"the offsets of {topic} cannot be read: {error.args[0].str()}",
+        bootstrap,
+        "a reachable broker that lets this job read the topic",
+        "check --bootstrap-server, the network and the permissions",
+    )
 
 
 def refuse(topic: str, losses: list[Loss]) -> TopicLossError:

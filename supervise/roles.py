@@ -17,6 +17,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS
 from supervise.supervisor import Role
 from supervise.up_config import CollectSection, UpConfig
 
@@ -79,7 +80,17 @@ def collect_command(config: UpConfig) -> list[str]:
     command = kardia("collect", "--bootstrap-server", config.bootstrap_server, "--cluster", config.cluster)
     command += ["--events-bootstrap-server", config.events_bootstrap_server or config.bootstrap_server]
     command += ["--topic", config.topic, "--positions", str(config.data / "positions")]
-    command += ["--log-timezone", collect.log_timezone, "--metrics-port", str(collect.metrics_port)]
+    if config.client_config is not None:
+        command += ["--client-config", str(config.client_config)]
+    if config.topic_client_config is not None:
+        command += ["--events-client-config", str(config.topic_client_config)]
+    command += ["--metrics-port", str(collect.metrics_port)]
+    if collect.log_timezone:
+        command += ["--log-timezone", collect.log_timezone]
+    if not collect.offsets:
+        command += ["--no-offsets"]
+    if collect.admin:
+        command += ["--admin", "--admin-every-s", str(collect.admin_every_s)]
     for path in collect.request_log:
         command += ["--request-log", path]
     for path in server_logs(collect):
@@ -105,11 +116,13 @@ def stream_command(config: UpConfig) -> list[str]:
     """`kardia stream` from the topic into the tables."""
     command = kardia("stream", "--bootstrap-server", config.events_bootstrap_server or config.bootstrap_server)
     command += ["--topic", config.topic, "--cluster", config.cluster]
+    if config.topic_client_config is not None:
+        command += ["--client-config", str(config.topic_client_config)]
     command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
     command += ["--metrics-port", str(config.stream.metrics_port)]
     if config.stream.kafka_version:
         command += ["--kafka-version", config.stream.kafka_version]
-    for protocol in ("consumer", "share", "streams"):
+    for protocol in PROTOCOLS_WITH_EPOCHS:
         session_ms = getattr(config.stream, f"{protocol}_session_ms")
         if session_ms > 0:
             command += [f"--{protocol}-session-ms", str(session_ms)]

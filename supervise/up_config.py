@@ -22,13 +22,26 @@ from pydantic import (
     model_validator,
 )
 
+from ingest.clients import client_config
 from ingest.errors import IngestError
 from ingest.settings import Patterns
 from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
 
+
+def _read(path: Path) -> Path:
+    try:
+        client_config(path)
+    except IngestError as error:
+        raise ValueError(str(error)) from None
+    return path
+
+
 Place = Annotated[AnyPlace, AfterValidator(Path.expanduser)]
 """`~` is the home of whoever starts it: no shell has replaced it."""
+
+ClientFile = Annotated[Place, AfterValidator(_read)]
+"""A file of client settings: read once before anything is started, and by each role for itself."""
 
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
@@ -44,25 +57,41 @@ class _Strict(BaseModel):
 class CollectSection(_Strict):
     """`collect`: the logs on this machine."""
 
-    request_log: Patterns = Field(min_length=1, description="kafka-request.log of each broker here, or patterns")
+    request_log: Patterns = Field(
+        default=(), description="kafka-request.log of each broker here, or patterns; may be left out with `admin`"
+    )
     server_log: Patterns | None = Field(
         default=None,
         description="server.log of each broker here, or patterns; default: the one beside each request log, where "
         "there is one. [] for none",
     )
-    log_timezone: str = Field(description="time zone of the brokers' JVM: UTC, Europe/Berlin or +05:30")
+    log_timezone: str = Field(
+        default="", description="time zone of the brokers' JVM: UTC, Europe/Berlin or +05:30; needed with a log"
+    )
+    offsets: bool = Field(default=True, description="read __consumer_offsets")
+    admin: bool = Field(default=False, description="sample groups by the admin API; needs nothing on a broker")
+    admin_every_s: float = Field(default=10.0, ge=1, le=3_600, description="seconds from one sample to the next")
     metrics_port: Port = Field(default=9464, description="port of the collector's own /metrics")
 
     @field_validator("log_timezone")
     @classmethod
     def _known_zone(cls, name: str) -> str:
         try:
-            zone_named(name)
+            zone_named(name or "UTC")
         except IngestError:
             raise ValueError(
                 f"{name!r} is no time zone; expected UTC, a name such as Europe/Berlin, or +05:30"
             ) from None
         return name
+
+    @model_validator(mode="after")
+    def _something_to_read(self) -> CollectSection:
+        logs = bool(self.request_log or self.server_log)
+        if not logs and not self.admin:
+            raise ValueError("request_log names no log; name one, or say `admin: true` to ask the admin API")
+        if logs and not self.log_timezone:
+            raise ValueError("log_timezone is missing: the stamps of the logs carry no zone; say UTC, Europe/Berlin, …")
+        return self
 
 
 class StreamSection(_Strict):
@@ -111,12 +140,24 @@ class UpConfig(_Strict):
     cluster: str = Field(min_length=1, description="name of the cluster, in every row")
     bootstrap_server: str = Field(min_length=1, description="host:port of the cluster that is watched")
     events_bootstrap_server: str | None = Field(default=None, description="host:port for the topic, if another cluster")
+    client_config: ClientFile | None = Field(
+        default=None, description="properties file of the Kafka clients (security), in librdkafka's names or Java's"
+    )
+    events_client_config: ClientFile | None = Field(
+        default=None,
+        description="the same for the topic's cluster; default: the same file, where it is the same cluster",
+    )
     topic: str = Field(default="kardia.events", min_length=1, description="topic of the events")
     data: Place = Field(description="directory for tables, checkpoint, positions and logs of the roles")
     collect: CollectSection
     stream: StreamSection = StreamSection()
     serve: ServeSection = ServeSection()
     notify: NotifySection = NotifySection()
+
+    @property
+    def topic_client_config(self) -> Path | None:
+        """Properties file of the clients of the topic of events."""
+        return self.events_client_config or (None if self.events_bootstrap_server else self.client_config)
 
     @property
     def tables(self) -> Path:

@@ -21,6 +21,7 @@ NAMES = frozenset(
         "trigger_group_instance_id",
         "leader_member_id",
         "pending",
+        "moving",
     )
 )
 """Personal columns that stay: without them an answer would be about nobody. Who may not see a group gets a token for

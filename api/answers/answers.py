@@ -23,7 +23,7 @@ from kardia.tables import STATUSES, TABLES
 
 API = "/api/v1"
 
-LINKS = ("members", "rebalances", "history", "evictions", "disagreements", "diff", "incident")
+LINKS = ("members", "rebalances", "history", "evictions", "disagreements", "diff", "incident", "lag")
 """What is below a group, and needs no parameter."""
 
 STATUS_SEVERITY = {
@@ -85,6 +85,7 @@ def member(view: GroupView, row: Any, freshness: Freshness) -> dict[str, Any]:
         "health_certainty": health.certainty if health is not None else "unknown",
         "session": None if health is None else session(view, health, freshness),
         "poll": None if health is None else poll(view, health, freshness),
+        "assignment": None if health is None else assignment(health),
         "predictions": [
             prediction(found, freshness) for (found_id, _), found in view.predictions.items() if found_id == member_id
         ]
@@ -127,6 +128,22 @@ def poll(view: GroupView, health: Any, freshness: Freshness) -> dict[str, Any]:
     }
 
 
+def assignment(health: Any) -> dict[str, Any] | None:
+    """Target and current assignment of a present member of a group that has epochs; None of one of a classic group."""
+    if health.member_state is None:
+        return None
+    found = {name: getattr(health, name) for name in ASSIGNMENT}
+    found["moving"] = [dict(entry) for entry in health.moving or ()]
+    for name in ("awaited_since_at", "awaited_until_at"):
+        found[f"{name}_ms"] = getattr(health, f"{name}_ms")
+        found[name] = to_rfc3339(found[f"{name}_ms"])
+    return {"group_epoch": health.generation_id, **found}
+
+
+ASSIGNMENT = ("member_epoch", "member_state", "partitions", "partitions_revoking", "partitions_target")
+"""Columns of `health` that `assignment` repeats."""
+
+
 def prediction(row: Any, freshness: Freshness) -> dict[str, Any]:
     """A predicted timeout."""
     return {
@@ -151,7 +168,9 @@ def health(row: Any, exact: Container[tuple[str, str]]) -> dict[str, Any]:
     for kind in ("session", "poll"):
         known = getattr(row, f"{kind}_deadline_at_ms") is not None
         found[f"{kind}_is_least"] = known and (row.member_id, kind) not in exact
-    found["pending"] = None if row.pending is None else [dict(entry) for entry in row.pending]
+    for name in ("pending", "moving"):
+        entries = getattr(row, name)
+        found[name] = None if entries is None else [dict(entry) for entry in entries]
     return {"href": member_href(row.cluster_id, row.group_id, row.member_id), **found}
 
 
@@ -237,10 +256,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "next_poll_deadline": _next(view, "poll", deadlines.poll_interval_ms, freshness),
         "pending": view.pending,
         "last_rebalance": view.rebalance and rebalance(view.rebalance, freshness),
-        "links": {
-            name: f"{href}/{name}"
-            for name in ("members", "rebalances", "history", "evictions", "disagreements", "pulse", "diff", "incident")
-        },
+        "links": {name: f"{href}/{name}" for name in (*LINKS, "pulse")},
     }
 
 

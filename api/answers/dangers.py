@@ -22,6 +22,9 @@ from kardia.statuses import NOT_KNOWN
 
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
+WITH_EPOCHS = ("Assigning", "Reconciling")
+"""States in which a group that has epochs is on its way to a new one: it reads on meanwhile, and may wait."""
+
 
 class Next(NamedTuple):
     """A deadline of a present member."""
@@ -112,7 +115,7 @@ def _eviction(cluster: ClusterView, one: Next, freshness: Freshness) -> dict[str
 
 def open_rebalances(cluster: ClusterView, freshness: Freshness, limit: int) -> dict[str, Any]:
     """Groups that rebalance, the longest first: since when, whom they wait for, until when at the latest."""
-    views = [view for view in cluster.groups.values() if view.state_name in REBALANCING]
+    views = [view for view in cluster.groups.values() if view.state_name in (*REBALANCING, *WITH_EPOCHS)]
     found = sorted((_rebalance(view, freshness) for view in views), key=lambda one: (one["since_at_ms"], one["href"]))
     return {"open_rebalances": found[:limit], "left_off": max(0, len(found) - limit)}
 
@@ -131,7 +134,8 @@ def _rebalance(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     known = bool(longest_ms) and None not in longest_ms
     since_ms = state.since_at_ms if running is None else min(state.since_at_ms, running.started_at_ms)
     # Each phase lasts at most the longest rebalance timeout of its members; this phase began at `since` or before it.
-    latest_ms = state.since_at_ms + max(longest_ms) if known else None
+    # With epochs each has its own time, from when it is told; who is not told yet has all of it still.
+    latest_ms = state.since_at_ms + max(longest_ms) if known and state.name in REBALANCING else None
     return {
         "href": answers.group_href(view.cluster_id, view.group_id),
         "group_id": view.group_id,
@@ -153,9 +157,15 @@ def _running(view: GroupView) -> Any:
     return row if row is not None and row.completed_at_ms is None else None
 
 
+_SHOWN_BY = {
+    "PreparingRebalance": "heartbeats without rejoining",
+    "CompletingRebalance": "the leader has not sent its assignment",
+}
+
+
 def waits_for(view: GroupView) -> list[dict[str, Any]]:
     """Whom a rebalance of the group waits for, by member id; nobody where none is under way."""
-    if view.state_name not in REBALANCING:
+    if view.state_name not in (*REBALANCING, *WITH_EPOCHS):
         return []
     running = _running(view)
     found: dict[str, dict[str, Any]] = {}
@@ -178,15 +188,14 @@ def waits_for(view: GroupView) -> list[dict[str, Any]]:
     for entry in running.stragglers or () if running is not None else ():
         if not entry["joined"]:
             add(entry["member_id"], entry["client_id"], "straggler", None, pending=bool(entry.get("pending")))
-    leads = view.state_name == "CompletingRebalance"
+    shown_by = _SHOWN_BY.get(view.state_name, "was told to give partitions up, and has not")
     for row in view.health.values():
         if row.awaited_since_at_ms is not None and row.group_state == view.state_name:
-            shown_by = "the leader has not sent its assignment" if leads else "heartbeats without rejoining"
             add(row.member_id, row.client_id, shown_by, row.awaited_until_at_ms, pending=False)
     for (member_id, kind), prediction in view.predictions.items():
         if kind == "rebalance":
             until_at_ms = prediction.deadline_at_ms
-            add(member_id, prediction.client_id, "heartbeats without rejoining", until_at_ms, pending=False)
+            add(member_id, prediction.client_id, shown_by, until_at_ms, pending=False)
     for entry in view.pending if view.state_name == "PreparingRebalance" else ():
         shown_by = "an id that was handed out and not used"
         add(entry["member_id"], entry["client_id"], shown_by, entry["until_at_ms"], pending=True)

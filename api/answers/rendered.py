@@ -28,16 +28,21 @@ class Rendered(NamedTuple):
     """Each with whether it is the least that it may be."""
 
 
-def group(view: GroupView, freshness: Freshness) -> orjson.Fragment:
-    """`answers.group` as JSON."""
+def group(view: GroupView, freshness: Freshness, rung: int) -> orjson.Fragment:
+    """`answers.group` as JSON, with the rung of evidence on which the group stands: what is read of its broker moves
+    without it."""
+    return orjson.Fragment(b'%s,"rung":%d}' % (_group(view, freshness)[:-1], rung))
+
+
+def _group(view: GroupView, freshness: Freshness) -> bytes:
     if view.rebalance is not None and view.rebalance.completed_at_ms is None:
-        return orjson.Fragment(orjson.dumps(answers.group(view, freshness)))
+        return orjson.dumps(answers.group(view, freshness))
     parts, deadlines = view.remembered("rendered", _rendered)
     left = [
         orjson.dumps(answers.remaining_ms(deadline_ms, freshness, is_least=is_least))
         for deadline_ms, is_least in deadlines
     ]
-    return orjson.Fragment(b"".join(chain.from_iterable(zip(parts, [*left, b""], strict=True))))
+    return b"".join(chain.from_iterable(zip(parts, [*left, b""], strict=True)))
 
 
 def _rendered(view: GroupView) -> Rendered:

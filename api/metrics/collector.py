@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from api.metrics import clusters, groups, members, service
+from api.metrics import clusters, groups, lag, members, service
 from api.metrics.births import Births
 from api.present import present
 from api.present.current import ClusterView, GroupView
@@ -34,6 +34,7 @@ class TableMetrics(Collector):
         lengths = {view.cluster_id: len(shown[view.cluster_id]) for view in views}
         yield from clusters.families(views, counted.clusters, lengths)
         yield from groups.families(store, views, shown, counted.groups)
+        yield from lag.families(store, views)
         if self._store.settings.metrics_members_max:
             yield from members.families(self._store.settings, views, self._member_series_dropped)
 

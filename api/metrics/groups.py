@@ -10,7 +10,7 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from api.answers import answers
+from api.answers import answers, evidence
 from api.metrics.clusters import PRESENT_STATUSES, THRESHOLDS, below, state_label
 from api.present import deadlines, storms
 from api.present.current import STATES, ClusterView, GroupView
@@ -25,6 +25,7 @@ OF_GROUP = ("cluster", "group")
 class Shown(NamedTuple):
     """A group that has series, and its labels."""
 
+    cluster: ClusterView
     view: GroupView
     labels: tuple[str, str]
 
@@ -48,7 +49,7 @@ def families(
 
     def labelled(views: dict[str, list[GroupView]]) -> list[Shown]:
         return [
-            Shown(view, (cluster.cluster_id, label(store.settings, view.group_id)))
+            Shown(cluster, view, (cluster.cluster_id, label(store.settings, view.group_id)))
             for cluster in clusters
             for view in views[cluster.cluster_id]
         ]
@@ -83,7 +84,14 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
     )
     state = GaugeMetricFamily("kardia_group_state", "1 for the state a group is in.", labels=(*OF_GROUP, "state"))
     generation = GaugeMetricFamily("kardia_group_generation", "Generation of a group, or its epoch.", labels=OF_GROUP)
-    for view, labels in found:
+    rung = GaugeMetricFamily(
+        "kardia_group_evidence_rung",
+        "What is read of a group: 1 the admin API, 2 __consumer_offsets, 3 server.log of its broker, 4 both, 5 its "
+        "request log, 6 with FETCH or telemetry; 0 nothing now.",
+        labels=OF_GROUP,
+    )
+    for cluster, view, labels in found:
+        rung.add_metric(labels, evidence.read_of(cluster, view).rung)
         statuses = shown_by_status(view)
         for status in PRESENT_STATUSES:
             members.add_metric((*labels, status), statuses[status])
@@ -94,7 +102,7 @@ def _present(found: list[Shown]) -> Iterator[Metric]:
             state.add_metric((*labels, name), name == state_label(view))
         if (generation_id := answers.generation(view)) is not None:
             generation.add_metric(labels, generation_id)
-    yield from (members, zombies, pending, danger, state, generation)
+    yield from (members, zombies, pending, danger, state, generation, rung)
 
 
 def _deadlines(found: list[Shown]) -> Iterator[Metric]:
@@ -119,7 +127,7 @@ def _deadlines(found: list[Shown]) -> Iterator[Metric]:
         )
         for kind in PREDICTION_KINDS
     }
-    for view, labels in found:
+    for _, view, labels in found:
         lows = below(view)
         for kind, left in deadlines.HEADROOM_OF.items():
             least = deadlines.least(map(left, view.health.values()))
@@ -174,7 +182,7 @@ def _counted(found: list[Shown]) -> Iterator[Metric]:
         "Time without an assignment in completed rebalances, summed over members.",
         labels=OF_GROUP,
     )
-    for view, labels in found:
+    for _, view, labels in found:
         # From zero on: a counter that appears with its first event has no increase for it.
         for trigger in TRIGGERS:
             rebalances.add_metric((*labels, trigger), view.rebalances[trigger])

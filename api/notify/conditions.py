@@ -10,13 +10,15 @@ nothing that tables say).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from api.answers import dangers
+from api.answers import dangers, lag
 from api.present import deadlines, storms
 from api.present.current import ClusterView, GroupView
 from api.present.freshness import Freshness
 from api.store import Store
+from kardia.lag.commits import ERR, REWIND, STALL, STOP
 from kardia.story import words
 
 STUCK_AFTER_MS = 20_000
@@ -30,6 +32,9 @@ NOUNS = {
     "fenced": ("static member fenced", "static members fenced"),
 }
 """What happened once, and more than once."""
+
+LAG_STUCK = "KafkaGroupLagStuck"
+"""The alert that takes the ends of partitions."""
 
 FRESH_SHARE = 0.5
 """A feed that was stale is fresh again when its age is at most this share of the bound."""
@@ -84,6 +89,12 @@ KINDS = {
     "KafkaGroupEvictions": Kind(
         "warning", "A consumer group keeps losing members that did not ask to go.", "evictions.md"
     ),
+    LAG_STUCK: Kind(
+        "warning",
+        "A consumer group has something to read, and does not go forward.",
+        "lag-stuck.md",
+        hold_ms=300_000,
+    ),
     "KardiaSourceStalled": Kind(
         "warning", "One of the logs that Kardia reads has stalled.", "source-stalled.md", hold_ms=5_000
     ),
@@ -128,11 +139,16 @@ class Found(NamedTuple):
     """The tables cannot be read: nothing may be concluded about anything."""
     stale: frozenset[str] = frozenset()
     """Clusters of which nothing is heard."""
+    lag_unknown: Mapping[tuple[str, str], int | None] = MappingProxyType({})
+    """The same as `held`, of what is said about lag alone: ends are not seen."""
 
     def is_held(self, finding: Finding) -> bool:
         """Whether evidence is missing. Only groups are held back while tables can be read: what is wrong with the feed
         is known all the better."""
-        return self.blind or (bool(finding.group) and any(place in self.held for place in _places(finding)))
+        if self.blind or not finding.group:
+            return self.blind
+        unknown = finding.alert == LAG_STUCK
+        return any(place in self.held or (unknown and place in self.lag_unknown) for place in _places(finding))
 
     def is_feed_silent(self, finding: Finding) -> bool:
         """Whether evidence is missing because nothing at all is heard, and not only of this group."""
@@ -140,7 +156,9 @@ class Found(NamedTuple):
 
     def known_to_ms(self, finding: Finding) -> int | None:
         """Up to when there was evidence of something that is held back; None if that cannot be told."""
-        return min((at for place in _places(finding) if (at := self.held.get(place)) is not None), default=None)
+        sources = (self.held, self.lag_unknown) if finding.alert == LAG_STUCK else (self.held,)
+        instants = [source.get(place) for source in sources for place in _places(finding)]
+        return min((at for at in instants if at is not None), default=None)
 
 
 BLIND = Found((), {}, blind=True)
@@ -156,6 +174,7 @@ def find(store: Store, stale_before: Collection[str] = frozenset()) -> Found:
     well below the bound, so that one that is about as old as the bound does not come and go."""
     findings: list[Finding] = []
     held: dict[tuple[str, str], int | None] = {}
+    lag_unknown: dict[tuple[str, str], int | None] = {}
     stale = set[str]()
     for cluster in store.current.clusters.values():
         freshness = store.freshness(cluster)
@@ -172,7 +191,28 @@ def find(store: Store, stale_before: Collection[str] = frozenset()) -> Found:
                 held[cluster.cluster_id, view.group_id] = cluster.reach.last_gap_at_ms
             if not _is_calm(view):
                 findings += _of_group(view, freshness.now_ms)
-    return Found(tuple(findings), held, stale=frozenset(stale))
+        known = lag.known(cluster, freshness, store.settings.lag_stale_after_ms)
+        findings += _of_lag(cluster, known, lag_unknown)
+    return Found(tuple(findings), held, stale=frozenset(stale), lag_unknown=lag_unknown)
+
+
+def _of_lag(cluster: ClusterView, known: lag.Known, unknown: dict[tuple[str, str], int | None]) -> Iterator[Finding]:
+    """Groups that do not go forward; notes of which that is not known."""
+    if known.stale:
+        unknown[cluster.cluster_id, ""] = known.as_of_ms
+        return
+    for view in cluster.lags.groups.values():
+        status = lag.status_of(view, known)
+        if status == lag.NOT_KNOWN:
+            unknown[cluster.cluster_id, view.group_id] = None
+        elif status == ERR:
+            counts = {word: view.verdicts[word] for word in (STOP, STALL, REWIND) if view.verdicts[word]}
+            told = ", ".join(f"{count} {word}" for word, count in counts.items())
+            which = words.count(sum(counts.values()), "partition")
+            text = (
+                f"Group {view.group_id}: {which} of {len(view.rows)} with something to read and no way forward: {told}."
+            )
+            yield Finding(LAG_STUCK, cluster.cluster_id, view.group_id, "", text)
 
 
 def _of_feed(cluster: ClusterView, freshness: Freshness) -> Iterator[Finding]:

@@ -1,6 +1,8 @@
 // What the electrocardiogram knows: pulses, lives and rebalances around an instant, and what was so at any instant.
 // Pure: answers of the API in, values out; no DOM, no clock.
 
+import { assignmentOf } from "./assignment.js";
+
 const CAUSES = [
   "session_expired", "left", "poll_timeout", "rebalance_timeout", "sync_timeout", "join_timeout", "static_replaced",
   "fenced", "removed_by_admin", "group_deleted", "unknown",
@@ -82,7 +84,7 @@ export function standing(lane, atMs, archivedToMs) {
   const sample = latest(lane.samples, atMs);
   if (sample === null || ["unknown", "unseen", "ended"].includes(sample.shown)) {
     // Who is unseen waits in a JoinGroup, where no timeout runs, or is gone.
-    return { present: true, status: sample?.shown === "unseen" ? "unseen" : "unknown", reasons: sample?.reasons ?? [], sessionAtMs: null, pollAtMs: null };
+    return { present: true, status: sample?.shown === "unseen" ? "unseen" : "unknown", reasons: sample?.reasons ?? [], sessionAtMs: null, pollAtMs: null, assignment: assignmentOf(sample) };
   }
   const after = lane.samples[lane.samples.indexOf(sample) + 1] ?? null;
   const session = sessionAt(lane, sample, after, atMs, archivedToMs);
@@ -97,6 +99,7 @@ export function standing(lane, atMs, archivedToMs) {
     pollAtMs: poll.atMs,
     pollIsLeast: poll.isLeast && !isNow(lane.about?.poll, poll.atMs),
     pollMs: sample.poll_timeout_ms,
+    assignment: assignmentOf(sample),
   };
 }
 

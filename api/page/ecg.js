@@ -1,6 +1,7 @@
 // The electrocardiogram of a group: a lane per member, rebalances as bands across all of them, and a playhead.
 // Left of the playhead is what had been, right of it what was due; in the past, faintly, also what came.
 
+import { sentence } from "./assignment.js";
 import { load, standing } from "./beats.js";
 import { causePanel } from "./cause.js";
 import { leastLeft, serverNow } from "./countdown.js";
@@ -22,6 +23,7 @@ const KEY = [
   ["poll-key", "|", "other evidence of a poll"],
   ["taken", "✖", "evicted"],
   ["", "■", "left"],
+  ["", "▬", "what it must give up, until then"],
   ["", "▮", "right of the line: what is left of session and poll interval"],
 ];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
@@ -87,7 +89,11 @@ export function ecg(onNeed, onStand, firstMs) {
     const isThere = (life) => life.fromMs <= toMs && (life.toMs === null || life.toMs >= fromMs);
     const shown = state.known.lanes.filter((lane) => (lane.lives.length ? lane.lives.some(isThere) : lane.samples.length));
     const ranked = shown.slice(0, LANES_MAX);
-    reconcile(lanes, ranked, (lane) => lane.href, createLane, (item, lane) => updateLane(item, lane, standing(lane, atMs, state.known.archivedToMs), state.known, x, atMs, width));
+    const now = new Map(ranked.map((lane) => [lane.memberId, standing(lane, atMs, state.known.archivedToMs)]));
+    reconcile(lanes, ranked, (lane) => lane.href, createLane, (item, lane) => {
+      updateLane(item, lane, now.get(lane.memberId), state.known, x, atMs, width);
+      updateAssignment(item, lane, now, state.known.lanes);
+    });
     empty.hidden = shown.length > 0;
     const inside = state.known.rebalances.filter((one) => one.started_at_ms <= toMs && (one.completed_at_ms ?? serverNow()) >= fromMs).reverse();
     paintBack(back, inside, x, atMs, width, chart.clientHeight, state.picked, time.isLive());
@@ -165,7 +171,7 @@ function createWhy(rebalance, open) {
 function createLane(lane) {
   const name = make("div", "who", make("p", "", id(lane.name, "", 40)));
   name.title = visible(lane.memberId, 500);
-  return make("li", "lane", name, draw("svg", { class: "track", role: "img" }), make("div", "left num", make("p", "status"), make("p", ""), make("p", "")));
+  return make("li", "lane", name, draw("svg", { class: "track", role: "img" }), make("div", "left num", make("p", "status"), make("p", ""), make("p", "")), make("p", "assignment num"));
 }
 
 function updateLane(item, lane, now, known, x, atMs, width) {
@@ -177,6 +183,16 @@ function updateLane(item, lane, now, known, x, atMs, width) {
   say(session, now.sessionAtMs === null ? "" : `session ${remaining(now.sessionAtMs, atMs, now.sessionIsLeast, known.reachedMs)}`);
   say(poll, now.pollAtMs === null || now.pollAtMs === undefined ? "" : `poll ${remaining(now.pollAtMs, atMs, now.pollIsLeast, known.reachedMs)}`);
   track.setAttribute("aria-label", [visible(lane.name, 80), now.status, session.textContent, poll.textContent, `${track.dataset.beats} beats shown`].filter(Boolean).join(", "));
+}
+
+/** Of a group that has epochs: what the member has and is to have, and whom it waits for or who waits for it. */
+function updateAssignment(item, lane, now, lanes) {
+  const nameOf = (memberId) => visible(lanes.find((one) => one.memberId === memberId)?.name ?? memberId, 40);
+  const words = sentence(lane.memberId, now.get(lane.memberId).assignment ?? null, nameOf, (memberId) => now.get(memberId)?.assignment?.untilMs);
+  const [, track, , line] = item.children;
+  say(line, words);
+  line.hidden = words === "";
+  if (words) track.setAttribute("aria-label", `${track.getAttribute("aria-label")}, ${words}`);
 }
 
 /** What was left at an instant; `isLeast`: it may have been heard since the row that says so. */

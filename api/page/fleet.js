@@ -8,6 +8,7 @@ import { sayStatus, worth } from "./status.js";
 import { plain, stateClass } from "./words.js";
 
 const SHOWN = 200;
+const REQUEST_LOG_RUNG = 5; // below it not everything can be asked
 const SEARCH_FROM = 10; // fewer groups are found by looking
 const PAUSE_MS = 150; // of typing, before it is asked for
 
@@ -116,6 +117,7 @@ function updateGroup(row, group, heard, open) {
   drawPulse(pulse, heard.of(group), worth(group.shown));
   const counts = { ...members, overdue: members.overdue - members.unseen };
   const parts = ["overdue", "imminent", "awaited", "late", "unseen", "unknown"].filter((status) => counts[status]).map((status) => `${counts[status]} ${status}`);
+  if (group.rung < REQUEST_LOG_RUNG) parts.push(`rung ${group.rung} of 6`);
   say(head.children[1], [`${members.total} member${members.total === 1 ? "" : "s"}`, ...parts].join(" · "));
   const [status, chip] = verdict.children;
   sayStatus(status, group.shown);

@@ -6,6 +6,7 @@ import { nameOf } from "./beats.js";
 import { countdown, learn, serverNow, show } from "./countdown.js";
 import { ecg } from "./ecg.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
+import { lag } from "./lag.js";
 import { openRebalance, underWay } from "./now.js";
 import { report } from "./report.js";
 import { sayStatus } from "./status.js";
@@ -19,6 +20,7 @@ export function group(path, { atMs, fromMs, toMs }) {
   const title = make("h1");
   const facts = make("p", "facts");
   const open = make("p", "soft open");
+  const rung = make("p", "soft rung");
   const beyond = make("p", "soft beyond");
   const states = band();
   const heart = ecg(
@@ -29,6 +31,7 @@ export function group(path, { atMs, fromMs, toMs }) {
     },
     atMs,
   );
+  const behind = lag();
   let asked = atMs; // the instant of the address, until the slider is moved
   let oldestMs = null;
   let links = null;
@@ -43,15 +46,16 @@ export function group(path, { atMs, fromMs, toMs }) {
   const evictions = make("ol", "story");
   const history = make("ol", "story");
   const present = make("h2", "", "Members");
-  const parts = { title, facts, open, beyond, heart, states, present, members, nobody, rebalances, evictions, history };
+  const parts = { title, facts, open, beyond, heart, behind, states, present, members, nobody, rebalances, evictions, history };
   const view = {
     onNeed: () => {},
     onStand: () => {},
     loading: "Loading the group …",
     root: [
-      make("div", "about", make("div", "", title, facts, beyond, open), ticket.open),
+      make("div", "about", make("div", "", title, facts, beyond, open, rung), ticket.open),
       ticket.root,
       heart.root,
+      behind.root,
       states.root,
       make("section", "card", present, members, nobody),
       make(
@@ -74,18 +78,20 @@ export function group(path, { atMs, fromMs, toMs }) {
         const oldest = await ask(`${links.history}?order=oldest&limit=1`);
         oldestMs = oldest.transitions[0]?.at_ms ?? null;
       }
-      const [known, then, open, past, taken, changes, bandChanges, bandTaken] = await Promise.all([
+      const [known, then, open, past, taken, changes, lagNow, bandChanges, bandTaken] = await Promise.all([
         heart.questions(ask, links, first.freshness, oldestMs),
         asItWas(ask, first.group.href, heart),
         openRebalance(ask, first.group),
         ask(`${links.rebalances}?limit=${ROWS}`),
         ask(`${links.evictions}?limit=${ROWS}`),
         ask(`${links.history}?limit=${ROWS}`),
+        behind.questions(ask, links),
         ...bandOf(ask, links, heart),
       ]);
       return {
         freshness: first.freshness,
         group: first.group,
+        evidence: first.evidence,
         then,
         open,
         members: known.members,
@@ -94,12 +100,14 @@ export function group(path, { atMs, fromMs, toMs }) {
         rebalances: past.rebalances,
         evictions: taken.evictions,
         history: changes.transitions,
+        lag: lagNow,
         band: { changes: bandChanges.transitions, evictions: bandTaken.evictions },
       };
     },
     update: (answer) => {
       update(parts, answer);
       say(beyond, beyondKnown(asked, answer.freshness.complete_as_of_ms));
+      say(rung, lacking(answer.evidence));
     },
   };
   return view;
@@ -124,6 +132,14 @@ async function asItWas(ask, href, heart) {
   }
 }
 
+/** What is read of the group's broker, and what cannot be asked for want of more; nothing where everything can. */
+function lacking({ read, questions }) {
+  const asked = (needs) => questions.filter((one) => one.needs === needs).map(({ question }) => `“${question}”`);
+  const needs = [...new Set(questions.map((one) => one.needs).filter(Boolean))];
+  if (!needs.length) return "";
+  return `Read of its broker: ${read}. ${needs.map((one) => `${asked(one).join(", ")} ${one}.`).join(" ")}`;
+}
+
 /** What is said where somebody asks about an instant that has not been read yet; the API refuses it in the same words. */
 function beyondKnown(askedMs, reachedMs) {
   if (askedMs === null || (reachedMs !== null && askedMs <= reachedMs)) return "";
@@ -132,7 +148,8 @@ function beyondKnown(askedMs, reachedMs) {
   return `Nothing is known beyond ${instant(reachedMs)}, so nothing of ${instant(askedMs)}. What follows is as far as is known.`;
 }
 
-function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: states }) {
+function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: states, lag: lagNow }) {
+  parts.behind.update(lagNow);
   if (!parts.title.firstChild) parts.title.append(id(found.group_id));
   updateFacts(parts.facts, then === null ? found : then.group, then?.atMs ?? null);
   say(parts.open, then === null && open !== null ? `Rebalancing ${underWay(open)}.` : "");

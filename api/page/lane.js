@@ -7,6 +7,7 @@ import { between, clockTime, plain, span } from "./words.js";
 export const HEIGHT = 62;
 const BASE = 30;
 const POLL = 50;
+const ENDS = { session: "session ends", "until-poll": "poll interval ends", "give-up": "must have given its partitions up by" };
 
 /** Draw a lane into its svg. `x` maps instants to pixels, `atMs` is the playhead, `width` the width of the track. */
 export function drawLane(svg, lane, standing, rebalances, x, atMs, width) {
@@ -24,6 +25,8 @@ export function drawLane(svg, lane, standing, rebalances, x, atMs, width) {
   }
   shapes.push(...drawDeadline("session", standing.sessionAtMs, BASE - 6, 12, standing.status, x, atMs, width));
   shapes.push(...drawDeadline("until-poll", standing.pollAtMs, POLL - 3, 6, "ok", x, atMs, width));
+  const { assignment } = standing;
+  if (assignment?.revoking) shapes.push(...drawDeadline("give-up", assignment.untilMs, BASE + 9, 6, "awaited", x, atMs, width));
   for (const rebalance of rebalances) shapes.push(...drawWait(rebalance, lane, x, width));
   svg.replaceChildren(...shapes);
 }
@@ -84,7 +87,7 @@ function drawDeadline(kind, deadlineMs, y, height, status, x, atMs, width) {
   const from = x(atMs);
   const to = Math.min(width, x(deadlineMs));
   const bar = draw("rect", { x: from.toFixed(1), y, width: Math.max(0, to - from).toFixed(1), height, class: `deadline ${kind} ${status}` });
-  bar.append(draw("title", {}, `${kind === "session" ? "session" : "poll interval"} ends ${clockTime(deadlineMs)}`));
+  bar.append(draw("title", {}, `${ENDS[kind]} ${clockTime(deadlineMs)}`));
   const cap = draw("path", { d: x(deadlineMs) <= width ? `M${to.toFixed(1)} ${y - 4}v${height + 8}` : `M${width - 8} ${y}l6 ${height / 2}l-6 ${height / 2}`, class: `cap ${kind} ${status}` });
   return [bar, cap];
 }

@@ -102,10 +102,14 @@ function updateOpen(row, one) {
 /** A rebalance under way in words: how long, why as far as that is known, for whom, and until when at the latest. */
 export function underWay(one) {
   const since = `for ${duration(Math.max(0, serverNow() - one.since_at_ms))}`;
-  const why = one.trigger === null ? "its cause is known when its first JoinGroup is answered" : "";
+  const unknown = one.state === "PreparingRebalance" ? "its cause is known when its first JoinGroup is answered" : "its cause is not known yet";
+  const why = one.trigger === null ? unknown : "";
   const names = one.waits_for.map((other) => `${visible(other.client_id || other.member_id, 40)}${other.pending ? " (an id that nobody has used)" : ""}`);
   const whom = names.length ? `waits for ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}` : "nobody is known to be missing";
-  const leftMs = one.ends_at_latest_at_ms === null ? null : one.ends_at_latest_at_ms - serverNow();
+  const ends = one.waits_for.map((other) => other.until_at_ms);
+  const ownMs = ends.length && !ends.includes(null) ? Math.max(...ends) : null; // with epochs each member has its own time
+  const endMs = one.ends_at_latest_at_ms ?? ownMs;
+  const leftMs = endMs === null ? null : endMs - serverNow();
   const until = leftMs === null || leftMs <= 0 ? "" : `goes on without them in ${duration(leftMs)} at the latest`;
   return [since, whom, until, why].filter(Boolean).join(" · ");
 }

@@ -20,6 +20,7 @@ from api.present.freshness import Freshness
 from api.settings import ApiSettings
 from kardia import story
 from kardia.lint import lint
+from kardia.story import migrations
 from kardia.tables import EVICTION_CAUSES
 
 ROWS_MAX = 1_000
@@ -119,9 +120,8 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> dict[st
     ended.sort(key=lambda row: (row.ended_at_ms, row.member_id))
     evicted = [row for row in ended if row.end_cause in EVICTION_CAUSES]
     foretold = [row for row in rows.predictions if _touches(row.predicted_at_ms, row.outcome_at_ms, asked)]
-    told = story.explain(
-        _material(rows, asked, freshness, gaps), from_ms=asked.from_ms, to_ms=asked.to_ms, sentences_max=asked.limit
-    )
+    material = _material(rows, asked, freshness, gaps)
+    told = story.explain(material, from_ms=asked.from_ms, to_ms=asked.to_ms, sentences_max=asked.limit)
     findings = lint(
         _mappings(lives),
         _mappings(inside),
@@ -146,6 +146,7 @@ def report(rows: Rows, asked: Asked, freshness: Freshness, gaps: int) -> dict[st
         "deadlines": [answers.health(row, rows.health.settled) for row in latest("deadlines", _present(rows, asked))],
         "settings": [answers.columns("members", row, SETTINGS) for row in latest("settings", lives)],
         "lint": [finding.as_json() for finding in findings],
+        "migration": migrations.told(material, asked.from_ms, asked.to_ms, asked.limit),
         "left_off": left_off,
     }
 

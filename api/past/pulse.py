@@ -39,6 +39,12 @@ SAMPLE = (
     "poll_interval_ms",
     "poll_deadline_at_ms",
     "awaited_since_at_ms",
+    "awaited_until_at_ms",
+    "member_epoch",
+    "member_state",
+    "partitions",
+    "partitions_revoking",
+    "partitions_target",
 )
 """Columns of `health` that a sample repeats."""
 
@@ -107,6 +113,7 @@ def _take_health(member: dict[str, Any], row: Any, asked: Asked) -> None:
     sample = {name: getattr(row, name) for name in SAMPLE}
     sample["shown"] = shown(row.status, row.group_state, row.awaited_since_at_ms)
     sample["reasons"] = list(row.reasons or ())
+    sample["moving"] = None if row.moving is None else [dict(entry) for entry in row.moving]
     sample["poll_timeout_ms"] = deadlines.poll_interval_ms(row)
     member["samples"].append(sample)
 

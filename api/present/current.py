@@ -16,6 +16,7 @@ from api.present.bloom_filter import BloomFilter
 from api.present.distribution import KNOWN_AFTER_BOUNDS_MS, LEAD_BOUNDS_MS, REBALANCE_BOUNDS_MS, Distribution
 from api.present.freshness import Reach
 from api.present.health import is_known
+from api.present.lagging import Lags
 from api.present.standing import IS_CLOSED, Standing
 from api.settings import ApiSettings
 from kardia.certainty import Certainty
@@ -267,6 +268,7 @@ class ClusterView:
         self.without_members: dict[str, None] = {}
         """Groups without members, the one left longest first: `api.present.forgetting` drops them in the end."""
         self.forgotten = 0
+        self.lags = Lags()
         self.rebalances: Counter[str] = Counter()
         self.evictions: Counter[str] = Counter()
         self.predictions: Counter[tuple[str, str]] = Counter()

@@ -45,6 +45,10 @@ def after(before: Current, rows: Rows, batch_id: int) -> Current:
     return fold.view
 
 
+LAGS_AT_ONCE = 500
+"""Rows of lag that are folded without a break for requests."""
+
+
 class Fold:
     """A view in the making."""
 
@@ -71,6 +75,12 @@ class Fold:
         ):
             for row in sorted(self._rows.get(name, ()), key=_order):
                 take(self._cluster(row.cluster_id), row)
+                yield
+        for cluster_id, found in _by_cluster(self._rows.get("lag", ())).items():
+            cluster = self._cluster(cluster_id)
+            cluster.lags = cluster.lags.copied_on_write()
+            for begin in range(0, len(found), LAGS_AT_ONCE):
+                cluster.lags.fold(sorted(found[begin : begin + LAGS_AT_ONCE], key=_order))
                 yield
         while self._samples:
             place, rows = self._samples.popitem()

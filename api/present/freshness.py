@@ -53,6 +53,7 @@ class Reach:
         self._retired_ms = source_retired_ms
         self._complete_to_ms: dict[tuple[int, str], int] = {}
         self._high_ms: int | None = None
+        self._streams: dict[str, frozenset[str]] | None = None
         self.last_gap_at_ms: int | None = None
         """Up to when the source had been read that met the latest gap."""
         self.ledger: dict[str, int] = dict.fromkeys(LEDGER, 0)
@@ -68,6 +69,7 @@ class Reach:
 
     def fold(self, rows: Iterable[Any]) -> None:
         """Take rows of `progress` in; each row is given once."""
+        self._streams = None
         for row in rows:
             place = (row.lane, row.source)
             self._complete_to_ms[place] = max(row.complete_to_ms, self._complete_to_ms.get(place, row.complete_to_ms))
@@ -98,6 +100,17 @@ class Reach:
         for (_, source), at_ms in self._complete_to_ms.items():
             least[source] = min(at_ms, least.get(source, at_ms))
         return least
+
+    def streams(self) -> dict[str, frozenset[str]]:
+        """Broker -> its streams that are read: request, server. Counted once per batch; two threads find the same."""
+        found = self._streams
+        if found is None:
+            named: dict[str, set[str]] = {}
+            for source in self.live_sources():
+                broker, _, stream = source.rpartition("/")
+                named.setdefault(broker, set()).add(stream)
+            found = self._streams = {broker: frozenset(streams) for broker, streams in named.items()}
+        return found
 
     def live_sources(self) -> dict[str, int]:
         """`sources` without those that are so far behind that they count as retired."""

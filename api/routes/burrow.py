@@ -8,7 +8,7 @@ import orjson
 from starlette.responses import Response
 
 from api.access.ids import from_segment
-from api.answers import burrow
+from api.answers import burrow, lag
 from api.errors import ApiError, NotFound, ParameterRefused, no_cluster
 from api.http.names import CLUSTER, SEGMENT, named_cluster_id_of
 from api.http.routing import ApiRequest, path_parameter, router_of, takes
@@ -64,7 +64,8 @@ async def consumers(request: ApiRequest) -> Response:
         store.require(*NEEDS)
         if not request.may_ask.allows(cluster_id):
             raise no_cluster()
-        found = sorted(store.cluster(cluster_id).groups)
+        cluster = store.cluster(cluster_id)
+        found = sorted({*cluster.groups, *cluster.lags.groups})
     except NotFound:
         return _reply(request, "cluster not found", 404)
     except ApiError as error:
@@ -79,8 +80,24 @@ async def consumers(request: ApiRequest) -> Response:
     openapi_extra=takes(CONSUMER, *CLUSTER),
 )
 async def status(request: ApiRequest) -> Response:
-    """Liveness of a group in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
-    under way, or the evidence is missing, as for every group while the feed is stale; OK. Lag is null."""
+    """A group whose commits and ends are read, by Burrow's rules, with the partitions that are not OK. Of any other the
+    liveness of its members in Burrow's words: ERR, a deadline of a member passed; WARN, one comes near, a rebalance is
+    under way, or the evidence is missing, as for every group while the feed is stale; OK. Lag is null then."""
+    return await _status(request, every_partition=False)
+
+
+@router.get(
+    "/{cluster}/consumer/{consumer}/lag",
+    response_model=report_models.BurrowStatus,
+    summary="Burrow: a group with all its partitions",
+    openapi_extra=takes(CONSUMER, *CLUSTER),
+)
+async def lag_of(request: ApiRequest) -> Response:
+    """The same with every partition, those that are OK as well."""
+    return await _status(request, every_partition=True)
+
+
+async def _status(request: ApiRequest, *, every_partition: bool) -> Response:
     live_tag(request)
     cluster_id = named_cluster_id_of(request)
     consumer: str = request.path_params["consumer"]
@@ -93,18 +110,26 @@ async def status(request: ApiRequest) -> Response:
         store.require(*NEEDS)
         if not request.may_ask.allows(cluster_id):
             raise no_cluster()
-        view = store.group(cluster_id, group_id)
+        cluster = store.cluster(cluster_id)
+        offsets = cluster.lags.groups.get(group_id)
+        view = None if offsets is not None else store.group(cluster_id, group_id)
     except NotFound:
         found = burrow.status(cluster_id, group_id, None, stale=False)
         return _reply(request, burrow.MEANING, 404, status=found)
     except ApiError as error:
         return _refused(request, error)
-    freshness = store.freshness(store.cluster(cluster_id))
+    freshness = store.freshness(cluster)
+    if offsets is not None:
+        known = lag.known(cluster, freshness, store.settings.lag_stale_after_ms)
+        found = burrow.status_by_offsets(
+            cluster, offsets, known, stale=freshness.stale, every_partition=every_partition
+        )
+        return _reply(request, burrow.meaning(freshness, known), status=found)
     found = burrow.status(cluster_id, group_id, view, stale=freshness.stale)
     return _reply(request, burrow.meaning(freshness), status=found)
 
 
 @router.get("/{rest:path}", include_in_schema=False)
 async def not_here(request: ApiRequest) -> Response:
-    """Offsets, lag, topics and configuration: Burrow's, not Kardia's."""
+    """Topics, configuration and the rest: Burrow's, not Kardia's."""
     return _reply(request, burrow.NOT_HERE, 501)

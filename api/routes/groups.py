@@ -6,7 +6,7 @@ from functools import partial
 
 from starlette.responses import Response
 
-from api.answers import answers, rendered, roster
+from api.answers import answers, evidence, rendered, roster
 from api.errors import ParameterRefused
 from api.http.asking import CURSOR, LIMIT, answer, cursor_of, cursors_of, limit_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
@@ -63,7 +63,7 @@ async def groups(request: ApiRequest) -> Response:
     page, more = roster.page(view, sort, after, limit, search, state)
     return answer(
         freshness,
-        groups=[rendered.group(group, freshness) for _, group in page],
+        groups=[rendered.group(one, freshness, evidence.read_of(view, one).rung) for _, one in page],
         next_cursor=cursors.write(question, Place(freshness.batch_id, page[-1][0])) if more else None,
     )
 
@@ -91,4 +91,5 @@ async def group(request: ApiRequest) -> Response:
     if then is not None:
         question = partial(group_at, store.readers, store.settings, cluster_id, group_id, view.shard, then)
         view, told = await request.context.read(question), freshness_at(freshness, then)
-    return answer(freshness, **asked(then), group=answers.group(view, told))
+    found = evidence.of(store.cluster(cluster_id), view)
+    return answer(freshness, **asked(then), group=answers.group(view, told), evidence=found)

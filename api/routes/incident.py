@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from api.answers import answers
+from api.answers import answers, evidence
 from api.errors import ParameterRefused
 from api.http.asking import LIMIT, answer, limit_of
 from api.http.names import CLUSTER, GROUP, cluster_id_of, group_id_of
@@ -48,8 +48,7 @@ async def incident(request: ApiRequest) -> Response:
         raise ParameterRefused("format", " or ".join(FORMATS), form)
     store = request.context.store
     store.require(*NEEDS)
-    store.group(cluster_id, group_id)
-    cluster = store.cluster(cluster_id)
+    view, cluster = store.group(cluster_id, group_id), store.cluster(cluster_id)
     within_reach(request.context, cluster_id, known_at=known_at_ms)
     freshness = store.freshness(cluster)
     knowledge = archive.Knowledge(freshness.batch_id, known_at_ms)
@@ -75,6 +74,7 @@ async def incident(request: ApiRequest) -> Response:
         to=to_rfc3339(times[1]),
         known_at_ms=known_at_ms,
         known_at=to_rfc3339(known_at_ms),
+        evidence=evidence.of(cluster, view),
         **found,
     )
     if form == "markdown" or (form is None and MARKDOWN in request.headers.get("accept", "")):

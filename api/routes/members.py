@@ -7,7 +7,7 @@ from functools import partial
 from starlette.responses import Response
 
 from api.access import ids
-from api.answers import answers
+from api.answers import answers, evidence
 from api.http.asking import CURSOR, LIMIT, answer, cursor_of, cursors_of, limit_of
 from api.http.member_lives import lives_of
 from api.http.names import CLUSTER, GROUP, MEMBER, cluster_id_of, group_id_of, member_id_of
@@ -43,7 +43,8 @@ async def members(request: ApiRequest) -> Response:
     store = request.context.store
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
-    freshness = store.freshness(store.cluster(cluster_id))
+    cluster = store.cluster(cluster_id)
+    freshness, found = store.freshness(cluster), evidence.of(cluster, view)
     told = freshness
     question = ["members", cluster_id, group_id, then and (then.at_ms, then.known_at_ms)]
     # A member id may be 32 KiB long and a cursor may not: members are paged by the short form of their ids.
@@ -60,6 +61,7 @@ async def members(request: ApiRequest) -> Response:
         freshness,
         **asked(then),
         members=[answers.member(view, row, told) for _, row in page],
+        evidence=found,
         next_cursor=cursors.write(question, Place(place.batch_id, (page[-1][0],))) if more else None,
     )
 
@@ -77,6 +79,7 @@ async def member(request: ApiRequest) -> Response:
     store.require(*NEEDS)
     view = store.group(cluster_id, group_id)
     rows = await lives_of(request.context, view, member_id)
-    freshness = store.freshness(store.cluster(cluster_id))
+    cluster = store.cluster(cluster_id)
+    freshness = store.freshness(cluster)
     found = [answers.member(view, row, freshness) for row in rows]
-    return answer(freshness, member=found[0], lives=found)
+    return answer(freshness, member=found[0], lives=found, evidence=evidence.of(cluster, view))

@@ -176,7 +176,7 @@ def _of_burrow(path: str) -> dict[str, Any]:
         for name in ("BurrowStatus", "BurrowAnswer")
     }
     if "{" in path:
-        shape = shapes["BurrowStatus" if path.endswith("/status") else "BurrowAnswer"]
+        shape = shapes["BurrowStatus" if path.endswith(("/status", "/lag")) else "BurrowAnswer"]
         found["404"] = {"description": "Not seen; in Burrow's shape", "content": shape}
     found["503"]["content"] |= shapes["BurrowAnswer"]
     return found

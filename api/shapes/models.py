@@ -6,13 +6,13 @@ request. A test reads every route's answer through its model, so neither can dri
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from api.errors import CODES, LIMITS
 from api.past import rejected
-from api.shapes.shapes import Answer, PendingId, Shown, columns, many, shape
+from api.shapes.shapes import Answer, Moving, PendingId, Shown, columns, many, shape
 
 OR_LATER = "what `at_bound_ms` says in words: empty, `or up to 150 ms later`, or `or later`"
 
@@ -57,6 +57,22 @@ class PollDeadline(Deadline):
     error_bound_ms: int | None
 
 
+class Assignment(Answer):
+    """Target and current assignment of a present member of a group that has epochs."""
+
+    group_epoch: int | None
+    member_epoch: int | None = Field(description="lower than the group's while the member has yet to come to it")
+    member_state: str = Field(description="what `health` says of it: stable, unrevoked, unreleased, away, unknown")
+    partitions: int | None = Field(description="partitions that it may read; null where that is not known")
+    partitions_revoking: int | None = Field(description="partitions that it was told to give up and still has")
+    partitions_target: int | None = Field(description="partitions that it is to have in the end, by records")
+    moving: list[Moving] = Field(description="partitions on their way from it or to it, the first 50")
+    awaited_since_at_ms: int | None = Field(description="a rebalance waits for it since then")
+    awaited_since_at: str | None
+    awaited_until_at_ms: int | None = Field(description="and until then at the latest; null if that is not known")
+    awaited_until_at: str | None
+
+
 class _Href(Answer):
     href: str = Field(description="where this object is")
 
@@ -82,6 +98,7 @@ class _Member(_Href):
     health_certainty: str
     session: SessionDeadline | None
     poll: PollDeadline | None
+    assignment: Assignment | None = Field(description="null in a classic group, and of who is a member no more")
 
 
 Member = shape("Member", _Member, columns("members") | {"predictions": many(Prediction)})
@@ -241,19 +258,52 @@ class ClusterAnswer(Fresh):
     cluster: Cluster
 
 
-Groups = shape("Groups", _Paged, {"groups": many(Group)}, "Groups of a cluster.")
+ListedGroup = shape(
+    "ListedGroup",
+    Group,
+    {"rung": (int, Field(description="on which rung of evidence it stands, see `evidence` of the group"))},
+    "A group of a list.",
+)
+
+Groups = shape("Groups", _Paged, {"groups": many(ListedGroup)}, "Groups of a cluster.")
 
 
-GroupAnswer = shape("GroupAnswer", Fresh, {"group": (Group, ...)} | _INSTANTS, "One group.")
+class Answerable(Answer):
+    """A question that people ask of a group, and whether what is read answers it."""
+
+    question: str = Field(description="in the words of people")
+    answered: Literal["yes", "partly", "no"] = Field(description="whether what is read of the group answers it")
+    needs: str = Field(description="what is missing, and which step brings it; empty if nothing is")
 
 
-Members = shape("Members", _Paged, {"members": many(Member)} | _INSTANTS, "Present members of a group.")
+class GroupEvidence(Answer):
+    """What is read of the broker that leads a group (docs/truth.md, Less evidence)."""
+
+    rung: int = Field(
+        description="0 nothing now, 1 the admin API, 2 __consumer_offsets, 3 server.log, 4 both, 5 the request log, "
+        "6 with FETCH"
+    )
+    read: str = Field(description="the rung in words")
+    questions: list[Answerable] = Field(description="what people ask, and what each of it needs")
+
+
+ON_RUNG: dict[str, Any] = {"evidence": (GroupEvidence, Field(description="on which rung the group stands"))}
+
+GroupAnswer = shape(
+    "GroupAnswer",
+    Fresh,
+    {"group": (Group, ...)} | ON_RUNG | _INSTANTS,
+    "One group.",
+)
+
+
+Members = shape("Members", _Paged, {"members": many(Member)} | ON_RUNG | _INSTANTS, "Present members of a group.")
 
 
 MemberAnswer = shape(
     "MemberAnswer",
     Fresh,
-    {"member": (Member, ...), "lives": many(Member)},
+    {"member": (Member, ...), "lives": many(Member)} | ON_RUNG,
     "One member: its latest life, and all lives that its id had.",
 )
 
@@ -343,6 +393,13 @@ class Sample(Answer):
     poll_timeout_ms: int | None
     poll_deadline_at_ms: int | None
     awaited_since_at_ms: int | None = Field(description="a rebalance waits for it since then, as far as can be seen")
+    awaited_until_at_ms: int | None = Field(description="and until then at the latest; null if that is not known")
+    member_epoch: int | None = Field(description="null in a classic group; the group's epoch is `generation_id`")
+    member_state: str | None = Field(description="what `health` says of a member that has epochs")
+    partitions: int | None = Field(description="partitions that it may read; null where that is not known")
+    partitions_revoking: int | None = Field(description="partitions that it was told to give up and still has")
+    partitions_target: int | None = Field(description="partitions that it is to have in the end, by records")
+    moving: list[Moving] | None = Field(description="partitions on their way from it or to it; null where none are")
 
 
 class MemberPulse(_Href):

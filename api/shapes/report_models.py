@@ -11,7 +11,7 @@ from pydantic import Field
 
 from api.answers.chart_rows import POINTS
 from api.past.incident import SETTINGS
-from api.shapes.models import Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
+from api.shapes.models import ON_RUNG, Beat, Eviction, Fresh, Health, Member, PastPrediction, PollSeen, Rebalance
 from api.shapes.shapes import Answer, Shown, columns, many, shape
 from kardia.lint import RULES
 from kardia.statuses import SHOWN
@@ -187,6 +187,24 @@ class Finding(Answer):
 
 Settings = shape("Settings", Answer, columns("members", SETTINGS), "Who a member was, and its timeouts in force.")
 
+
+class Spoken(Answer):
+    """How many members speak each protocol from an instant on."""
+
+    at: str
+    at_ms: int
+    classic: int
+    consumer: int
+
+
+class Migration(Answer):
+    """How a group changed between the classic and the consumer protocol."""
+
+    speaks: list[Spoken]
+    conversions: list[Sentence]
+    in_the_way: list[Sentence]
+
+
 Incident = shape(
     "Incident",
     Fresh,
@@ -195,6 +213,7 @@ Incident = shape(
         "known_at_ms": (int | None, ...),
         "known_at": (str | None, ...),
         "group": (GroupOf, ...),
+        **ON_RUNG,
         "timeline": many(Sentence),
         "causes": (Causes, ...),
         "evictions": many(Eviction),
@@ -203,6 +222,7 @@ Incident = shape(
         "deadlines": many(Health),
         "settings": many(Settings),
         "lint": many(Finding),
+        "migration": (Migration | None, ...),
         "left_off": (dict[str, int], Field(description="earlier entries beyond `limit`, per list")),
     },
     "What happened to a group in a stretch of time, and what is odd about its settings.",
@@ -332,17 +352,43 @@ class BurrowConsumers(BurrowAnswer):
     consumers: list[str]
 
 
+class BurrowCommit(Answer):
+    """A commit, as Burrow shows it."""
+
+    offset: int = Field(description="committed offset")
+    timestamp: int = Field(description="when it was stored, by the broker's clock, epoch milliseconds")
+    observedAt: int = Field(description="the same: Kardia takes the broker's clock")  # noqa: N815  Burrow's name
+    lag: int | None = Field(description="records behind it now; null of the first of the window, and if not known")
+
+
+class BurrowPartition(Answer):
+    """Burrow's status of a partition."""
+
+    topic: str = Field(description="topic")
+    partition: int = Field(description="partition of the topic")
+    owner: str = Field(description="member that has it; empty if nobody, or not known")
+    client_id: str = Field(description="its client.id")
+    status: str = Field(json_schema_extra={"enum": ["OK", "WARN", "STOP", "STALL", "REWIND", "UNKNOWN"]})
+    start: BurrowCommit = Field(description="first commit of the window")
+    end: BurrowCommit = Field(description="last commit")
+    current_lag: int | None = Field(description="records that the group has not read; null if not known")
+    complete: float = Field(description="share of the ten commits of a window that were seen; 0 if lag is not known")
+
+
 class BurrowGroup(Answer):
     """Burrow's status of a group, filled with what Kardia knows."""
 
     cluster: str
     group: str
     status: str = Field(json_schema_extra={"enum": ["NOTFOUND", "OK", "WARN", "ERR"]})
-    complete: float = Field(description="share of the members about whom enough is known")
-    partitions: list[str] = Field(description="always empty")
-    partition_count: int = Field(description="always 0")
-    maxlag: None = Field(description="always null: offsets are not read")
-    totallag: None = Field(description="always null: offsets are not read")
+    complete: float = Field(
+        description="share of the partitions whose window of commits is full; where no commits are read, of the "
+        "members about whom enough is known"
+    )
+    partitions: list[BurrowPartition] = Field(description="partitions that are not OK; under `lag` all")
+    partition_count: int = Field(description="partitions that it has commits for")
+    maxlag: BurrowPartition | None = Field(description="the partition with most lag; null if none is known")
+    totallag: int | None = Field(description="sum of what is known; null if nothing is")
 
 
 class BurrowStatus(BurrowAnswer):

@@ -37,14 +37,16 @@ def _entry(struct: str, name: str, meaning: str) -> Any:
 
 
 Straggler = _entry("stragglers", "Straggler", "A member, or a member id that nobody used, that was waited for.")
+Moving = _entry("moving", "Moving", "A partition on its way from one member to another.")
 PendingId = _entry("pending", "PendingId", "A member id that was handed out and that nobody joined with.")
 
 
 def _field(column: Column) -> dict[str, Any]:
     if column.type == "stragglers":
         return {column.name: (many(Straggler)[0], Field(description=column.meaning))}
-    if column.type == "pending":
-        return {column.name: (many(PendingId)[0] | None, Field(description=column.meaning))}
+    if column.type in ("pending", "moving"):
+        entry = PendingId if column.type == "pending" else Moving
+        return {column.name: (many(entry)[0] | None, Field(description=column.meaning))}
     kind = _TYPES[column.type]
     fields = {column.name: (kind | None if column.nullable else kind, Field(description=column.meaning))}
     if column.name.endswith("at_ms"):

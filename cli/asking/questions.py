@@ -77,6 +77,11 @@ class Questions:
             raise self._not_found(error, group_id) from None
         return found
 
+    def evidence(self, group_id: str) -> dict[str, Any]:
+        """What is read of the broker of a group, and which questions that answers."""
+        found: dict[str, Any] = self._answers.get(self._of(group_id))["evidence"]
+        return found
+
     def history(
         self, group_id: str, from_ms: int | None, to_ms: int | None, entity: str | None, rows_max: int
     ) -> tuple[list[dict[str, Any]], bool]:
@@ -116,6 +121,17 @@ class Questions:
             if error.code != "tables_missing":
                 raise
             return [], False
+
+    def lag(self, rows_max: int) -> dict[str, Any]:
+        """Lag of all groups, the worst first."""
+        return self._answers.get(f"{self._root}/lag", {"limit": min(ROWS_MAX, rows_max)})
+
+    def lag_of(self, group_id: str, rows_max: int) -> dict[str, Any]:
+        """Lag of a group by partition."""
+        try:
+            return self._answers.get(f"{self._of(group_id)}/lag", {"limit": min(ROWS_MAX, rows_max)})
+        except QuestionError as error:
+            raise self._not_found(error, group_id) from None
 
     def incident(self, group_id: str, from_ms: int | None, to_ms: int | None) -> dict[str, Any]:
         """Incident report of a group."""

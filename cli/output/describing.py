@@ -26,6 +26,7 @@ def describe(
     console, freshness = stdout(), questions.freshness()
     if both or state_alone:
         console.print(shown.group(group, found))
+        console.print(shown.evidence(questions.evidence(group_id)))
     if both or members_alone:
         least = sorted(found, key=shown.margin)
         console.print(shown.members(least[:MEMBERS_MAX], stale=freshness["stale"], verbose=verbose))
@@ -33,4 +34,4 @@ def describe(
             console.print(f"{len(found) - MEMBERS_MAX} more members have a wider margin.")
     console.print(shown.fresh(freshness))
     if both:
-        console.print(shown.NO_LAG, style="dim")
+        console.print(shown.LAG_IS, style="dim")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ingest.archives.found import Archives
 from kardia.locations import Folder
 from kardia.observe import ObserverSettings
 from spark_jobs.errors import InputFileError
@@ -19,6 +20,9 @@ from spark_jobs.replay.summary import Summary
 
 SMALL_BYTES = 64 * 1024 * 1024
 """Logs up to that size are replayed with a history of health; with larger ones it takes more time than all the rest."""
+
+SHOWN_LEFT_OUT = 10
+"""Files that are not read and that are named."""
 
 HEALTH_EVERY_S = 5.0
 """As often as the live job writes who is in good health (`ObserverSettings.health_sample_ms`)."""
@@ -34,6 +38,8 @@ def health_every_s(asked: float | None, logs: Sequence[Path]) -> float:
 
 def run_replay(
     *,
+    files: Sequence[Path],
+    message_field: str,
     request_logs: Sequence[Path],
     server_logs: Sequence[Path],
     offsets: Sequence[Path],
@@ -54,15 +60,16 @@ def run_replay(
     `health_every` in seconds: see `health_every_s`. `session_ms`: session timeouts of members of consumer, share and
     streams groups, -1 where they are not known.
     """
-    if not (request_logs or server_logs or offsets):
+    if not (files or request_logs or server_logs or offsets):
         raise InputFileError(
             "there is nothing to replay",
             "the command line",
-            "at least one --request-log, --server-log or --offsets",
-            "name the files; `kardia replay --help` lists the options",
+            "files or folders of logs, or one of --request-log, --server-log and --offsets",
+            "name them; `kardia replay --help` lists what is read",
         )
     console = Console(stderr=True)
-    every_s = health_every_s(health_every, (*request_logs, *server_logs))
+    inputs = Inputs(request_logs, server_logs, offsets, zone, files=files, message_field=message_field)
+    every_s = health_every_s(health_every, inputs.given())
     within_ms = 1_000 * every_s
     consumer_ms, share_ms, streams_ms = session_ms
     factory = ObserverFactory(
@@ -75,7 +82,6 @@ def run_replay(
             streams_session_ms=streams_ms,
         )
     )
-    inputs = Inputs(request_logs, server_logs, offsets, zone)
     started = time.monotonic()
     with _bar(console) as bar:
         task = bar.add_task("replay", total=None, lines="")
@@ -110,7 +116,7 @@ def run_replay(
         refused = f"; {summary.rejected:,} were rejected, see `kardia rejected`" if summary.rejected else ""
         raise InputFileError(
             f"none of the {summary.lines:,} lines says anything about a consumer group{refused}",
-            ", ".join(str(path) for path in (*request_logs, *server_logs, *offsets))[:400],
+            ", ".join(str(path) for path in (*files, *request_logs, *server_logs, *offsets))[:400],
             "lines such as `[...] DEBUG Completed request:{...} (kafka.request.logger)`, or, of Kafka 2.0 to 2.7, "
             "`Completed request:RequestHeader(...)`",
             "check that these are the request logs and that kafka.request.logger is at DEBUG: docs/request-logging.md",
@@ -118,6 +124,22 @@ def run_replay(
 
 
 _NOT_APPLIED = "left out: a defect, please report it; `kardia rejected --reason not_applied` lists them"
+
+
+def _of_archives(found: Archives) -> list[tuple[str, int, str]]:
+    """What was read in which form; files that are not read are shown one by one, up to `SHOWN_LEFT_OUT`."""
+    counts = found.counts
+    shown = [("left out" if not number else "", 1, why) for number, why in enumerate(found.left_out[:SHOWN_LEFT_OUT])]
+    more = len(found.left_out) - len(shown)
+    return [
+        ("unwrapped", found.unwrapped, "files of container runtimes, the journal or exports"),
+        ("damaged", counts["refused"], "entries of them that could not be read, among the rejected"),
+        ("doubled", counts["twice"], "lines that were exported twice, read once"),
+        ("unplaced", counts["unstamped"], "lines without a stamp in an export that is not in order, left out"),
+        *shown,
+        ("", more, "more files that are not read"),
+    ]
+
 
 _DISAGREE = "lines of server.log that say otherwise than the requests; `kardia disagreements` lists them"
 
@@ -156,6 +178,7 @@ def _show(console: Console, summary: Summary, tables: Folder, seconds: float, ev
         *((("disagreements", sum(summary.disagreements.values()), _DISAGREE),) if summary.disagreements else ()),
         *((f"  {kind}", count, "") for kind, count in summary.disagreements.items()),
     ]
+    rows[2:2] = [(what, count, remark) for what, count, remark in _of_archives(summary.archives) if count]
     for name, count, remark in rows:
         shown.add_row(name, f"{count:,}", remark)
     kept = f"every {every_s:g} s" if every_s else "the last only; --health-every 5 keeps a history of it"

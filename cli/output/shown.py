@@ -6,6 +6,8 @@ the feed's and not the member's.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Group as Pile
@@ -14,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kardia.statuses import STATUS_SEVERITY
-from kardia.story import words
+from kardia.story import moving, words
 
 Answer = dict[str, Any]
 
@@ -31,7 +33,7 @@ _PASSING = frozenset(STATUS_SEVERITY) - {"ended", "unknown"}
 """What may have become something else since."""
 _NAME_CHARS_MAX = 48
 
-NO_LAG = "Offsets and lag are not Kardia's: kafka-consumer-groups.sh --describe shows them."
+LAG_IS = "Committed offsets and lag: kardia lag GROUP."
 
 
 def fresh(freshness: Answer) -> Text:
@@ -45,12 +47,19 @@ def fresh(freshness: Answer) -> Text:
     return Text(text, style="yellow" if freshness["stale"] else "dim")
 
 
+REQUEST_LOG_RUNG = 5
+"""From here on everything but polls can be asked."""
+
+
 def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False) -> RenderableType:
     """Groups, one per line."""
     table = _table("GROUP", "STATUS", "SESSION LEFT", "POLL LEFT", "MEMBERS", "STATE")
     if not narrow:
         table.add_column("GEN", justify="right", no_wrap=True)
         table.add_column("LAST REBALANCE", no_wrap=True)
+    lowered = any(row["rung"] < REQUEST_LOG_RUNG for row in rows)
+    if lowered:
+        table.add_column("RUNG", justify="right", no_wrap=True)
     for row in rows:
         last = row["last_rebalance"]
         cells = [
@@ -63,7 +72,7 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
             _number(row["generation_id"]),
             Text("-" if last is None else f"{words.instant(last['started_at_ms'])} {words.name(last['trigger'])}"),
         ]
-        table.add_row(*cells[: len(table.columns)])
+        table.add_row(*cells[: len(table.columns) - lowered], *([_number(row["rung"])] if lowered else []))
     return Pile(table, Text("There are more; --search, --state and --limit choose.", style="dim")) if more else table
 
 
@@ -94,14 +103,34 @@ def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
     return Pile(*lines)
 
 
+def evidence(found: Answer) -> Text:
+    """On which rung of evidence a group stands, and what cannot be asked there; nothing where all can."""
+    lacking = [one for one in found["questions"] if one["answered"] != "yes"]
+    if not lacking:
+        return Text(f"Read of its broker: {found['read']}.", style="dim")
+    text = f"Read of its broker: {found['read']} (rung {found['rung']} of 6)."
+    for needs in dict.fromkeys(one["needs"] for one in lacking):
+        asked = ", ".join(
+            f"“{one['question']}”" + " (in part)" * (one["answered"] == "partly")
+            for one in lacking
+            if one["needs"] == needs
+        )
+        text += f"\n{asked}: {needs}."
+    return Text(text, style="dim")
+
+
 _MEMBER_HEADINGS = ("CLIENT", "STATUS", "SESSION LEFT", "POLL LEFT", "POLL SIGN", "STATIC ID")
+_EPOCH_HEADINGS = ("EPOCH", "HAS", "TO HAVE", "ON THE WAY")
 _WIDE_HEADINGS = ("HOST", "MEMBER")
 _VERBOSE_HEADINGS = ("LIBRARY", "SESSION TIMEOUT", "REBALANCE TIMEOUT", "JOINED")
 
 
 def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: bool = False) -> RenderableType:
     """Members, one per line, the least margin first."""
-    table = _table(*_MEMBER_HEADINGS, *_WIDE_HEADINGS * (not narrow), *_VERBOSE_HEADINGS * verbose)
+    epochs = not narrow and any(row["assignment"] is not None for row in rows)
+    headings = (*_MEMBER_HEADINGS, *_EPOCH_HEADINGS * epochs, *_WIDE_HEADINGS * (not narrow))
+    table = _table(*headings, *_VERBOSE_HEADINGS * verbose)
+    who = _names(rows)
     for row in sorted(rows, key=margin):
         cells = [
             _name(row["client_id"]),
@@ -111,6 +140,8 @@ def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: b
             _sign(row["poll"]),
             _name(row["group_instance_id"]),
         ]
+        if epochs:
+            cells += _epoch_cells(row, who)
         if not narrow:
             cells += [_name(row["client_host"]), _name(row["member_id"], 200 if verbose else _NAME_CHARS_MAX)]
         if verbose:
@@ -125,6 +156,51 @@ def members(rows: list[Answer], *, stale: bool, narrow: bool = False, verbose: b
             ]
         table.add_row(*cells)
     return table
+
+
+def _names(rows: list[Answer]) -> Callable[[str], str]:
+    """Who an id is among some members: its static id or client id, where no other has the same."""
+    named = {row["member_id"]: row["group_instance_id"] or row["client_id"] or row["member_id"] for row in rows}
+    count = Counter(named.values())
+    known = {member_id: name if count[name] == 1 else member_id for member_id, name in named.items()}
+    return lambda member_id: words.name(known.get(member_id, member_id))
+
+
+def _epoch_cells(row: Answer, who: Callable[[str], str]) -> list[Text]:
+    """Target and current assignment of a member that has an epoch, as cells of its line."""
+    found = row["assignment"]
+    if found is None:
+        return [Text("-")] * len(_EPOCH_HEADINGS)
+    return [Text(_epoch(found)), _number(_has(found)), _number(found["partitions_target"]), Text(_on_the_way(row, who))]
+
+
+def _epoch(found: Answer) -> str:
+    own, group_epoch = found["member_epoch"], found["group_epoch"]
+    if own is None:
+        return "?"
+    return str(own) if group_epoch in (None, own) else f"{own} of {group_epoch}"
+
+
+def _has(found: Answer) -> int | None:
+    """Partitions that a member has, those among them that it must give up."""
+    has = found["partitions"]
+    return None if has is None else int(has) + int(found["partitions_revoking"] or 0)
+
+
+def _on_the_way(row: Answer, who: Callable[[str], str]) -> str:
+    """What it must give up, for whom and until when at the latest; what it waits for, and of whom."""
+    found = row["assignment"]
+    gives = moving.given_up(row["member_id"], found["moving"], who)
+    gets = moving.awaited(row["member_id"], found["moving"], who)
+    parts = []
+    if gives:
+        told = "must give up" if found["partitions_revoking"] else "is to give up, and is not told yet,"
+        until_ms = found["awaited_until_at_ms"]
+        until = f", until {words.instant(until_ms)} at the latest" if until_ms is not None else ""
+        parts.append(f"{told} {words.listing(gives)}{until}")
+    if gets:
+        parts.append(f"waits for {words.listing(gets)}")
+    return "; ".join(parts) or "-"
 
 
 def member(row: Answer, *, stale: bool) -> RenderableType:
@@ -160,6 +236,9 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
             ("last poll", Text.assemble(_instant(poll.get("last_poll_at_ms")), " ", _sign(row["poll"]))),
             ("poll over", _deadline(poll)),
         ]
+        if row["assignment"] is not None:
+            cells = _epoch_cells(row, words.name)
+            lines += zip(("epoch", "partitions", "is to have", "on the way"), cells, strict=True)
     for label, value in lines:
         table.add_row(Text(label, style="bold"), value)
     return table

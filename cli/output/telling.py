@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 from rich.text import Text
 
+from cli.output import shown
 from kardia.story import Story, evidence, words
 
 _STYLES = {
@@ -16,6 +19,12 @@ _STYLES = {
     "state": "bold",
     "limit": "dim",
 }
+
+
+def show_rung(console: Console, found: dict[str, Any]) -> None:
+    """Below a story: what else would have been told with more evidence; nothing where the request log is read."""
+    if found["rung"] < shown.REQUEST_LOG_RUNG:
+        console.print(shown.evidence(found))
 
 
 def show(console: Console, story: Story, *, with_evidence: bool) -> None:

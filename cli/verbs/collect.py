@@ -34,6 +34,20 @@ def collect(
     offsets: Annotated[
         bool | None, typer.Option("--offsets/--no-offsets", help="Read __consumer_offsets of the observed cluster.")
     ] = None,
+    admin: Annotated[
+        bool | None,
+        typer.Option("--admin/--no-admin", help="Sample groups by the admin API; needs nothing on a broker."),
+    ] = None,
+    admin_every_s: Annotated[
+        float | None, typer.Option("--admin-every-s", help="Seconds from one sample to the next. Default: 10.")
+    ] = None,
+    ends_every_s: Annotated[
+        float | None,
+        typer.Option(
+            "--ends-every-s",
+            help="Ask so often, in seconds, where the partitions end that groups read; 0: never. Default: 10.",
+        ),
+    ] = None,
     offsets_partitions: Annotated[
         int | None,
         typer.Option("--offsets-partitions", help="Partitions of __consumer_offsets when the cluster cannot be asked."),
@@ -45,7 +59,9 @@ def collect(
     client_config: Annotated[
         Path | None,
         typer.Option(
-            "--client-config", help="Properties file (security) for the observed cluster, librdkafka's names.", **PLACE
+            "--client-config",
+            help="Properties file (security) for the observed cluster, in the names of librdkafka or Java.",
+            **PLACE,
         ),
     ] = None,
     events_client_config: Annotated[
@@ -55,6 +71,9 @@ def collect(
         ),
     ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
+    lanes: Annotated[
+        int | None, typer.Option("--lanes", help="Partitions of the topic of events, for its life. Default: 6.")
+    ] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="Name of the observed cluster.")] = None,
     broker: Annotated[
         str | None,
@@ -106,11 +125,15 @@ def collect(
         "server_log": server_log,
         "bootstrap_server": bootstrap_server,
         "offsets": offsets,
+        "admin": admin,
+        "admin_every_s": admin_every_s,
+        "ends_every_s": ends_every_s,
         "offsets_partitions": offsets_partitions,
         "events_bootstrap_server": events_bootstrap_server,
         "client_config": client_config,
         "events_client_config": events_client_config,
         "topic": topic,
+        "lanes": lanes,
         "cluster": cluster,
         "broker": broker,
         "positions": positions,

@@ -18,7 +18,8 @@ def demo(
         list[str] | None,
         typer.Option(
             help="Play this fault only; may be repeated. One of join, leave, kill, poll-timeout, straggler, commit, "
-            "static-restart, static-expiry, empty. Without it: all of them, about two minutes."
+            "static-restart, static-expiry, empty, migration, epoch-kill, held-back. Without it: all of them, about "
+            "two minutes."
         ),
     ] = None,
     for_: Annotated[
@@ -64,9 +65,9 @@ def demo(
     from rich.console import Console
 
     from demo.broker import NEWEST, releases
-    from demo.scenario import FAULTS, played_on
+    from demo.evidence import Tolerance
+    from demo.scenario import FAULTS, WITH_EPOCHS, played_on
     from demo.show import Options, show
-    from demo.verdict import Tolerance
     from spark_jobs.jvm.errors import JvmError
     from supervise.process import ProcessError, stoppable
 
@@ -84,7 +85,8 @@ def demo(
         raise typer.Exit(2)
     impossible = [name for name in scenario or () if name not in played_on(release)]
     if impossible:
-        errors.print(f"kardia demo: {', '.join(impossible)} needs static members, which Kafka {release} has not.")
+        needs = "groups with epochs" if WITH_EPOCHS.intersection(impossible) else "static members"
+        errors.print(f"kardia demo: {', '.join(impossible)} needs {needs}, which Kafka {release} has not.")
         raise typer.Exit(2)
     tolerance = Tolerance() if within is None else Tolerance(within)
     options = Options(

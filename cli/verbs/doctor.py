@@ -54,21 +54,25 @@ def doctor(
         str | None, typer.Option("--bootstrap-server", help="Brokers of the cluster: HOST:PORT,…")
     ] = None,
     client_config: Annotated[
-        Path | None, typer.Option("--client-config", help="Properties file (security), librdkafka's names.", **PLACE)
+        Path | None,
+        typer.Option(
+            "--client-config", help="Properties file (security), in the names of librdkafka or of Java.", **PLACE
+        ),
     ] = None,
+    topic: Annotated[str, typer.Option("--topic", help="Topic of events, for the rights to it.")] = "kardia.events",
     log_timezone: Annotated[
         str | None, typer.Option("--log-timezone", help="Zone of the stamps: IANA name, UTC or +05:30.")
     ] = None,
     output: Annotated[TextOutput, typer.Option("-o", "--output", help="Form of the answer.")] = TextOutput.TEXT,
 ) -> None:
-    """Look at a cluster and its logs before collecting: what is missing, and the exact lines to add.
+    """Look at a cluster and its logs before collecting: what is missing, the exact lines to add, what can be asked.
 
     Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing was named to look at. Changes nothing.
     """
     from rich.console import Console
 
-    from ingest.clients import client_settings
-    from ingest.doctor import Finding, Level, cluster, logs
+    from ingest.clients import client_config as read_config
+    from ingest.doctor import Finding, Level, answerable, cluster, logs, moving
     from ingest.doctor import broker_logging as broker_logging_file
     from ingest.errors import IngestError, SettingsError
     from ingest.settings import expanded
@@ -85,18 +89,25 @@ def doctor(
         zone = zone_named(log_timezone) if log_timezone else None
         findings: list[Finding] = []
         switch_on = cluster.switch_on(None, "", ())
+        reads_offsets, reads_ends, settings = False, False, None
         if bootstrap_server:
-            examined = cluster.examine(bootstrap_server, client_settings(client_config))
+            examined = cluster.examine(bootstrap_server, read_config(client_config), topic=topic)
             findings += examined.findings
-            switch_on = examined.switch_on
+            switch_on, settings = examined.switch_on, examined.settings
+            reads_offsets, reads_ends = examined.reads_offsets, examined.reads_ends
             if not request_log:
                 sentence, lines = (NOT_NAMED, ()) if examined.logs_requests else (NOT_LOOKED_AT, switch_on)
                 findings.append(Finding(Level.UNKNOWN, bootstrap_server, sentence, lines))
         for path in broker_logging or ():
             findings += broker_logging_file.examine(path)
-        for names, server in ((request_log, False), (server_log, True)):
-            for path in expanded(tuple(names or ())):
+        requests, servers = expanded(tuple(request_log or ())), expanded(tuple(server_log or ()))
+        for paths, server in ((requests, False), (servers, True)):
+            for path in paths:
                 findings += logs.examine(path, zone, switch_on, server=server)
+        findings += moving.examine(requests, zone, settings)
+        if requests or servers or bootstrap_server:
+            read = answerable.read_of(requests, servers, offsets=reads_offsets, zone=zone, topic_ends=reads_ends)
+            findings += answerable.findings(read, switch_on)
     except IngestError as error:
         Console(stderr=True).print(f"kardia doctor: {error}", markup=False, highlight=False)
         raise typer.Exit(2) from None
@@ -131,7 +142,7 @@ def _print_text(findings: Sequence[Finding]) -> None:
             console.print(words.escaped(words.shortened(subject, 400)))
         mark, style = marks[finding.level]
         console.print(mark, style=style, end="")
-        console.print(finding.sentence)
+        console.print(finding.sentence + (f" [{finding.certainty}]" if finding.certainty == "inferred" else ""))
         if finding.remedy and finding.remedy not in shown:
             shown.add(finding.remedy)  # the same lines for every log are enough once
             for line in finding.remedy:

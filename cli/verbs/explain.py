@@ -48,7 +48,7 @@ def explain(
     """Tell what happened in a group: who came and went and why, what each rebalance waited for and cost."""
     with asking("explain", tables, api, token_file, cluster) as questions:
         from cli.asking.answers import QuestionError
-        from cli.output.telling import show
+        from cli.output.telling import show, show_rung
         from kardia import story
 
         at_ms = instant_option(questions, "--at", at)
@@ -67,5 +67,6 @@ def explain(
             raise questions.no_member(material, str(member)) from None
         if output is TextOutput.TEXT:
             show(stdout(), told, with_evidence=evidence)
+            show_rung(stdout(), questions.evidence(group))
         else:
             print_as(output, told.as_json())

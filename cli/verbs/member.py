@@ -41,6 +41,7 @@ def member(
     """Show a member: who it is, its deadlines and what they rest on, or how it ended."""
     with asking("member", tables, api, token_file, cluster) as questions:
         from cli.output import shown
+        from cli.output.telling import show_rung
 
         lives = questions.lives(group, member_id)
         if output is not TableOutput.TABLE:
@@ -52,4 +53,5 @@ def member(
             console.print()
         if len(lives) > LIVES_MAX:
             console.print(f"{len(lives) - LIVES_MAX} earlier memberships are not shown.")
+        show_rung(console, questions.evidence(group))
         console.print(shown.fresh(freshness))

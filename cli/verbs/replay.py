@@ -31,13 +31,24 @@ def replay(
     tables: Annotated[
         Folder, typer.Option(help="Folder of the tables, here or s3://; must not hold any yet.", **TABLES_PLACE)
     ],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Files, folders, and patterns in quotes: request logs, server.log and captures in any order, of any "
+            "number of brokers and days. What each is shows its content.",
+            **PLACE,
+        ),
+    ] = None,
     request_log: Annotated[
-        list[Path] | None, typer.Option(help=f"kafka-request.log, plain or .gz; {_FILES}.", **PLACE)
+        list[Path] | None, typer.Option(help=f"kafka-request.log, plain, compressed or wrapped; {_FILES}.", **PLACE)
     ] = None,
     server_log: Annotated[
         list[Path] | None, typer.Option(help=f"server.log with the coordinator's lines; {_FILES}.", **PLACE)
     ] = None,
     offsets: Annotated[list[Path] | None, typer.Option(help=f"File of `kardia capture`; {_FILES}.", **PLACE)] = None,
+    message_field: Annotated[
+        str, typer.Option(help="Field of JSON exports that holds the line, as a path; found out if not given.")
+    ] = "",
     cluster: Annotated[str, typer.Option(help="Name of the cluster, the first column of every row.")] = "kafka",
     kafka_version: Annotated[
         str, typer.Option(help="Release of the brokers, e.g. 3.9.2; recognised if not given.")
@@ -70,6 +81,9 @@ def replay(
 ) -> None:
     """Read archived logs (request logs, server logs, captures) into the tables.
 
+    Logs may be compressed (.gz, .zst, .xz, .bz2) and wrapped: by a container runtime (json-file, CRI), by the journal
+    (`journalctl -o json --all` or `-o export`), or in exports of Elasticsearch, Loki and their like (JSON lines).
+
     Exit code 0 if something was understood, 1 if not: also if every line was rejected.
     """
     from cli.output.replaying import run_replay
@@ -78,6 +92,8 @@ def replay(
 
     try:
         run_replay(
+            files=files or [],
+            message_field=message_field,
             request_logs=request_log or [],
             server_logs=server_log or [],
             offsets=offsets or [],

@@ -44,6 +44,10 @@ def serve(
         bool | None,
         typer.Option("--hide-personal", help="Answer without clients' addresses and their own words, everywhere."),
     ] = None,
+    lag_names: Annotated[
+        bool | None,
+        typer.Option("--lag-names", help="Series of lag under the names of kafka_exporter and KMinion as well."),
+    ] = None,
     serve_everyone_without_a_token: Annotated[
         bool | None,
         typer.Option("--serve-everyone-without-a-token", help="Listen beyond loopback although anybody may read."),
@@ -71,6 +75,7 @@ def serve(
         "tls_key": tls_key,
         "allowed_hosts": tuple(allowed_host) if allowed_host else None,
         "hide_personal": hide_personal,
+        "lag_names": lag_names,
         "serve_everyone_without_a_token": serve_everyone_without_a_token,
     }
     try:

@@ -22,6 +22,12 @@ def stream(
     bootstrap_server: Annotated[
         str | None, typer.Option("--bootstrap-server", help="Brokers of the topic of events: HOST:PORT,…")
     ] = None,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-config", help="Properties file (security), in the names of librdkafka or of Java.", **PLACE
+        ),
+    ] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Topic of events. Default: kardia.events.")] = None,
     tables: Annotated[
         Folder | None, typer.Option("--tables", help="Folder of the Delta tables, here or s3://.", **TABLES_PLACE)
@@ -73,6 +79,12 @@ def stream(
         bool | None,
         typer.Option(
             "--new-generation", help="Begin a new checkpoint at the topic's beginning, into the tables there are."
+        ),
+    ] = None,
+    lanes_from: Annotated[
+        str | None,
+        typer.Option(
+            "--lanes-from", help="Topic read until now: take its lanes over, in the number of those of --topic."
         ),
     ] = None,
     accept_loss: Annotated[

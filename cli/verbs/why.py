@@ -38,12 +38,13 @@ def why(
 ) -> None:
     """Tell why a group rebalanced or lost a member, the last time before now or before --at."""
     with asking("why", tables, api, token_file, cluster) as questions:
-        from cli.output.telling import show
+        from cli.output.telling import show, show_rung
         from kardia import story
 
         at_ms = instant_option(questions, "--at", at)
         told = story.why(questions.material(group, at_ms, None, events=evidence), at_ms=at_ms)
         if output is TextOutput.TEXT:
             show(stdout(), told, with_evidence=evidence)
+            show_rung(stdout(), questions.evidence(group))
         else:
             print_as(output, told.as_json())

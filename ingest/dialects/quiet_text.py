@@ -1,7 +1,8 @@
-"""Heartbeats and fetches of text lines (brokers 2.0 to 2.7) as numbers, for `quiet_lines`: plain names only.
+"""Heartbeats and fetches among text lines, for `quiet_lines`: plain names only.
 
-One look-up finds the expression of a line's API and version; what does not match it is handed back and read by itself,
-with the care that it needs. Names without any of the characters between fields leave one reading (`text_readings`).
+One look-up finds the expression of a line's API and version, and one match reads the whole line; what does not match is
+handed back and read by itself, with the care that it needs. Names without any of the characters between fields leave
+one reading (`text_readings`), and so does a FETCH whose only colons are those of its answer and of its end.
 """
 
 from __future__ import annotations
@@ -16,23 +17,40 @@ from kardia.events import Kind
 
 HEAD_END = JSON_AT + len(HEAD)
 _CLIENT = b", clientId="
+_CLIENT_BYTES = len(_CLIENT)
 _NAME_MAX = 64
 _MAX_KNOWN = 256
+_MAX_WORDS = 4_096
+_MAX_WORDS_CHARS = 512
 _FROM = " from connection "
 _TIME = r"([0-9.]{1,20})"
-_END = re.compile(
-    rf"{_FROM}([^ ;]+);totalTime:{_TIME},requestQueueTime:{_TIME},localTime:{_TIME},remoteTime:[^,]*,"
-    rf"throttleTime:[^,]*,responseQueueTime:{_TIME},sendTime:{_TIME},securityProtocol:\w+,principal:.*?,listener:[^,()\s]+"
+_END = (
+    rf"{_FROM}([^ ;]+);totalTime:{_TIME},requestQueueTime:{_TIME},localTime:{_TIME},remoteTime:[^,]*+,"
+    rf"throttleTime:[^,]*+,responseQueueTime:{_TIME},sendTime:{_TIME}(,securityProtocol:.*)"
+)
+"""Seven groups: connection; total, queue, local, answer queue and send times; the words of the broker after them."""
+
+_words = re.compile(
+    r",securityProtocol:\w+,principal:.*?,listener:[^,()\s]+"
     r"(?:,clientInformation:ClientInformation\(softwareName=([^,()]*), softwareVersion=([^,()]*)\))?"
     + re.escape(LOGGER.decode())
-    + r"\Z"
-).match
+).fullmatch
+_QUIET_FETCH = re.compile(
+    rf"({PLAIN}){HEADER_END.pattern}\{{replica_id=-\d{{1,10}},([^:]*+)(?<=\}},response):\{{(?:throttle_time_ms=\d{{1,10}},)?"
+    rf"(?:error_code=0,session_id=-?\d{{1,10}},)?responses=\[([^:]*)(?<=\}}){_END}"
+)
 _fetch_begins = re.compile(rf"({PLAIN}){HEADER_END.pattern}\{{replica_id=(-?\d{{1,10}}),").match
 _fetch_answers = re.compile(
     r"\},response:\{(?:throttle_time_ms=(\d{1,10}),)?(?:error_code=(-?\d{1,5}),session_id=-?\d{1,10},)?responses=\["
 ).match
 _ANSWER = "},response:{"
+VERSION_OF_2_3 = 11
+"""Highest version of FETCH in 2.3, and in 2.4 to 2.6 as well."""
+SIZED = "Records(size="
+"""How the records of a FETCH begin from 2.4 on; up to 2.3 a file stands there without its size, or nothing."""
 _headers = re.compile(rb"RequestHeader\(apiKey=(FETCH|HEARTBEAT), apiVersion=(\d{1,4})").fullmatch
+_Known = tuple[re.Pattern[str], int] | None
+_UNSEEN: _Known = (re.compile(""), -1)
 
 
 Quiet = tuple[int, tuple[Any, ...], float, float, float, float, int]
@@ -51,46 +69,46 @@ class QuietText:
 
     def __init__(self) -> None:
         """Knows no version yet."""
-        self._known: dict[bytes, tuple[re.Pattern[str] | None, int] | None] = {}
-        """Header up to the client id -> expression of a heartbeat, or None of a fetch, and version."""
+        self.is_2_4 = False
+        """Whether a line of this log was one that 2.3 does not write: else the two differ in few."""
+        self._known: dict[bytes, _Known] = {}
+        """Header up to the client id -> expression of all that follows, and version; None: not quiet."""
+        self._software: dict[str, tuple[str | None, str | None]] = {}
+        """Words of the broker at the end of a line, the same for all of a connection -> the client's library."""
 
     def read(self, line: bytes, source: str) -> Quiet | None:
         """None for a line that says more than that somebody is alive, or that is not plain."""
         at = line.find(_CLIENT, JSON_AT, JSON_AT + _NAME_MAX)
         header = line[JSON_AT:at]
-        known = self._known[header] if header in self._known else self._learn(header)
+        known = self._known.get(header, _UNSEEN)
+        if known is _UNSEEN:
+            known = self._learn(header)
         if known is None:
             return None
         pattern, version = known
-        text = line.decode("ascii")
-        end = text.rfind(_FROM)
-        tail = _END(text, end) if end > 0 else None
-        if tail is None:
+        match = pattern.match(line.decode("ascii"), at + _CLIENT_BYTES)
+        if match is None:
             return None
-        at += len(_CLIENT)
-        connection, total, queue, local, answer_queue, send, software, software_version = tail.groups()
         size = 0
         key: tuple[Any, ...]
-        if pattern is None:
-            fetch = plain_fetch(text, at, end)
-            if fetch is None:
+        if pattern is _QUIET_FETCH:
+            client_id, asked, records, connection, total, queue, local, answer_queue, send, words = match.groups()
+            client = self._software.get(words) or self._client(words)
+            if client is None or ") -- " in asked:
                 return None
-            client_id, replica, _, error, records_at = fetch
-            if replica[0] != "-" or (error is not None and error != "0"):
-                return None
-            if text[records_at] != "]":
-                size = size_of(text, records_at, end)
-            key = (source, version, connection, software, software_version, client_id)
+            if version == VERSION_OF_2_3 and not self.is_2_4 and SIZED in records:
+                return None  # the first that tells the release is read in its turn among all lines
+            if records[0] != "]":
+                size = size_of(records, 0, len(records))
+            key = (source, version, connection, *client, client_id)
             kind = _FETCH
         else:
-            found = pattern.fullmatch(text, at, end)
-            if found is None:
-                return None
             # Client, group, generation, member, the instance from version 3 on, the throttle time from 1 on, the error.
-            names = found.groups()
-            if names[-1] != "0" or (version and names[-2] != "0"):
+            *names, connection, total, queue, local, answer_queue, send, words = match.groups()
+            client = self._software.get(words) or self._client(words)
+            if client is None or names[-1] != "0" or (version and names[-2] != "0"):
                 return None
-            key = (source, version, connection, software, software_version, *names[:4], names[4] if version > 2 else "")
+            key = (source, version, connection, *client, *names[:4], names[4] if version > 2 else "")
             kind = _HEARTBEAT
         try:
             total_ms = float(total)
@@ -100,12 +118,24 @@ class QuietText:
         except ValueError:
             return None
 
-    def _learn(self, header: bytes) -> tuple[re.Pattern[str] | None, int] | None:
-        match = _headers(header)
+    def _client(self, words: str) -> tuple[str | None, str | None] | None:
+        match = _words(words) if _FROM not in words else None
         if match is None:
             return None
-        version = int(match[2])
-        known = (None if match[1] == b"FETCH" else schema_of("HEARTBEAT", version).plain), version
+        client = match[1], match[2]
+        if len(words) <= _MAX_WORDS_CHARS:
+            if len(self._software) >= _MAX_WORDS:
+                self._software.clear()
+            self._software[words] = client
+        return client
+
+    def _learn(self, header: bytes) -> _Known:
+        match = _headers(header)
+        known: _Known = None
+        if match is not None:
+            version = int(match[2])
+            plain = schema_of("HEARTBEAT", version).plain.pattern
+            known = (_QUIET_FETCH if match[1] == b"FETCH" else re.compile(plain + _END)), version
         if len(self._known) < _MAX_KNOWN:
             self._known[header] = known
         return known
@@ -138,7 +168,7 @@ def size_of(text: str, at: int, end: int) -> int:
 
 
 _records = re.compile(
-    r"record_set=(?:FileRecords\((?:size=\d+, )?file=[^,)]*, start=(\d{1,10}), end=(\d{1,10})\)"
+    r"record_set=(?:FileRecords\((?:size=\d+, )?file=[^,)]*+, start=(\d{1,10}), end=(\d{1,10})\)"
     r"|MemoryRecords\(size=(\d{1,10}),)"
 ).findall
 _HEARTBEAT, _FETCH = int(Kind.HEARTBEAT), int(Kind.FETCH)

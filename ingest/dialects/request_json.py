@@ -107,9 +107,10 @@ class RequestJson:
         api = self._fast.get(line[JSON_AT : API_AT + 2]) or self._fast.get(line[JSON_AT : API_AT + 3])
         json_at = JSON_AT
         if api is None:
-            if line.startswith(HEAD, JSON_AT):
-                at_ms = self._at_ms(line)
-                if at_ms is not None and line.startswith(MARK, MARK_AT):
+            if line.startswith(HEAD, JSON_AT) and line.startswith(MARK, MARK_AT):
+                at_ms, millis = self._seconds.get(line[:21]), MILLIS.get(line[21:25])
+                at_ms = self._at_ms(line) if at_ms is None or millis is None else at_ms + millis
+                if at_ms is not None:
                     return self._text.read(line, JSON_AT, source, start, end, at_ms)
             if line.startswith(PREFIX, JSON_AT) and line[API_AT : line.find(b",", API_AT)].isdigit():
                 return "other_api"

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ingest.dialects import Asked, Listener, Reading, rejection
-from ingest.dialects.quiet_text import QuietText, plain_fetch, size_of
+from ingest.dialects.quiet_text import SIZED, VERSION_OF_2_3, QuietText, plain_fetch, size_of
 from ingest.dialects.request_events import CONNECTION, MAX_CONNECTION, Builder, RequestEvents
 from ingest.dialects.request_layout import JSON_AT
 from ingest.dialects.slow_lines import note_slow
@@ -68,8 +68,6 @@ class RequestText:
         self.quiet = QuietText()
         self._stamps = stamps
         self._slow = slow
-        self._is_2_4 = False
-        """Whether a line of this log was one that 2.3 does not write: else the two differ in few."""
 
     def broker_of(self, line: bytes, at: int) -> Listener | None:
         """See `ingest.dialects.Dialect`; `at` is where the header begins."""
@@ -111,7 +109,8 @@ class RequestText:
             expected = "one request; within an id of this one stands what looks like another one"
             return rejection("ambiguous", expected, line, source, start, end, at_ms)
         name, version = head[1], int(head[2])
-        self._is_2_4 = self._is_2_4 or version >= _SINCE_2_4.get(name, version + 1)
+        if not self.quiet.is_2_4:
+            self.quiet.is_2_4 = _shows_2_4(name, version, text)
         if name != FETCH and name not in APIS:
             return "other_api"
         parsed: dict[str, Any] | str | None
@@ -151,7 +150,14 @@ class RequestText:
             return "2.5"
         if ",session_timeout=" in text:
             return "2.0"
-        return "2.4" if self._is_2_4 else "2.3"
+        return "2.4" if self.quiet.is_2_4 else "2.3"
+
+
+def _shows_2_4(name: str, version: int, text: str) -> bool:
+    """Whether 2.3 does not write such a line: it answers no such version, or says something else of records."""
+    if name == FETCH and version == VERSION_OF_2_3:
+        return text.find(SIZED, text.rfind(",response:{")) >= 0
+    return version >= _SINCE_2_4.get(name, version + 1)
 
 
 def _request(name: str, version: int, text: str, at: int, end: int) -> dict[str, Any] | str | None:

@@ -4,8 +4,8 @@
 
 Two coordinators, many releases: Scala (up to 3.9, prefix `[GroupCoordinator 1]: `) and Java (4.x, prefix with topic
 and partition). A new sentence is a row of the table of literal words, and what it means is decided in
-`kardia/observe/evidence/records.py`; whatever does not match is ignored, because the
-log is full of other things. Interprets nothing.
+`kardia/observe/evidence/records.py`; those about groups that have epochs are in `epoch_sentences`. Whatever does not
+match is ignored, because the log is full of other things. Interprets nothing.
 
 Group and member ids are not escaped by the broker, so a client may choose one that looks like the rest of a sentence.
 Each pattern is therefore matched twice, with the shortest and with the longest ids that fit: if both say the same
@@ -26,6 +26,8 @@ from math import prod
 from typing import NamedTuple
 
 from ingest.dialects import Reading, rejection
+from ingest.dialects.epoch_sentences import SENTENCES
+from ingest.dialects.sentence import Pattern, pattern
 from ingest.stamps import Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
 
@@ -35,32 +37,6 @@ _NUMBER = r"[0-9]+"
 _GENERATION = rf"(?P<generation>{_NUMBER})"
 _PARTITION = rf"(?: \(__consumer_offsets-(?P<partition>{_NUMBER})\))?"
 _LEFT = "has left group"
-
-
-MAX_CHARS = (1024 * 1024, 1024 * 1024, 16_384, 2_048)
-"""Characters of a message, by how many ids its pattern has, three or more the last: some ms each. A sentence with three
-has some 500; one with many members has them in its reason."""
-
-
-class Pattern(NamedTuple):
-    """One line of the table: what it is, words that must be in the line, and the expression of the whole message."""
-
-    what: str
-    words: str
-    shortest: re.Pattern[str]
-    longest: re.Pattern[str]
-    """One expression with the shortest and the longest ids that fit. If both say the same, no other does."""
-    between: tuple[str, ...]
-    """Words that stand between two free texts: as often as they are in the message, so many readings there may be."""
-    max_chars: int
-    """A longer message is not matched: the work grows with the power of the free texts."""
-
-
-def _pattern(what: str, words: str, expression: str, *between: str) -> Pattern:
-    free = expression.replace(".*?", ".*")
-    shortest, longest = (re.compile(text, re.DOTALL) for text in (free.replace(".*", ".*?"), free))
-    ids = free.count(".*") - free.count("(?P<reason>.*)") - free.count("(?P<members>.*)")  # which go on to the end
-    return Pattern(what, words, shortest, longest, between, MAX_CHARS[min(ids, len(MAX_CHARS) - 1)])
 
 
 class Said(NamedTuple):
@@ -74,7 +50,7 @@ class Said(NamedTuple):
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    _pattern(
+    pattern(
         "preparing_rebalance",
         "Preparing to rebalance group ",
         r"(?=[\s\S]*\)\.?\Z)"  # looked at first: else each beginning is followed to the end, in vain
@@ -83,20 +59,20 @@ PATTERNS: tuple[Pattern, ...] = (
         " with old generation ",
     ),
     # 2.0 and 2.1 say neither the state nor the reason.
-    _pattern(
+    pattern(
         "preparing_rebalance",
         "Preparing to rebalance group ",
         rf"Preparing to rebalance group (?P<group>.*) with old generation {_GENERATION}"
         rf" \(__consumer_offsets-(?P<partition>{_NUMBER})\)",
         " with old generation ",
     ),
-    _pattern(
+    pattern(
         "stabilized",
         "Stabilized group ",
         rf"Stabilized group (?P<group>.*?) generation {_GENERATION}{_PARTITION}(?: with (?P<reason>\d+ members?))?\.?",
         " generation ",
     ),
-    _pattern(
+    pattern(
         "assignment_received",
         "Assignment received from leader",
         rf"Assignment received from leader(?: {_MEMBER})? for group (?P<group>.*?) for generation {_GENERATION}"
@@ -104,138 +80,128 @@ PATTERNS: tuple[Pattern, ...] = (
         " for group ",
         " for generation ",
     ),
-    _pattern(
+    pattern(
         "member_failed",
         " has failed, removing it from the group",
         rf"Member {_MEMBER} in group (?P<group>.*) has failed, removing it from the group\.?",
         " in group ",
     ),
-    _pattern(
+    pattern(
         "member_left",
         _LEFT,
         rf"\[Group (?P<group>.*?)\] Member {_MEMBER} has left group through explicit `LeaveGroup` request"
         r"(?:; client reason: (?P<reason>.*))?",
     ),
-    _pattern(
+    pattern(
         "member_left",
         _LEFT,
         rf"Member MemberMetadata\(memberId={_MEMBER}, groupInstanceId=(?P<instance>.*?), clientId=.*\)"
         r" has left group (?P<group>.*?) through explicit `LeaveGroup`(?: request)?"
         r"(?:; client reason: (?P<reason>.*))?",
     ),
-    _pattern(
+    pattern(
         "member_left",
         " has left, removing it from the group",
         rf"Member\[group\.instance\.id (?P<instance>.*?), member\.id {_MEMBER}\] in group (?P<group>.*)"
         r" has left, removing it from the group",
     ),
-    _pattern(
+    pattern(
         "member_left",
         " has left, removing it from the group",
         rf"Member {_MEMBER} in group (?P<group>.*) has left, removing it from the group",
     ),
-    _pattern(
+    pattern(
         "pending_member_removed",
         "ending member",
         rf"Pending member {_MEMBER} in group (?P<group>.*) has been removed after "
         r"(?P<reason>session timeout expiration)\.?",
     ),
-    _pattern(
+    pattern(
         "pending_member_removed",
         _LEFT,
         rf"\[Group (?P<group>.*?)\] Pending member {_MEMBER} has left group through explicit `LeaveGroup` request"
         r"(?:; client reason: (?P<reason>.*))?",
     ),
-    _pattern(
+    pattern(
         "pending_member_removed",
         _LEFT,
         rf"Pending member with memberId={_MEMBER} has left group (?P<group>.*?) through explicit `LeaveGroup` request"
         r"(?:; client reason: (?P<reason>.*))?",
     ),
-    _pattern(
+    pattern(
         "pending_member_removed", " is leaving group ", rf"Pending member {_MEMBER} is leaving group (?P<group>.*)\."
     ),
-    _pattern(
+    pattern(
         "group_empty",
         " is now empty",
         rf"Group (?P<group>.*) with generation {_GENERATION} is now empty{_PARTITION}\.?",
     ),
-    _pattern(
+    pattern(
         "removed_not_joined",
         " dynamic members who haven't joined: ",
         r"Group (?P<group>.*?) removed? dynamic members who haven't joined: (?:Hash)?(?:Set)?[\[(](?P<members>.*)[\])]",
     ),
-    _pattern(
+    pattern(
         "static_replaced",
         " with this groupInstanceId",
         r"Static member with groupInstanceId=(?P<instance>.*?) and unknown member id joins group (?P<group>.*?)"
         rf" in (?:state )?\w+(?: state)?\. Replacing previously mapped member {_MEMBER} with this groupInstanceId\.",
     ),
     # 2.5 to 2.7; 2.3 and 2.4 name no group, and so nobody's.
-    _pattern(
+    pattern(
         "static_replaced",
         " with unknown member id rejoins, assigning new member id ",
         r"Static member (?P<instance>.*?) of group (?P<group>.*?) with unknown member id rejoins, assigning new member "
         rf"id .*, while old member id {_MEMBER} will be removed\.",
     ),
-    _pattern(
+    pattern(
         "group_loaded",
         "Loaded classic group ",
         r"Loaded classic group (?P<group>.*) with (?P<reason>\d+ members)\.",
     ),
-    _pattern(
+    pattern(
         "group_loaded",
         "Loading group metadata for ",
         rf"Loading group metadata for (?P<group>.*) with generation {_GENERATION}",
     ),
-    _pattern(
+    pattern(
         "group_unloaded",
         "Unloading group metadata for ",
         rf"\[GroupId=(?P<group>.*)\] Unloading group metadata for generation {_GENERATION}\.",
     ),
-    _pattern(
+    pattern(
         "group_unloaded",
         "Unloading group metadata for ",
         rf"Unloading group metadata for (?P<group>.*) with generation {_GENERATION}",
     ),
-    _pattern(
+    pattern(
         "partition_loaded",
         "Finished loading o",
         rf"Finished loading of(?:fsets and group metadata| metadata) from __consumer_offsets-(?P<partition>{_NUMBER})"
         r" (?P<reason>(?:in|with) .*)",
     ),
-    _pattern(
+    pattern(
         "partition_unloaded",
         "Started unloading metadata for ",
         rf"Started unloading metadata for __consumer_offsets-(?P<partition>{_NUMBER}) (?P<reason>.*)",
     ),
-    _pattern(
+    pattern(
         "partition_unloaded",
         "Resigned as the group coordinator for ",
         rf"Resigned as the group coordinator for partition (?P<partition>{_NUMBER}) (?P<reason>.*)",
     ),
-    _pattern(
+    pattern(
         "group_dead",
         " transitioned to Dead in generation ",
         rf"Group (?P<group>.*) transitioned to Dead in generation {_GENERATION}",
     ),
-    # The newer protocols and what has no name of its own: told as it stands, for people.
-    _pattern(
-        "other",
-        " consumer group",
-        r"\[GroupId (?P<group>.*?)\] (?P<reason>(?:Static member|Member) (?P<member>[A-Za-z0-9_-]{22})\b.*"
-        r"(?:joins|left) the consumer group.*)",
-    ),
-    _pattern(
-        "other",
-        " fenced from the group because ",
-        r"\[GroupId (?P<group>.*?)\] (?P<reason>Member (?P<member>[A-Za-z0-9_-]{22}) fenced from the group because .*)",
-    ),
-    _pattern(
+    # What has no name of its own: told as it stands, for people.
+    pattern(
         "other",
         "failed to join before ",
         rf"(?P<reason>Group leader \[member(?:\.i|I)d: {_MEMBER}, .*?failed to join before .*)",
     ),
+    *(sentence.read for sentence in SENTENCES),
 )
 """Every line that gives an event. Order matters only between patterns with the same words."""
 
@@ -257,7 +223,7 @@ _REASON_MEMBER = re.compile(
 )
 _REASON_MEMBERS = re.compile(r"(?:request for |Removing (?:Hash)?(?:Set)?)[\[(](?P<members>.*)[\])]", re.DOTALL)
 _INTEREST = (b"GroupCoordinator", b"GroupMetadataManager", b"ClassicGroup", b"coordinator.group")
-_WORDS = tuple(dict.fromkeys(pattern.words for pattern in PATTERNS))
+_WORDS = tuple(dict.fromkeys(one.words for one in PATTERNS))
 _MAX_REASON = 1_024
 """Characters of a reason kept: Kafka cuts a client's reason at 255, the rest is the coordinator's own text and ids."""
 _MAX_MEMBERS = 1_000
@@ -343,6 +309,8 @@ class ServerLog:
         group_id = fields.get("group", "")
         reason = fields.get("reason", "")[:_MAX_REASON]
         members = [found[1] for found in _MEMBERS.finditer(fields.get("members", ""))][:_MAX_MEMBERS]
+        if "other" in fields:
+            members = [fields["other"]]
         member_id = fields.get("member", "")
         if what == "preparing_rebalance":
             named = _REASON_MEMBER.search(reason.partition("; client reason: ")[0])
@@ -404,23 +372,23 @@ def _readings(message: str, partition: int) -> Iterator[Said | None]:
     if not any(words in message for words in _WORDS):
         return
     known: list[tuple[str, dict[str, str]]] = []
-    for pattern in PATTERNS:
-        if pattern.words not in message:
+    for one in PATTERNS:
+        if one.words not in message:
             continue
-        if len(message) > pattern.max_chars:
+        if len(message) > one.max_chars:
             yield None
             continue
-        for expression in (pattern.shortest, pattern.longest):
+        for expression in (one.shortest, one.longest):
             match = expression.fullmatch(message)
             if match is None:
                 break  # then the other one does not match either
             fields = {name: text for name, text in match.groupdict().items() if text}
-            told = (pattern.what, {name: text for name, text in fields.items() if name != "reason"})
+            told = (one.what, {name: text for name, text in fields.items() if name != "reason"})
             if told in known:
                 continue
             known.append(told)
             named = partition if partition >= 0 else _number(fields.get("partition"))
-            yield Said(pattern.what, fields, named, _number(fields.get("generation")), pattern.between)
+            yield Said(one.what, fields, named, _number(fields.get("generation")), one.between)
 
 
 def _number(text: str | None) -> int:

@@ -25,6 +25,10 @@ MAX_READINGS = 64
 MAX_CHARS = 256 * 1024
 """Characters of a line that is searched: names of 32 KiB, several times over."""
 
+MAX_KNOWN = 1_024
+MAX_KNOWN_CHARS = 512
+"""Lists of one struct whose items are kept, and how long they may be: some 2 MB."""
+
 PLAIN = r"[^,{}\[\]\n]*"
 _INT = r"-?\d{1,19}"
 _BUFFER = r"java\.nio\.\w+\[pos=\d+ lim=\d+ cap=\d+\]"
@@ -77,6 +81,7 @@ class Shape:
         self.captured = self._pattern("(")
         self.item = re.compile(self.captured)
         self.kept = [(field.to, self._value(field)) for field in self.fields if field.to]
+        self._known: dict[str, list[Parts]] = {}
 
     def _pattern(self, group: str) -> str:
         parts = []
@@ -106,12 +111,25 @@ class Shape:
         return str if inner is None else inner.items
 
     def items(self, text: str) -> list[Parts]:
-        """Items of a list of plain names."""
+        """Items of a list of plain names. Whoever gets them reads them only: the answers to one client are much alike,
+        so that the last ones are kept."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
         found, kept = self.item.findall(text), self.kept
         if len(kept) == 1:
             ((to, value),) = kept
-            return [{to: value(one)} for one in found]
-        return [{to: value(one) for (to, value), one in zip(kept, texts, strict=False)} for texts in found]
+            items = [{to: value(one)} for one in found]
+        elif len(kept) == 2:
+            (first, first_value), (second, second_value) = kept
+            items = [{first: first_value(one), second: second_value(other)} for one, other in found]
+        else:
+            items = [{to: value(one) for (to, value), one in zip(kept, texts, strict=False)} for texts in found]
+        if len(text) <= MAX_KNOWN_CHARS:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[text] = items
+        return items
 
 
 def _option(text: str) -> str | None:

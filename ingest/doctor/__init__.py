@@ -2,6 +2,8 @@
 
     logs.examine(path, zone)              one request log or server.log: dialect, APIs, filter, time zone, clock
     cluster.examine(bootstrap, settings)  brokers, __consumer_offsets, the bounds of session timeouts
+    moving.examine(paths, zone, settings) what the move of each classic group to the consumer protocol will meet
+    answerable                            which questions that answers, and which step would answer the others
     remedies                              the exact lines to add, as docs/request-logging.md shows them
 
 Each gives `Finding`s: sentences with what to do. Nothing is written, nothing is changed, no group is joined.
@@ -11,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from kardia.certainty import Certainty
 
 
 class Level(StrEnum):
@@ -33,3 +37,6 @@ class Finding:
     sentence: str
     remedy: tuple[str, ...] = ()
     """What to do, line by line, ready to be copied; empty when there is nothing to do."""
+
+    certainty: Certainty = "exact"
+    """How sure it is, as of a row of the tables."""

@@ -16,10 +16,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub do
     ResourceType,
 )
 
-from ingest.doctor import Finding, Level, loggers, remedies
+from ingest.doctor import Finding, Level, loggers, remedies, rights
+from ingest.errors import AwayError, RefusedError
 from ingest.offsets_source import CONSUMER, TOPIC
+from ingest.security.config import ClientConfig
+from ingest.security.reach import connect
+from ingest.security.rendering import librdkafka as rendered
+from kardia.moving import BEFORE_4
 
 TIMEOUT_S = 15.0
+EVENTS_TOPIC = "kardia.events"
 GROUPS_ASKED = 1_000
 """Groups whose members are counted for the estimate of cost."""
 
@@ -27,8 +33,6 @@ PARTITIONS_ASKED = 3
 """Partitions of the offsets topic whose ends are asked for: a right is given for a topic, not for a partition."""
 
 _BOUNDS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "offsets.retention.minutes")
-_BEFORE_4 = "inter.broker.protocol.version"
-"""A setting that Kafka 4.0 removed."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +43,26 @@ class Examined:
     switch_on: tuple[str, ...]
     logs_requests: bool = False
     """Whether each broker says that it logs completed requests."""
+    reads_offsets: bool = False
+    """Whether `__consumer_offsets` can be read."""
+    reads_ends: bool = False
+    """Whether it may be seen where the partitions of every topic end."""
+    settings: Mapping[str, str] | None = None
+    """Settings of the first broker; None if they may not be read."""
 
 
-def examine(bootstrap: str, settings: Mapping[str, Any] | None = None, timeout_s: float = TIMEOUT_S) -> Examined:
-    """Findings about a cluster. `settings`: of the client, security for instance (`ingest.clients`)."""
-    quiet = {"log_level": 0, **(settings or {}), "bootstrap.servers": bootstrap}
-    admin = AdminClient(quiet)
+def examine(
+    bootstrap: str, config: ClientConfig | None = None, timeout_s: float = TIMEOUT_S, topic: str = EVENTS_TOPIC
+) -> Examined:
+    """Findings about a cluster. `config`: of the client (`ingest.clients`); `topic`: of events, for rights to it."""
+    config = config or ClientConfig()
+    settings = rendered(config)
+    quiet = {"log_level": 0, **settings, "bootstrap.servers": bootstrap}
     try:
-        metadata = admin.list_topics(timeout=timeout_s)
-    except KafkaException as error:
-        sentence = f"No broker answered within {timeout_s:.0f} s: {error.args[0].str()}."
-        remedy = ("Check --bootstrap-server, the network, and the security settings of --client-config.",)
+        admin, metadata = connect(bootstrap, settings, timeout_s)
+    except (AwayError, RefusedError) as error:
+        sentence = f"{error.what[:1].upper()}{error.what[1:]}. Expected: {error.expected}."
+        remedy = (f"{error.next_step[:1].upper()}{error.next_step[1:]}.",)
         return Examined((Finding(Level.BAD, bootstrap, sentence, remedy),), switch_on(None, bootstrap, ()))
     brokers = tuple(sorted(metadata.brokers))
     named = ", ".join(str(broker) for broker in brokers)
@@ -64,13 +77,18 @@ def examine(bootstrap: str, settings: Mapping[str, Any] | None = None, timeout_s
     ]
     known = _configuration(admin, brokers[0])
     findings.append(_bounds(brokers[0], known))
-    findings.append(_offsets(quiet, metadata, bootstrap))
-    is_4 = None if known is None else _BEFORE_4 not in known
+    offsets = _offsets(quiet, metadata, bootstrap)
+    findings.append(offsets)
+    findings += rights.findings(admin, bootstrap, config.principal, topic, configs=known is not None)
+    is_4 = None if known is None else BEFORE_4 not in known
     lines = switch_on(is_4, bootstrap, brokers)
-    levels = loggers.levels(bootstrap, settings or {}, brokers, timeout_s)
+    levels = loggers.levels(bootstrap, settings, brokers, timeout_s)
     findings += loggers.findings(levels, bootstrap, lines)
     findings.append(loggers.cost(_members(admin), len(brokers)))
-    return Examined(tuple(findings), lines, isinstance(levels, dict) and set(levels.values()) <= set(loggers.WRITES))
+    logs_requests = isinstance(levels, dict) and set(levels.values()) <= set(loggers.WRITES)
+    return Examined(
+        tuple(findings), lines, logs_requests, offsets.level is Level.GOOD, rights.may_see_ends(admin), known
+    )
 
 
 MERGE_4 = (
@@ -111,13 +129,25 @@ def _members(admin: AdminClient) -> int | None:
     """How many members all groups have; None if that may not be asked. Of very many groups the first ones stand for
     all."""
     try:
+        if not rights.may_describe_groups(admin):
+            return None
         groups = [one.group_id for one in admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(TIMEOUT_S).valid]
         asked = groups[:GROUPS_ASKED]
         described = admin.describe_consumer_groups(asked, request_timeout=TIMEOUT_S) if asked else {}
-        members = sum(len(one.result(TIMEOUT_S).members) for one in described.values())
     except (KafkaException, TimeoutError):
         return None
-    return round(members * len(groups) / len(asked)) if asked else 0
+    told = [count for one in described.values() if (count := _members_of(one)) is not None]
+    if not told:
+        return None if asked else 0
+    return round(sum(told) * len(groups) / len(told))
+
+
+def _members_of(described: Any) -> int | None:
+    """Members of a group; None where it is not told, as librdkafka does not of a group with epochs."""
+    try:
+        return len(described.result(TIMEOUT_S).members)
+    except (KafkaException, TimeoutError):
+        return None
 
 
 def _bounds(broker: int, known: Mapping[str, str] | None) -> Finding:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ingest.doctor import Finding, Level
+from ingest.security.rendering import kafka_python
 
 LOGGER = "kafka.request.logger"
 WRITES = ("DEBUG", "TRACE")
@@ -28,22 +29,6 @@ COMMIT_EVERY_S = 5.0
 FETCH_EVERY_S = 0.5
 """Default of `fetch.max.wait.ms` and of `replica.fetch.wait.max.ms`: a fetch without records is answered then."""
 
-_NAMES = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-    "client.id": "client_id",
-}
-"""Settings of a client as librdkafka names them, and as kafka-python does."""
-
-_CHECKS_NAME = "ssl.endpoint.identification.algorithm"
-
 
 def levels(
     bootstrap: str, settings: Mapping[str, str], brokers: tuple[int, ...], timeout_s: float
@@ -53,7 +38,7 @@ def levels(
     from kafka.admin import ConfigResource, ConfigResourceType
     from kafka.errors import KafkaError
 
-    options = translated(settings)
+    options = kafka_python(settings)
     if isinstance(options, str):
         return options
     reached = _reached(bootstrap, timeout_s)
@@ -82,19 +67,6 @@ def _reached(bootstrap: str, timeout_s: float) -> list[str]:
         with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout_s):
             found.append(address.strip())
     return found
-
-
-def translated(settings: Mapping[str, str]) -> dict[str, Any] | str:
-    """Settings of --client-config for kafka-python; or a sentence about the one that it does not know."""
-    options: dict[str, Any] = {}
-    for name, value in settings.items():
-        if name == _CHECKS_NAME:
-            options["ssl_check_hostname"] = value.lower() != "none"
-        elif name in _NAMES:
-            options[_NAMES[name]] = value.upper() if name == "security.protocol" else value
-        elif name.startswith(("sasl.", "ssl.", "security.")):
-            return f"the client that asks for levels has no setting {name}"
-    return options
 
 
 def _level(entries: Mapping[str, Mapping[str, Any]]) -> str | None:

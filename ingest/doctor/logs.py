@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -69,7 +69,7 @@ def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *,
     subject = str(path)
     dialect: Dialect = ServerLog(zone or UTC) if server else RequestJson(zone or UTC)
     try:
-        sample = _sample(path, dialect, subject)
+        sample = sample_of(path, dialect, subject)
         changed_ms = path.stat().st_mtime * 1000
     except FileNotFoundError:
         sentence = "There is no such file yet: the logger is off, or writes elsewhere."
@@ -88,7 +88,8 @@ def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *,
     return [*said, *_clock(subject, sample, zone, changed_ms), *_ahead(subject, sample, changed_ms)]
 
 
-def _sample(path: Path, dialect: Dialect, source: str) -> Sample:
+def sample_of(path: Path, dialect: Dialect, source: str, hear: Callable[[Event], None] | None = None) -> Sample:
+    """What the end of a log holds. `hear` gets each event of it. Raises OSError."""
     sample = Sample()
     with path.open("rb") as file:
         sample.size = file.seek(0, 2)
@@ -104,12 +105,14 @@ def _sample(path: Path, dialect: Dialect, source: str) -> Sample:
             sample.bytes_read += len(line)
     for record in whole(lines):
         sample.text += MARK in record
-        _take(sample, dialect, record, source, start)
+        _take(sample, dialect, record, source, start, hear)
         start += len(record) + 1
     return sample
 
 
-def _take(sample: Sample, dialect: Dialect, line: bytes, source: str, start: int) -> None:
+def _take(
+    sample: Sample, dialect: Dialect, line: bytes, source: str, start: int, hear: Callable[[Event], None] | None
+) -> None:
     sample.lines += 1
     at_ms = dialect.stamp_ms(line)
     if at_ms is not None:
@@ -121,6 +124,9 @@ def _take(sample: Sample, dialect: Dialect, line: bytes, source: str, start: int
         sample.ignored[reading] += 1
         return
     events: Sequence[Event] = [reading] if isinstance(reading, Event) else reading
+    if hear is not None:
+        for event in events:
+            hear(event)
     for event in events[:1]:
         kind = Kind(event.kind)
         sample.kinds[kind] += 1

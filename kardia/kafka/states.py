@@ -19,6 +19,10 @@ class GroupState(StrEnum):
     DEAD = "Dead"
 
 
+PROTOCOLS_WITH_EPOCHS = ("consumer", "share", "streams")
+"""Protocols of groups that have epochs (KIP-848, KIP-932, KIP-1071); the settings of brokers have the same words."""
+
+
 class ModernState(StrEnum):
     """State of a group of the consumer, share or streams protocol (`ConsumerGroup`, `ShareGroup`, `StreamsGroup`).
     Reconciling: a member has not come to the target assignment yet."""
@@ -97,6 +101,7 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_ASSIGNOR = 112
     STALE_MEMBER_EPOCH = 113
     INVALID_REGULAR_EXPRESSION = 128
+    STREAMS_INVALID_TOPOLOGY = 130
 
 
 COORDINATOR_MOVED = frozenset(

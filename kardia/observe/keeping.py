@@ -21,6 +21,8 @@ KEPT: dict[str, Any] = {
     "coordinator": Coordinator,
     "coordinator_known": bool,
     "timers": dict[str, list[Timer]],
+    "told_session_ms": dict[str, int],
+    "told_group_session_ms": dict[str, dict[str, int]],
     "began_at": float,
     "has_forgotten": bool,
     "empty_since": dict[str, float],
@@ -66,9 +68,18 @@ def snapshot(intake: Intake) -> dict[str, Any]:
     return {name: _changed(write, getattr(intake, name)) for name, write in _writers().items()} | {
         "groups": _changed(writer(list[Group]), list(intake.groups.values())),
         "disagreed": intake.disagreed,
+        "lag": intake.lag.snapshot(),
         "sources": {name: [source.end, source.tick_end] for name, source in intake.sources.items()},
         "streams": {
-            name: [stream.complete_to, stream.alive_to, stream.since_tick, stream.untold()]
+            name: [
+                stream.complete_to,
+                stream.alive_to,
+                stream.since_tick,
+                stream.begins_at,
+                stream.ends_at,
+                stream.usual_gap_ms,
+                stream.untold(),
+            ]
             for name, stream in intake.streams.items()
         },
         "slow": {broker: list(windows.values()) for broker, windows in intake.slow.items()},
@@ -87,10 +98,12 @@ def restore(intake: Intake, state: dict[str, Any]) -> None:
     for name, read in _readers().items():
         setattr(intake, name, _changed(read, state[name]))
     intake.disagreed |= state["disagreed"]
+    intake.lag.restore(state["lag"])
     for broker, queue in state["queues"].items():
         intake.queues[broker] = [(at, Event(*event)) for at, event in queue]
-    for name, (complete_to, alive_to, since_tick, untold) in state["streams"].items():
+    for name, (complete_to, alive_to, since_tick, begins_at, ends_at, gap_ms, untold) in state["streams"].items():
         stream = intake.streams[name] = Stream(complete_to, alive_to, since_tick)
+        stream.begins_at, stream.ends_at, stream.usual_gap_ms = begins_at, ends_at, gap_ms
         for count, value in zip(COUNTS, untold, strict=True):
             setattr(stream, count, value)
         stream.touched = bool(stream.touched)

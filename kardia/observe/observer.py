@@ -19,12 +19,12 @@ from kardia.events import Event, Kind
 from kardia.observe import keeping
 from kardia.observe.clients import application
 from kardia.observe.deadlines import deadlines
-from kardia.observe.evidence import records, restarts, unlogged
+from kardia.observe.evidence import offsets, restarts, unlogged
 from kardia.observe.facts import forgetting
-from kardia.observe.facts.facts import JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
+from kardia.observe.facts.facts import BESIDE_LOGS, JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
 from kardia.observe.folding import quiet
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
-from kardia.observe.modern import classics, heartbeats, operations
+from kardia.observe.modern import classics, heartbeats, operations, sessions, waiting
 from kardia.observe.moves import moves
 from kardia.observe.output import rows, status
 from kardia.observe.rebalance import watches
@@ -36,7 +36,8 @@ from kardia.observe.timer_kinds import OF_SILENCE, TIMER_KINDS
 from kardia.stretches import Stretch
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
-_FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD)})
+_FROM_TOPIC = frozenset({int(Kind.GROUP_RECORD), int(Kind.OFFSET_RECORD), int(Kind.OTHER_RECORD), int(Kind.ENDS)})
+_OF_NO_LOG = _FROM_TOPIC | {int(Kind.GROUP_SAMPLE)}
 
 _BY_ONE_CONNECTION = frozenset({int(Kind.JOIN), int(Kind.HEARTBEAT), int(Kind.MODERN_HEARTBEAT)})
 """Kinds of requests that a client sends by one connection as long as that lasts."""
@@ -47,8 +48,17 @@ _CLASSIC = frozenset({int(kind) for kind in (Kind.JOIN, Kind.SYNC, Kind.HEARTBEA
 _OF_MEMBERS = _CLASSIC | {int(Kind.TXN_COMMIT), int(Kind.MODERN_HEARTBEAT)}
 """Kinds of requests that only the coordinator of a group answers."""
 
+_WITH_RECORDS = frozenset(
+    int(kind) for kind in (Kind.MODERN_HEARTBEAT, Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE)
+)
+"""Kinds of requests whose effect in a group with epochs is in a record as well."""
+
 SIGN_MS = 1_000.0
 """A log without a line for longer than that may be the log of a broker that has died: no deadline in it is sure."""
+
+ANSWERED_WITHIN_MS = 50.0
+"""A broker that is well answers a commit within that: what it was asked so long before its last line is logged. The
+record is written and replicated first, which takes up to 45 ms in the simulated fleet."""
 
 MOVE_MS = 30_000.0
 """How far the clocks go in one move while stretches are held."""
@@ -63,16 +73,19 @@ HANDLERS: dict[int, Callable[[Facts, Event, float], None]] = {
     Kind.HEARTBEAT: requests.on_heartbeat,
     Kind.LEAVE: requests.on_leave,
     Kind.COMMIT: requests.on_commit,
-    Kind.TXN_COMMIT: records.on_offset_record,  # never renews a session (`doTxnCommitOffsets`)
+    Kind.TXN_COMMIT: requests.on_txn_commit,
     Kind.FETCH: requests.on_fetch,
     Kind.TELEMETRY: requests.on_telemetry,
     Kind.DELETE_GROUPS: requests.on_delete_groups,
     Kind.MODERN_HEARTBEAT: heartbeats.on_heartbeat,
     Kind.GROUP_RECORD: dispatch.on_group_record,
-    Kind.OFFSET_RECORD: records.on_offset_record,
+    Kind.OFFSET_RECORD: offsets.on_offset_record,
+    Kind.ENDS: offsets.on_ends,
     Kind.OTHER_RECORD: operations.on_record,
     Kind.COORDINATOR_LINE: dispatch.on_coordinator_line,
+    Kind.GROUP_SAMPLE: dispatch.on_sample,
     Kind.GAP: dispatch.on_gap,
+    Kind.TICK: sessions.on_told,  # those that tell the configuration of the cluster
 }
 
 
@@ -90,6 +103,8 @@ class Observer(Intake):
         self._now: dict[str, float] = {}
         self._waiting: list[tuple[str, Timer]] = []
         self._sampled_to = NEVER
+        self.awaiting: set[str] = set()
+        """Groups of which a request waits for records (`waiting`); it is among those deferred."""
 
     # --- feed and pull
 
@@ -114,10 +129,11 @@ class Observer(Intake):
         return self._take()
 
     def _apply_later_records(self) -> None:
-        """Records after the last line of every server.log stand for themselves, where no requests are read."""
-        held = self.queues.get(OFFSETS_BROKER)
-        if held and not self.reads_requests(""):
-            last_at = max(at for at, _ in held)
+        """Records and samples after the last line of every server.log stand for themselves, where no requests are
+        read."""
+        held = [at for broker in BESIDE_LOGS for at, _ in self.queues.get(broker, ())]
+        if held and not self.has_requests():
+            last_at = max(held)
             self._move_to({broker: max(limit, last_at) for broker, limit in self._limits(0.0).items()})
 
     # --- advance
@@ -128,12 +144,15 @@ class Observer(Intake):
         The clock of a broker goes to `complete_to - hold_ms` of its log and no further; several brokers are merged by
         time, because a group that moves from one to another goes on in the other's log.
         """
+        self.records_to = self.complete_to(OFFSETS_BROKER)
         sampling = self.settings.sample_within_ms > 0
         for limits in (self._sampling_moves if sampling else self._moves)(self._limits(hold_ms)):
             for stop in self._stops_before(limits, hold_ms):
                 if any(self._now.get(broker, NEVER) < stop for broker in limits):
                     self._move_to({broker: min(limit, stop) for broker, limit in limits.items()})
             self._move_to(limits)
+            if self.awaiting:
+                self._release_waiting()
             if sampling:
                 self._sample(max(self._now.values()))
         for broker, now in self._now.items():
@@ -195,8 +214,9 @@ class Observer(Intake):
             count = bisect_right(queue, limit, key=itemgetter(0))
             ready.extend([(at, broker, event) for at, event in queue[:count]])
             del queue[:count]
-        if OFFSETS_BROKER not in limits:
-            self._merge_records(limits, ready)
+        for source in BESIDE_LOGS:
+            if source not in limits:
+                self._merge(source, limits, ready)
         stretches = self.held.due(limits)
         if stretches:
             ready = quiet.apply(self, stretches, ready, self._now, limits)
@@ -212,7 +232,7 @@ class Observer(Intake):
                     self._fire(owner, timers, min(at, limit), alive[owner])
             if at < now.get(broker, NEVER):  # a record has its place only where there is no log: it is in no hurry
                 self.late += 1
-            self.broker = broker if event.kind not in _FROM_TOPIC else ""
+            self.broker = broker if event.kind not in _OF_NO_LOG else ""
             self.known = max(event.logged_at_ms, at + settle_by)
             self.evidence = event
             if not self._deferred(event, at):
@@ -220,6 +240,9 @@ class Observer(Intake):
         for owner, timers, limit in clocks:
             self._fire(owner, timers, limit, alive[owner])
             now[owner] = max(now.get(owner, NEVER), limit)
+        beside = self.timers.get(OFFSETS_BROKER)
+        if beside and limits and OFFSETS_BROKER not in limits:  # of groups that no log has told of
+            self._fire(OFFSETS_BROKER, beside, min(self.records_to, *limits.values()), NEVER)
         self._call_back()
 
     def _handle(self, event: Event, at: float) -> None:
@@ -237,7 +260,7 @@ class Observer(Intake):
         elif event.kind in _OF_MEMBERS and moves.is_from_before(self, event):
             self.late += at >= self._now.get(self.broker, NEVER)  # else it is counted already
             return
-        elif group is not None and group.operation and not operations.belongs(group, event):
+        elif group is not None and operations.is_over(group, event):
             operations.close(self, group, event)
         if group is not None and group.modern is not None and event.kind in _CLASSIC:
             classics.on_request(self, event, at)
@@ -247,6 +270,12 @@ class Observer(Intake):
     def _deferred(self, event: Event, at: float) -> bool:
         """Whether an event waits for the rest of its group's join burst, which may have come before it."""
         group = self.groups.get(event.group_id)
+        waits = event.group_id in self.awaiting
+        has_epochs = event.kind == Kind.MODERN_HEARTBEAT or (group is not None and group.modern is not None)
+        if (has_epochs or waits) and event.kind in _WITH_RECORDS and self._awaits_records(group, event, at):
+            return True
+        if waits and group is not None and event.kind in _FROM_TOPIC:
+            self._release(group, at)  # every record of the group before this one has come
         if group is None or group.broker != self.broker:
             return False
         if event.kind == Kind.JOIN:
@@ -259,6 +288,41 @@ class Observer(Intake):
             return False
         group.deferred.append(event)
         return True
+
+    def _awaits_records(self, group: Group | None, event: Event, at: float) -> bool:
+        """Whether a request waits for the records of its time."""
+        if not waiting.must_wait(group, event, at, self.records_to):
+            if group is not None and (at <= self.records_to or event.error_code):
+                self._release(group, at)
+            return False
+        group = moves.group_of(self, event)
+        sessions.renew_at_once(self, group, event)
+        group.deferred.append(event)
+        self.awaiting.add(group.group_id)
+        return True
+
+    def _release_waiting(self) -> None:
+        """Take what has waited for records, which have come now, or have not for too long."""
+        for group_id in sorted(self.awaiting):
+            group = self.groups.get(group_id)
+            if group is None:
+                self.awaiting.discard(group_id)
+            else:
+                self._release(group, max(self.records_to, self._now.get(group.broker, NEVER) - waiting.MOST_MS))
+
+    def _release(self, group: Group, to: float) -> None:
+        """Take what has waited for records, up to an instant."""
+        known, evidence, broker = self.known, self.evidence, self.broker
+        while group.deferred and effect_at(group.deferred[0]) <= to:
+            event = group.deferred.pop(0)
+            at = effect_at(event)
+            self.broker = group.broker
+            self.known = max(self.known, event.logged_at_ms, at + self.settings.hold_ms)
+            self.evidence = event
+            self._handle(event, at)
+        if not group.deferred:
+            self.awaiting.discard(group.group_id)
+        self.known, self.evidence, self.broker = max(known, self.known), evidence, broker
 
     def _handle_deferred(self, group: Group) -> None:
         """The burst is over: who left in the instant in which it ended left before it if it is not on the list."""
@@ -278,6 +342,8 @@ class Observer(Intake):
         group = self.groups.get(event.group_id)
         if group is None:
             return
+        if not self.reads_requests(group.broker, at) and self.has_requests():
+            return  # its requests are read of another time
         logged_to = self._logged_before(group.broker, at)
         if unlogged.is_off(event, at, logged_to):
             self._fire(group.broker, self.timers[group.broker], at, alive.get(group.broker, NEVER))  # not known then
@@ -294,22 +360,28 @@ class Observer(Intake):
         return next((begin for begin, end in self.silences.get(broker, ()) if begin < at < end), last_at)
 
     def _limits(self, hold_ms: float) -> dict[str, float]:
-        """How far each broker's clock may go. The topic's own records have a clock only where there is no log."""
-        brokers = [broker for broker in sorted(self.queues) if broker != OFFSETS_BROKER] or sorted(self.queues)
+        """How far each broker's clock may go. Records of the topic have a clock only where there is no log, samples
+        where there are no records either."""
+        brokers = [broker for broker in sorted(self.queues) if broker not in BESIDE_LOGS]
+        brokers = brokers or [broker for broker in BESIDE_LOGS if broker in self.queues][:1]
         limits = {broker: self.complete_to(broker) - hold_ms for broker in brokers}
         return {broker: limit for broker, limit in limits.items() if limit >= 0}
 
-    def _merge_records(self, limits: dict[str, float], ready: list[tuple[float, str, Event]]) -> None:
-        """Take the records that are due: of groups that a broker leads by its clock, of others by the latest clock."""
-        held = self.queues.get(OFFSETS_BROKER)
+    def _merge(self, source: str, limits: dict[str, float], ready: list[tuple[float, str, Event]]) -> None:
+        """Take the records or samples that are due: of groups that a broker leads by its clock, of others by the latest
+        clock."""
+        held = self.queues.get(source)
         if not held:
             return
         latest = max(limits.values())
         rest = []
         for at, event in held:
             group = self.groups.get(event.group_id)
-            if at <= (limits.get(group.broker, latest) if group is not None else latest):
-                ready.append((at, OFFSETS_BROKER, event))
+            limit = limits.get(group.broker, latest) if group is not None else latest
+            if event.kind == Kind.ENDS:
+                limit = min(limit, self.records_to)  # every commit up to it has come
+            if at <= limit:
+                ready.append((at, source, event))
             else:
                 rest.append((at, event))
         held[:] = rest
@@ -324,8 +396,10 @@ class Observer(Intake):
             timer = heappop(timers)
             due, group_id, kind, key = timer
             group = self.groups.get(group_id)
-            if group is None or group.broker != broker:
+            if group is None or (group.broker or OFFSETS_BROKER) != broker:
                 continue
+            if waiting.is_needed(group, kind, key):
+                self._release(group, due)
             if kind in OF_SILENCE and due > alive_to + deadlines.GRACE_MS:
                 self._waiting.append((broker, timer))
                 continue
@@ -391,11 +465,15 @@ class Observer(Intake):
     def _write_health(self, group_at: status.GroupAt, member: Member) -> None:
         """A row of health."""
         group, clock = group_at.group, group_at.now
-        if group.modern is None and not self.reads_requests(group.broker):
+        if group.modern is None and not self.reads_requests(group.broker, clock):
             how, certainty, reasons = status.NEEDS_REQUESTS
         else:
             how, certainty, reasons = status.status_of(group_at, member, self.alive_to(group.broker))
         certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
+        if group.group_id in self.awaiting or group.operation:
+            certainty = weaker(certainty, waiting.certainty_about(group, member))
+        if group.may_turn_classic(clock):
+            certainty = weaker(certainty, "provisional")
         member.health_at_ms = clock
         known_at_ms = rows.instant(max(clock, group.known_at_ms))
         polls = application.polling(group, member, clock, alone=self.is_alone(group, member))
@@ -406,13 +484,17 @@ class Observer(Intake):
 
     def _as_of(self, broker: str, since: float, clock: float) -> Certainty:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
-        request that renews a session may be answered, and so logged, only when its record is written. A broker that may
-        have been started again may load its groups still: heartbeats are answered meanwhile, and renew nothing."""
+        request that renews a session may be answered, and so logged, only when its record is written, or when a broker
+        that stands still goes on. A broker that may have been started again may load its groups still: heartbeats are
+        answered meanwhile, and renew nothing."""
         alive_to = self.alive_to(broker)
         may_load = any(begin < clock <= end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
         if clock > alive_to + SIGN_MS or may_load or self.is_doubted(broker, since, clock):
             return "provisional"
-        return "exact" if clock <= alive_to else "inferred"
+        shown_by = min(clock + ANSWERED_WITHIN_MS, self.complete_to(broker))  # at its end a log shows no more
+        if max(clock, shown_by) <= alive_to:
+            return "exact"
+        return "provisional" if clock > alive_to and self.is_oddly_silent(broker) else "inferred"
 
     def _tell_progress(self) -> None:
         late, divergences, not_modelled, forgotten = self.late, self.divergences, self.not_modelled, self.forgotten
@@ -462,7 +544,24 @@ class Observer(Intake):
         observer = cls(settings, lane)
         keeping.restore(observer, state)
         observer._now = state["now"]
+        observer.awaiting = {
+            group.group_id
+            for group in observer.groups.values()
+            if group.deferred and (group.modern is not None or group.deferred[0].kind == Kind.MODERN_HEARTBEAT)
+        }
         return observer
+
+    def clocks(self) -> dict[str, float]:
+        """Where the clock of each broker stands."""
+        return dict(self._now)
+
+    def clock_of(self, broker: str) -> float:
+        """Where the clock of one stands, NEVER if it has none."""
+        return self._now.get(broker, NEVER)
+
+    def take_clocks(self, clocks: dict[str, float]) -> None:
+        """Set the clocks of an observer that has seen nothing (`lanes`)."""
+        self._now = dict(clocks)
 
     def states(self) -> dict[str, str]:
         """State of each group now, for tests and for people."""

@@ -35,8 +35,21 @@ def _line(row: Row) -> Evidence:
     return Evidence("disagreements", None, f"{source}@{start}", source, start, row["end"])
 
 
+_TIMERS = {
+    "rebalance_timeout": "its rebalance timeout",
+    "join_timeout": "its time to rejoin",
+    "sync_timeout": "its time to sync",
+}
+"""Timers by which a line of a group that has epochs may say that a member ended, beside its session."""
+
+
+def _what(row: Row, who: str) -> str:
+    timer = _TIMERS.get(row["told"])
+    return f"the session of {who} expired" if timer is None else f"{who} was removed as {timer} was over"
+
+
 def _expired(row: Row, who: str) -> str:
-    return f"server.log says that the session of {who} expired at {words.instant(row['at_ms'])}"
+    return f"server.log says that {_what(row, who)} at {words.instant(row['at_ms'])}"
 
 
 def _another_instant(row: Row, who: str) -> str:
@@ -44,7 +57,8 @@ def _another_instant(row: Row, who: str) -> str:
     when = words.clock(at_ms, row["at_ms"]) if at_ms is not None else "an unknown instant"
     if row["concluded"] == "member":
         return f"{_expired(row, who)}; by the requests it was a member, and its session ran until {when}."
-    return f"{_expired(row, who)}; by the requests it expired at {when}."
+    over = "expired" if row["told"] not in _TIMERS else "was over"
+    return f"{_expired(row, who)}; by the requests it {over} at {when}."
 
 
 def _another_cause(row: Row, who: str) -> str:
@@ -65,7 +79,7 @@ def _another_generation(row: Row, _who: str) -> str:
 def _another_coordinator(row: Row, who: str) -> str:
     broker = str(row["source"]).partition("/")[0]
     return (
-        f"The server.log of {words.name(broker)} says that the session of {who} expired at "
+        f"The server.log of {words.name(broker)} says that {_what(row, who)} at "
         f"{words.instant(row['at_ms'])}; by the requests {words.name(row['concluded'])} led the group then, so it "
         "ended no membership."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kardia.lateness import LATE_MS, STOPPED_WITHIN_MS
+from kardia.rungs import GONE_REASON
 from kardia.story import evidence, foretold, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
 
@@ -25,6 +26,7 @@ def joined(material: Material, life: Row) -> Sentence:
         text = f"{who} was first seen: it had joined before, where nothing was read."
         return Sentence(at_ms, "joined", text, "inferred", (member_id,), evidence.of_row("members"))
     text = f"{who} joined."
+    came = words.between("It came", at_ms, transition["at_bound_ms"], *_no_timer(is_timer=False))
     if transition["cause"] == "static_replaced":
         before = [
             other
@@ -35,7 +37,13 @@ def joined(material: Material, life: Row) -> Sentence:
             text = f"{who} took over a static id that another process still used."
         else:
             text = f"{who} came back and took over its static id: no rebalance was needed."
+    text = f"{text} {came}" if came else text
     return Sentence(at_ms, "joined", text, transition["certainty"], (member_id,), evidence.of(transition))
+
+
+def _no_timer(*, is_timer: bool) -> tuple[str, ...]:
+    """Why bounds are as wide as they are, where it is not that a timer fired late: it was seen before and after."""
+    return () if is_timer else ("",)
 
 
 def ended(material: Material, life: Row) -> Sentence:
@@ -43,7 +51,7 @@ def ended(material: Material, life: Row) -> Sentence:
     member_id, at_ms = life["member_id"], life["ended_at_ms"]
     parts = (
         _WHY.get(life["end_cause"], _unknown)(material, life),
-        words.between("It ended", at_ms, life["at_bound_ms"]),
+        words.between("It ended", at_ms, life["at_bound_ms"], *_no_timer(is_timer=life["end_cause"] != "unknown")),
         unsure(life["end_cause"], life["certainty"], life["end_reason"]),
         foretold.beforehand(material, life),
         _poll_of_static_member(material, life),
@@ -230,6 +238,8 @@ def _group_deleted(material: Material, life: Row) -> str:
 
 
 def _unknown(material: Material, life: Row) -> str:
+    if life["end_reason"] == GONE_REASON:
+        return f"{material.who(life['member_id'])} is no longer a member: it {GONE_REASON}."
     return f"{material.who(life['member_id'])} is no longer a member; why cannot be told from what was read."
 
 

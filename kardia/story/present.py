@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS
 from kardia.statuses import UNSEEN, shown
-from kardia.story import evidence, foretold, lives, words
+from kardia.story import evidence, foretold, lives, moving, words
 from kardia.story.facts import Material, Row, Sentence
-
-EPOCHS = frozenset({"consumer", "share", "streams"})
-"""Protocols of members whose groups have epochs."""
 
 MEMBERS_MAX = 10
 """Members whose deadlines are told one by one, the least margin first."""
@@ -37,9 +35,11 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
     names = words.listing([material.who(life["member_id"]) for life in there])
     who = f"{words.count(len(there), 'member')}: {names}" if there else "no members"
     if not changes:
-        return Sentence(at_ms, kind, f"Nothing is known of the state of the group at this instant; {who}.", "unknown")
+        # That nobody is known is not that nobody is there.
+        known = f"the state of the group at this instant; {who}" if there else "the group at this instant"
+        return Sentence(at_ms, kind, f"Nothing is known of {known}.", "unknown")
     last = changes[-1]
-    unit = "epoch" if any(life["protocol"] in EPOCHS for life in there) else "generation"
+    unit = "epoch" if any(life["protocol"] in PROTOCOLS_WITH_EPOCHS for life in there) else "generation"
     generation = f" in {unit} {last['generation_id']}" if last["generation_id"] is not None else ""
     since = words.clock(last["at_ms"], at_ms)
     text = (
@@ -93,7 +93,7 @@ def _waits(material: Material, at_ms: int) -> str:
     rows = [row for row in rows if not _is_over(material, row, at_ms)]
     if not rows or _told_by_ledger(material, at_ms):
         return _waits_for_ids(material, at_ms)
-    who = [material.who(row["member_id"], row["client_id"]) for row in rows[:MEMBERS_MAX]]
+    who = [f"{material.who(row['member_id'], row['client_id'])}{_holds(material, row)}" for row in rows[:MEMBERS_MAX]]
     more = f" and {len(rows) - MEMBERS_MAX} more" if len(rows) > MEMBERS_MAX else ""
     since = words.clock(min(row["awaited_since_at_ms"] for row in rows), at_ms)
     ends = [row["awaited_until_at_ms"] for row in rows if row["awaited_until_at_ms"] is not None]
@@ -101,6 +101,12 @@ def _waits(material: Material, at_ms: int) -> str:
     return (
         f" The rebalance waited for {words.listing(who)}{more} since {since}{until}.{_waits_for_ids(material, at_ms)}"
     )
+
+
+def _holds(material: Material, row: Row) -> str:
+    """What a member of a group that has epochs must give up first."""
+    clauses = moving.given_up(row["member_id"], row.get("moving"), material.who)
+    return f" (to give up {words.listing(clauses)})" if clauses and row.get("partitions_revoking") else ""
 
 
 def _told_by_ledger(material: Material, at_ms: int) -> bool:

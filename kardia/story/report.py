@@ -30,10 +30,10 @@ def markdown(answer: Answer) -> str:
                 f"tables   complete up to {'nothing yet' if reached_ms is None else words.instant(reached_ms)}",
             ]
         ),
+        "## Evidence",
+        _evidence(answer["evidence"]),
         "## Timeline",
-        _block(
-            f"{words.instant(one['at_ms'])}  {one['text']}{_unsure(one['certainty'])}" for one in answer["timeline"]
-        ),
+        _block(_sentences(answer["timeline"])),
         "## Causes",
         _block(_causes(answer["causes"])),
         "## Evictions",
@@ -51,6 +51,7 @@ def markdown(answer: Answer) -> str:
         _block(_table(("said", "deadline", "kind", "member", "outcome"), map(_prediction, answer["predictions"]))),
         "## Settings in force",
         _block(_table(("member", "static id", "library", "session", "rebalance"), map(_settings, answer["settings"]))),
+        *_migration(answer.get("migration")),
         "## Findings about the settings",
         _block(f"{one['severity']}: {one['text']} {one['advice']}" for one in answer["lint"]),
     ]
@@ -58,6 +59,36 @@ def markdown(answer: Answer) -> str:
     if left_off:
         parts.append("Left off: " + words.listing([f"{count} of {name}" for name, count in left_off.items()]) + ".")
     return "\n\n".join(parts) + "\n"
+
+
+def _migration(found: Answer | None) -> list[str]:
+    """Two protocols in one group; nothing of it where there was one."""
+    if found is None:
+        return []
+    spoken = [(words.instant(row["at_ms"]), str(row["classic"]), str(row["consumer"])) for row in found["speaks"]]
+    return [
+        "## Move between the protocols",
+        _block(_table(("from", "members with classic", "with consumer"), spoken)),
+        "### What converted the group",
+        _block(_sentences(found["conversions"])),
+        "### What was in the way",
+        _block(_sentences(found["in_the_way"])),
+    ]
+
+
+def _sentences(found: Iterable[Answer]) -> list[str]:
+    return [f"{words.instant(one['at_ms'])}  {one['text']}{_unsure(one['certainty'])}" for one in found]
+
+
+def _evidence(found: Answer) -> str:
+    """What was read, and what it leaves open: our own words, so they stand outside of a block."""
+    parts = [f"Read of its broker now: {found['read']} (rung {found['rung']} of 6)."]
+    parts += [
+        f"“{one['question']}” {'in part' if one['answered'] == 'partly' else 'cannot be answered'}: {one['needs']}."
+        for one in found["questions"]
+        if one["answered"] != "yes"
+    ]
+    return "\n".join(f"- {part}" for part in parts)
 
 
 def _eviction(row: Answer) -> tuple[str, ...]:

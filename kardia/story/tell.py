@@ -22,11 +22,18 @@ _RANK = {kind: rank for rank, kind in enumerate(KINDS)}
 
 _CHANGES = {
     "coordinator_loaded": "A coordinator loaded the group: every session timer began anew.",
+    "coordinator_unloaded": "Its broker unloaded the group: it shut down, or another one leads the group's partition "
+    "since. Nothing is known of it before one loads it.",
+    "coordinator moved": "Another broker loaded the group's partition.",
+    "log_ends": "The request log of its broker ends; from here on server.log alone tells of the group.",
     "group record": "The group was there already when it was first read of; __consumer_offsets tells of it.",
     "no rebalance: answered as stable": "The rebalance that was thought to be under way was none: a member of the old "
     "generation was answered as in a stable group.",
     "generation restarted": "The group had died and began anew with its first generation.",
     "deleted": "The group was deleted, or expired.",
+    "rebalanced": "It rebalanced, once or more often: its members or their partitions are others. What began it is not "
+    "told by the admin API.",
+    "not listed": "The admin API does not list the group any more: it was deleted, or may not be described any more.",
     "upgraded": "The group became a consumer group: the first member of the consumer protocol joined, and its classic "
     "members stayed. Its generation is its epoch now.",
     "downgraded": "The group became a classic group: the last member of the consumer protocol was gone.",
@@ -165,11 +172,23 @@ def _all(material: Material, members: Collection[str] | None, from_ms: int | Non
         told += pair if about(*pair) else []
     if members is None:
         told += [
-            Sentence(row["at_ms"], "context", _CHANGES[row["cause"]], row["certainty"], (), evidence.of(row))
+            Sentence(row["at_ms"], "context", _change(row), row["certainty"], (), evidence.of(row))
             for row in material.transitions
-            if row["entity"] == "group" and row["cause"] in _CHANGES
+            if row["entity"] == "group" and (row["cause"] in _CHANGES or row["cause"] == "sampled")
         ]
     return _in_order(told)
+
+
+def _change(row: Row) -> str:
+    """A change of the group, with its bounds where it was seen by two samples."""
+    if row["cause"] == "sampled":
+        text = f"The group is {row['to_state']}, as its coordinator answered."
+        changed = words.between("It became so", row["at_ms"], row["at_bound_ms"], "")
+    else:
+        text, changed = _CHANGES[row["cause"]], ""
+        if row["cause"] == "rebalanced":
+            changed = words.between("That was", row["at_ms"], row["at_bound_ms"], "")
+    return f"{text} {changed}" if changed else text
 
 
 def _of_life(material: Material, whole: list[RollOut], life: Row) -> list[Sentence]:
@@ -202,7 +221,15 @@ def _is_rolled(whole: list[RollOut], life: Row, column: str) -> bool:
 
 
 def _in_order(told: list[Sentence]) -> list[Sentence]:
-    return sorted(told, key=lambda sentence: (sentence.at_ms, _RANK[sentence.kind]))
+    """By instant; at one instant ends before beginnings, because who comes back ended before, but nobody's end before
+    the beginning of the same life, which is known by its end alone."""
+    begun = {(one.at_ms, one.member_ids) for one in told if one.kind == "joined"}
+
+    def place(one: Sentence) -> tuple[int, int, bool]:
+        same_life = one.kind == "ended" and (one.at_ms, one.member_ids) in begun
+        return one.at_ms, _RANK["joined" if same_life else one.kind], same_life
+
+    return sorted(told, key=place)
 
 
 def _spans(row: Row, at_ms: int) -> bool:

@@ -81,12 +81,12 @@ def clock(at_ms: int, beside_ms: int) -> str:
     return instant(at_ms)[11:-1] if at_ms // _DAY_MS == beside_ms // _DAY_MS else instant(at_ms)
 
 
-def between(what: str, at_ms: int, bound_ms: int | None) -> str:
+def between(what: str, at_ms: int, bound_ms: int | None, why: str = ": timers of a broker may fire late") -> str:
     """A sentence that says within which bounds something was, empty where they are those of a stamp, or not known."""
     if bound_ms is None or bound_ms <= BOUND_SHOWN_MS:
         return ""
     end_ms = at_ms + bound_ms
-    return f"{what} between {clock(at_ms, end_ms)} and {clock(end_ms, at_ms)}: timers of a broker may fire late."
+    return f"{what} between {clock(at_ms, end_ms)} and {clock(end_ms, at_ms)}{why}."
 
 
 def span(duration_ms: float) -> str:

@@ -8,13 +8,13 @@ is why it is the default. The spill lies beside the tables, which every executor
 from __future__ import annotations
 
 import itertools
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ingest.holes import after_holes
 from ingest.offline import FileRange
 from ingest.router import Directory
 from kardia.locations import Folder
@@ -26,12 +26,12 @@ from spark_jobs.lane_model import ModelFactory
 from spark_jobs.lease import held
 from spark_jobs.replay.feeding import unattributed
 from spark_jobs.replay.files_source import NAME, FilesSource, save_portion
-from spark_jobs.replay.inputs import groups_of, offsets_pieces, size_of
+from spark_jobs.replay.inputs import captured_pieces, groups_of, size_of
 from spark_jobs.replay.portions import Portion, Portions
-from spark_jobs.replay.run import PARSED_SHARE, SPILL_PREFIX, Inputs, Told, prepare_tables, spill_parent
+from spark_jobs.replay.run import PARSED_SHARE, Inputs, Opened, Told, prepare_tables, scratch_folder
 from spark_jobs.replay.summary import Summary, count_tables
 from spark_jobs.replay.worker import Parsed, Worker
-from spark_jobs.session import start_session
+from spark_jobs.session import LANE_TASKS, start_session
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 
 if TYPE_CHECKING:
@@ -52,13 +52,16 @@ def replay_on_spark(
 ) -> Summary:
     """Replay files into tables with the live query."""
     told = told or Told()
-    ranges = inputs.ranges()
+    inputs.given()
     with ExitStack() as stack:
         stack.enter_context(_explained(tables))
         stack.enter_context(disk_named(tables))
         stack.enter_context(held(tables, "writer of these tables"))
+        scratch = scratch_folder(stack, tables)
+        (scratch / "unwrapped").mkdir()
+        opened = inputs.opened(scratch / "unwrapped")
+        ranges = opened.ranges
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=spill_parent(tables))))
         spark = start_session("kardia-replay", master, jars.ensure("spark"), java.find().home)
         stack.callback(spark.stop)
         summary = Summary()
@@ -66,7 +69,7 @@ def replay_on_spark(
         parse = _parser(factory, str(scratch), inputs.lanes)
         numbered = list(enumerate(ranges))
         found = spark.sparkContext.parallelize(numbered, max(1, len(numbered))).mapPartitions(parse).collect()
-        portions = _form(inputs, ranges, dict(found), scratch, summary, told)
+        portions = _form(opened, inputs.lanes, dict(found), scratch, summary, told)
         per_line = sum(map(size_of, ranges)) / max(1, summary.lines)
 
         checkpoint = open_checkpoint(
@@ -97,9 +100,10 @@ def replay_on_spark(
             .option("lanes", inputs.lanes)
             .load()
         )
-        query = stream.start_query(records, factory, checkpoint, sink, finishing=True)
+        query = stream.start_query([records], factory, checkpoint, sink, finishing=True, tasks=LANE_TASKS)
         stack.callback(query.stop)
         _await(query, done, sink)
+    summary.archives = opened.archives
     return count_tables(summary, tables, first_batch)
 
 
@@ -144,11 +148,12 @@ def _parser(
 
 
 def _form(
-    inputs: Inputs, ranges: list[FileRange], parsed: dict[int, Parsed], scratch: Path, summary: Summary, told: Told
+    opened: Opened, lanes: int, parsed: dict[int, Parsed], scratch: Path, summary: Summary, told: Told
 ) -> list[Portion]:
     """Make the portions that the pool would make of the same files, and save them."""
-    portions = Portions()
-    portions.add(*offsets_pieces(inputs.offsets, inputs.lanes, scratch))
+    ranges = opened.ranges
+    portions = Portions(after_holes=after_holes(opened.ranges))
+    portions.add(*captured_pieces(opened.offsets, opened.samples, lanes, scratch))
     formed: list[Portion] = []
     groups = groups_of(ranges)
     for number, group in enumerate(groups):

@@ -12,14 +12,17 @@ import secrets
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from ingest.archives.found import Archives, files_of, gather
 from ingest.errors import LogFileError
+from ingest.holes import after_holes
 from ingest.offline import FileRange, plan
+from ingest.planning import refused_range
 from kardia.events import DEFAULT_LANES
 from kardia.locations import Folder, Store
 from kardia.observe.careful import REASON as NOT_APPLIED
@@ -29,7 +32,7 @@ from spark_jobs.errors import InputFileError, NotAppliedError, TablesError
 from spark_jobs.lane_model import ModelFactory
 from spark_jobs.lease import held
 from spark_jobs.outputs import merge
-from spark_jobs.replay.inputs import check_files, groups_of, offsets_pieces, size_of
+from spark_jobs.replay.inputs import captured_pieces, groups_of, size_of
 from spark_jobs.replay.pieces import ParsedPiece
 from spark_jobs.replay.pool import Pool
 from spark_jobs.replay.portions import Entries, Portion, Portions
@@ -53,19 +56,64 @@ SPILL_PREFIX = ".kardia-spill-"
 class Inputs:
     """Files of a replay and how to read them."""
 
-    request_logs: Sequence[Path]
+    request_logs: Sequence[Path] = ()
     server_logs: Sequence[Path] = ()
     offsets: Sequence[Path] = ()
     zone: str = "UTC"
     lanes: int = DEFAULT_LANES
+    files: Sequence[Path] = ()
+    """Files, folders and patterns that are to be known by their content."""
+    message_field: str = ""
+    """Field of JSON exports that holds the line; "": found out."""
 
-    def ranges(self) -> list[FileRange]:
-        """Ranges of the logs in order of time; refuses files that are not there."""
-        check_files([*self.request_logs, *self.server_logs, *self.offsets])
-        try:
-            return plan(self.request_logs, self.server_logs, zone=self.zone, lanes=self.lanes)
-        except LogFileError as refusal:
-            raise InputFileError(refusal.what, refusal.where, refusal.expected, refusal.next_step) from refusal
+    def given(self) -> list[Path]:
+        """All files that are meant; refuses a name that means none, before anything is started."""
+        with _refused():
+            return files_of([*self.files, *self.request_logs, *self.server_logs, *self.offsets])
+
+    def opened(self, scratch: Path) -> Opened:
+        """Find out what the files are and plan them; what is wrapped is unwrapped into `scratch`."""
+        with _refused():
+            found = gather(
+                self.files,
+                self.request_logs,
+                self.server_logs,
+                self.offsets,
+                zone=self.zone,
+                message_field=self.message_field,
+                scratch=scratch,
+            )
+            ranges = plan(found.request_logs, found.server_logs, zone=self.zone, lanes=self.lanes)
+            refused = [refused_range(file, self.zone, self.lanes) for file in found.refused]
+        return Opened([*refused, *ranges], found)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a replay reads."""
+
+    ranges: list[FileRange]
+    """Of the logs, in order of time."""
+    archives: Archives
+
+    @property
+    def offsets(self) -> list[Path]:
+        """Captures."""
+        return self.archives.offsets
+
+    @property
+    def samples(self) -> list[Path]:
+        """Captures of the admin API."""
+        return self.archives.samples
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """What is refused of a file, as an error of a replay."""
+    try:
+        yield
+    except LogFileError as refusal:
+        raise InputFileError(refusal.what, refusal.where, refusal.expected, refusal.next_step) from refusal
 
 
 @dataclass(frozen=True)
@@ -132,27 +180,34 @@ def replay(
 ) -> Summary:
     """Replay files into tables with a pool of processes."""
     told = told or Told()
-    ranges = inputs.ranges()
+    inputs.given()
     with ExitStack() as stack:
         stack.enter_context(disk_named(tables))
         stack.enter_context(held(tables, "writer of these tables"))
         if isinstance(tables, Path):
             for left in tables.glob(f"{SPILL_PREFIX}*"):  # by a run that was killed; the lease says that none goes on
                 shutil.rmtree(left)
+        opened = inputs.opened(scratch_folder(stack, tables))
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
         size = min(workers or os.cpu_count() or 1, inputs.lanes)
-        attempt = partial(_attempt, inputs, ranges, tables, factory, size, first_batch, told)
+        attempt = partial(_attempt, opened, inputs.lanes, tables, factory, size, first_batch, told)
         try:
             summary = attempt(with_care=False)
         except NotAppliedError as error:
             told.again(str(error))
             summary = attempt(with_care=True)
+    summary.archives = opened.archives
     return count_tables(summary, tables, first_batch)
 
 
+def scratch_folder(stack: ExitStack, tables: Folder) -> Path:
+    """A folder that is removed with the stack: see `spill_parent`."""
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=spill_parent(tables))))
+
+
 def _attempt(
-    inputs: Inputs,
-    ranges: list[FileRange],
+    opened: Opened,
+    lanes: int,
     tables: Folder,
     factory: ModelFactory,
     size: int,
@@ -170,11 +225,11 @@ def _attempt(
         if isinstance(tables, Store):
             fence.check_alone(tables, tuple(TABLES), writer.app_id, first_batch)
         versions = versions_of(tables)
-        spill = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SPILL_PREFIX, dir=spill_parent(tables))))
-        pool = stack.enter_context(Pool(factory, spill, size, inputs.lanes, with_care=with_care))
-        run = _Run(ranges, pool, writer, first_batch, told)
+        spill = scratch_folder(stack, tables)
+        pool = stack.enter_context(Pool(factory, spill, size, lanes, with_care=with_care))
+        run = _Run(opened.ranges, pool, writer, first_batch, told)
         try:
-            return run.run(*offsets_pieces(inputs.offsets, inputs.lanes, spill))
+            return run.run(*captured_pieces(opened.offsets, opened.samples, lanes, spill))
         except NotAppliedError:
             take_back(tables, versions)
             raise
@@ -197,7 +252,7 @@ class _Run:
         self._writer = writer
         self._first_batch = first_batch
         self._told = told
-        self._portions = Portions()
+        self._portions = Portions(after_holes=after_holes(ranges))
         self._parsed: dict[int, Parsed] = {}
         self._asked = 0
         self._formed = 0
@@ -206,12 +261,12 @@ class _Run:
         self._lines: dict[str, tuple[int, float]] = {}
         self._summary = Summary()
 
-    def run(self, offsets: list[ParsedPiece], learned: Entries) -> Summary:
+    def run(self, captured: list[ParsedPiece], learned: Entries) -> Summary:
         """Run to the last line."""
         self._told.total_bytes(sum(map(size_of, self._ranges)))
-        for piece in offsets:
+        for piece in captured:
             self._count(piece, 0.0)
-        self._portions.add(offsets, learned)
+        self._portions.add(captured, learned)
         self._ask()
         if not self._ranges:
             self._form()

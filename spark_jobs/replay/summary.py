@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
+from ingest.archives.found import Archives
 from kardia.locations import Folder
 from kardia.tables import TABLES
 from kardia.upkeep import surviving
@@ -29,6 +30,8 @@ class Summary:
     rebalances: int = 0
     ends: dict[str, int] = field(default_factory=dict)
     """Memberships that ended, by cause."""
+    archives: Archives = field(default_factory=Archives)
+    """What the files were."""
     disagreements: dict[str, int] = field(default_factory=dict)
     """Lines of server.log that say otherwise than the requests, by kind."""
 

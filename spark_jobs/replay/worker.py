@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import zlib
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,6 +16,7 @@ from threading import Thread
 
 import msgspec
 
+from ingest.archives.opened import UNREADABLE, unreadable
 from ingest.errors import IngestError
 from ingest.offline import FileRange, ParsedRange, parse_pieces
 from ingest.router import Directory
@@ -121,19 +121,15 @@ class Worker:
         try:
             try:
                 return self._parse(piece, fold=self._fold)
-            except (OSError, EOFError, zlib.error, JobError, IngestError):
+            except (*UNREADABLE, JobError, IngestError):
                 raise
             except Exception:
                 if not self._fold:
                     raise
                 return self._parse(piece, fold=False)  # a line that folding raises at is read by itself
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputFileError(
-                f"the file cannot be read to its end: {error}",
-                piece.path,
-                "a plain or gzip-compressed log that is complete and readable",
-                "check the file (`gzip -t` for .gz) and its permissions, or leave it out",
-            ) from error
+        except UNREADABLE as error:
+            said = unreadable(piece.path, error)
+            raise InputFileError(said.what, said.where, said.expected, said.next_step) from error
 
     def _parse(self, piece: FileRange, *, fold: bool) -> Parsed:
         pieces: list[ParsedPiece] = []

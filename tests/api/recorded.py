@@ -91,6 +91,8 @@ def values(span: Span) -> dict[str, tuple[Any, ...]]:
         "entity": (None,),
         "events": ("true",),
         "format": (None, "markdown"),
+        "topic": (None, "orders"),
+        "partition": (None,),
     }
 
 

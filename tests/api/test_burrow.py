@@ -108,7 +108,6 @@ def test_what_is_not_there_is_told_as_burrow_tells_it(api: Api) -> None:
         "demo/topic/t",
         "demo/topic/t/consumers",
         "demo/consumer/well",
-        "demo/consumer/well/lag",
         "demo/consumer/well/topic/t/extra",
     ],
 )
@@ -118,7 +117,7 @@ def test_what_does_not_map_says_so_in_its_error_shape(api: Api, path: str) -> No
     found = reply.json()
     assert set(found) == {"error", "message", "request"}
     assert found["error"] is True
-    assert "not offsets or lag" in found["message"]
+    assert "not known to Kardia" in found["message"]
 
 
 def test_nothing_is_removed(api: Api) -> None:

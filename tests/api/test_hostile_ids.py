@@ -19,7 +19,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from api.access.ids import ID_BYTES_MAX, from_segment, to_segment
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, running
-from tests.api.written import NOW_MS, Tables, disagreement, health, member, prediction, progress, rebalance, transition
+from tests.api.written import (
+    NOW_MS,
+    Tables,
+    disagreement,
+    health,
+    lag,
+    member,
+    prediction,
+    progress,
+    rebalance,
+    transition,
+)
 
 IDS = [
     "plain",
@@ -109,6 +120,7 @@ def rows_of(text: str) -> list[tuple[str, tuple[Any, ...]]]:
         rebalance(text, NOW_MS - 5_000, trigger_member_id=text, stragglers=[(text, text, 5, True, False, 1)]),
         prediction(text, text, "session"),
         disagreement(text, "another_instant", 0, member_id=text, client_id=text),
+        lag(text, 0, 5, member_id=text, client_id=text, topic=text),
     ]
 
 
@@ -135,6 +147,10 @@ def filled(path: str, text: str) -> str:
     return path.replace("{cluster}", "demo").replace("{group}", text).replace("{member}", text)
 
 
+ABOUT_ALL = {"freshness", "evidence", "known"}
+"""Parts of an answer that are about what was read."""
+
+
 @pytest.mark.parametrize("text", IDS, ids=lambda text: ascii(text)[:30])
 def test_every_route_finds_every_id_by_segment_and_by_parameter(api: Api, text: str) -> None:
     for path in routes(api):
@@ -142,7 +158,7 @@ def test_every_route_finds_every_id_by_segment_and_by_parameter(api: Api, text: 
         given = {"group": text} | ({"member": text} if "{member}" in path else {})
         by_parameter = api.get(filled(path, "~"), **given)
         assert by_segment == by_parameter, path
-        told = [value for name, value in by_segment.items() if name != "freshness" and isinstance(value, dict | list)]
+        told = [value for name, value in by_segment.items() if name not in ABOUT_ALL and isinstance(value, dict | list)]
         found = told[0][0] if isinstance(told[0], list) else told[0]
         assert found["group_id"] == text, path
         assert api.get(found["href"]), path

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.shapes import board_models, models, report_models
+from api.shapes import board_models, lag_models, models, report_models
 from kardia.tables import DISAGREEMENTS
 from tests.api.conftest import Api, Serve
 from tests.api.written import (
@@ -14,6 +14,8 @@ from tests.api.written import (
     Tables,
     disagreement,
     health,
+    lag,
+    looked,
     member,
     prediction,
     progress,
@@ -64,6 +66,8 @@ def story(tables: Tables) -> None:
         prediction("orders", "weak", "session", deadline_at_ms=NOW_MS + 2_500),
         rejected(4_096),
         *(disagreement("orders", kind, place * 100, member_id="gone") for place, kind in enumerate(DISAGREEMENTS)),
+        lag("orders", 0, 7),
+        looked(NOW_MS - 400),
         progress(NOW_MS - 400),
     )
 
@@ -103,6 +107,9 @@ SHAPES: dict[str, Any] = {
     f"{GROUP}/diff": report_models.Difference,
     "/api/v1/clusters/demo/next-evictions": report_models.NextEvictions,
     "/api/v1/clusters/demo/open-rebalances": report_models.OpenRebalances,
+    "/api/v1/clusters/demo/lag": lag_models.LagOfCluster,
+    f"{GROUP}/lag": lag_models.LagOfGroup,
+    f"{GROUP}/lag/history": lag_models.LagHistory,
     "/readyz": models.Readiness,
 }
 

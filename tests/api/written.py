@@ -136,6 +136,37 @@ def disagreement(group_id: str, kind: str, start: int, **given: Any) -> tuple[st
     return "disagreements", row
 
 
+def lag(group_id: str, partition: int, behind: int | None, **given: Any) -> tuple[str, tuple[Any, ...]]:
+    """Lag of a partition of the topic `orders`, in records, as a look of now saw it; it has waited for ten seconds."""
+    at_ms = given.get("at_ms", NOW_MS)
+    known: dict[str, Any] = {
+        "topic": "orders",
+        "partition": partition,
+        "state": "known" if behind is not None else "no_end",
+        "committed_offset": 100,
+        "committed_at_ms": at_ms - 5_000,
+        "start_offset": 0,
+        "end_offset": None if behind is None else 100 + behind,
+        "lag": behind,
+        "window_from_ms": at_ms - 50_000,
+        "window_commits": 10,
+        "window_produced": None if behind is None else 50 + behind,
+        "window_read": 50,
+        "verdict": None if behind is None else "OK",
+        "looked_at_ms": at_ms,
+    }
+    if behind:
+        known |= {"behind_from_ms": at_ms - 12_000, "behind_at_ms": at_ms - 10_000, "behind_to_ms": at_ms - 8_000}
+    return "lag", row_of(TABLES["lag"], group_id=group_id, **(known | given))
+
+
+def looked(at_ms: int = NOW_MS, lane: int = 0, **given: Any) -> tuple[str, tuple[Any, ...]]:
+    """The ends of partitions were looked at."""
+    about = {"group_id": "", "shard": -1, "topic": "", "partition": lane, "state": "looked", "at_ms": at_ms}
+    row = row_of(TABLES["lag"], **(about | given))
+    return "lag", row
+
+
 class Tables:
     """A table directory under construction."""
 

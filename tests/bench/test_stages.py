@@ -10,10 +10,10 @@ import pytest
 from bench import population
 from bench.crowd import Crowd, moved
 from bench.lanes import alone, told
-from bench.population import Batch, Population
+from bench.population import HOT_SHARD, Batch, Population, Shape
 from bench.run import STAGES
 from ingest.wire import FORMAT, batches
-from kardia.events import DEFAULT_LANES
+from kardia.events import DEFAULT_LANES, lane_of
 from kardia.observe import ObserverSettings
 from kardia.tables import TABLES, Row
 from spark_jobs.lane import Lane, Record
@@ -85,6 +85,23 @@ def test_a_population_lives_well_and_is_rolled_out(monkeypatch: pytest.MonkeyPat
     assert len(said["rebalances"]) > len(people.groups)
     assert not said["rejected"]
     assert sum(row[TABLES["progress"].names.index("gaps")] for row in said["progress"]) == 0
+
+
+def test_what_stands_out_of_a_population_does() -> None:
+    at_ms = 1_790_000_000_000.0
+    hot = Population(50, 2_000.0, shape=Shape(hot_share=0.9))
+    list(hot.forming(at_ms))
+    sent = [event for events in hot.stretch(at_ms, at_ms + 5_000)[0].values() for event in events if event.shard >= 0]
+    assert 0.85 < sum(event.shard == HOT_SHARD for event in sent) / len(sent) < 0.95
+    restless = Population(20, 2_000.0, shape=Shape(large=300, restless_every_s=1.0))
+    list(restless.forming(at_ms))
+    for second in range(8):
+        restless.stretch(at_ms + second * 1_000, at_ms + (second + 1) * 1_000)
+    assert (restless.members, len(restless.groups[0]), restless.generations[0] > 4) == (490, 300, True)
+    assert len({member_id for _, _, member_id, *_ in restless.groups[0]}) == 300
+    assert set(restless.generations[1:]) == {1}
+    assert [Shape().trouble_lane(), Shape(hot_share=0.9).trouble_lane()] == [None, lane_of(HOT_SHARD)]
+    assert Shape(large=300).trouble_lane() == lane_of(restless.groups[0][0][0])
 
 
 def test_lanes_alone_are_measured() -> None:

@@ -280,3 +280,20 @@ def test_a_changed_subscription_of_a_follower_starts_a_rebalance(version: str) -
     group = Context(version).stable("A", "B")
     assert group.rejoin("B", protocols=OTHER).waits
     assert group.state == "PreparingRebalance"
+
+
+@pytest.mark.parametrize("version", ["2.7.2", "3.9.2", *JAVA])
+def test_static_members_that_ask_for_no_time_to_rejoin_do_not_stop_time(version: str) -> None:
+    group = Context(version)
+    group.join("L", version=5, instance="l", session=10_000, rebalance=0)
+    group.join("F", version=5, instance="f", session=10_000, rebalance=500)
+    while group.state != "CompletingRebalance":
+        group.sleep(group.settings.initial_rebalance_delay_ms)
+    group.sync_all(1)
+    start = group.now_ms
+    group.leave("F")
+    group.at(start + 50)
+    assert (group.state, group.members) == ("PreparingRebalance", ["L"])
+    assert len(group.happened("nobody_rejoined")) > 1
+    group.at(start + 10_000)
+    assert [member_id for _, member_id in group.happened("session_expired")] == ["L"]

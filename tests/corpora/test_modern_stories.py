@@ -121,7 +121,8 @@ def test_requests_alone_do_not_end_whom_nothing_shows_to_be_gone(name: str) -> N
 @pytest.mark.parametrize("evidence", EVIDENCE)
 @pytest.mark.parametrize("name", MODERN_STORIES)
 def test_every_leave_is_found_and_none_is_invented(name: str, evidence: str) -> None:
-    """A static member that leaves for a moment stays a member."""
+    """A static member that leaves for a moment stays a member. librdkafka does not say that it closed: without a sign
+    of a poll timeout that is inferred."""
     expect = Story(name).expect
     left = [item for item in expect["leaves"] if "temporarily" not in item["why"]]
     ended = [row for row in of(name, evidence, "members") if row["end_cause"] in ("left", "poll_timeout")]
@@ -134,7 +135,9 @@ def test_every_leave_is_found_and_none_is_invented(name: str, evidence: str) -> 
     for (_, _, said_ms), (_, _, at_ms) in zip(found, true, strict=True):
         assert abs(said_ms - at_ms) <= WITHIN_MS
     assert {row["end_cause"] for row in ended} <= {"left"}
-    assert {row["certainty"] for row in ended} <= {"exact"}
+    for row in ended:
+        told = "rdkafka" not in (row["client_software_version"] or "")
+        assert row["certainty"] == "exact" or (not told and row["certainty"] == "inferred")
 
 
 @pytest.mark.parametrize("evidence", EVIDENCE)

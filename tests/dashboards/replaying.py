@@ -8,11 +8,20 @@ from pathlib import Path
 
 from api.settings import ApiSettings
 from tests.api.conftest import Api, Clock, running
-from tests.api.written import Tables
-from tests.support.served import Batch
+from tests.api.written import Tables, lag, looked
+from tests.support.served import CLUSTER, Batch
 
 STORY = "c04_mpi-3.9.2"
 """It has the most: polls that stop, clients that leave for it, a zombie that is evicted, rebalances that wait."""
+
+
+def with_lag(history: Iterator[Batch]) -> Iterator[Batch]:
+    """The story, with a partition of each group that is behind: no collector looked at ends when it was recorded."""
+    for now_ms, rows in history:
+        groups = sorted({row[1] for name in ("members", "health") for row in rows.get(name, ())})
+        about = {"cluster_id": CLUSTER, "at_ms": now_ms}
+        behind = [lag(group, 0, 7, verdict="WARN", client_id="app", **about)[1] for group in groups]
+        yield now_ms, {**rows, "lag": [*behind, looked(now_ms, cluster_id=CLUSTER)[1]]}
 
 
 class Replay:

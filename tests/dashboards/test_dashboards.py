@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from api.settings import ApiSettings
 from dashboards import generate, rules
 from tests.api.conftest import Api, Clock, running
-from tests.api.written import NOW_MS, Tables, health, member, prediction, progress, rebalance, transition
+from tests.api.written import NOW_MS, Tables, health, lag, looked, member, prediction, progress, rebalance, transition
 from tests.dashboards import questions
 from tests.dashboards.questions import filled
 
@@ -43,6 +43,8 @@ def series(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str,
         health("orders", "a", status="imminent"),
         rebalance("orders", NOW_MS - 900),
         prediction("orders", "a", "session"),
+        lag("orders", 0, 7),
+        looked(),
         prediction("orders", "b", "session", outcome="came_true", outcome_at_ms=NOW_MS, lead_ms=4_000),
         progress(NOW_MS),
     )
@@ -89,9 +91,11 @@ def test_every_series_that_a_panel_or_a_rule_names_is_scraped_with_its_labels(
 
 def test_no_member_client_or_host_is_a_label(series: dict[str, list[dict[str, str]]]) -> None:
     allowed = {"cluster", "group", "state", "status", "kind", "trigger", "cause", "outcome", "what", "table", "version"}
-    allowed |= {"source", "certainty", "threshold", "method", "route", "limit", "le", "quantile", "why"}
+    allowed |= {"source", "certainty", "threshold", "method", "route", "limit", "le", "quantile", "why", "reason"}
+    of_partitions = {"topic", "partition"}  # of series that are capped (`metrics_lag_partitions_max`)
     for name, found in series.items():
-        assert set().union(*found) <= allowed, name
+        extra = of_partitions if name.startswith("kardia_partition_lag_") else set()
+        assert set().union(*found) <= allowed | extra, name
 
 
 def test_alerts_say_what_is_wrong_and_where_to_read_on() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.api.recorded import cut_short
 from tests.dashboards.questions import BOARDS, FOLDER, Rest, filled, panels, rest
-from tests.dashboards.replaying import STORY, Replay, replay
+from tests.dashboards.replaying import STORY, Replay, replay, with_lag
 from tests.support.served import CLUSTER, Batch, story_batches, trace_batches
 from tests.support.stories import Story, doctored, observe
 
@@ -94,12 +94,12 @@ def ask_of_cluster(replaying: Replay, asked: list[Asked]) -> None:
 
 
 def damaged(history: Iterator[Batch]) -> Iterator[Batch]:
-    """The story, with a line in its log of which half was lost, and lines of server.log that say otherwise."""
+    """The story, with lag, a line in its log of which half was lost, and lines of server.log that say otherwise."""
     odd = {
         "rejected": [cut_short(Story(STORY), CLUSTER)],
         "disagreements": observe(doctored(STORY))["disagreements"],
     }
-    for second, (now_ms, rows) in enumerate(history):
+    for second, (now_ms, rows) in enumerate(with_lag(history)):
         yield now_ms, {**rows, **odd} if second == ALL_EVERY else rows
 
 

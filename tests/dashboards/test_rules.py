@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from api.notify.conditions import find
+from api.notify.conditions import LAG_STUCK, find
 from dashboards import rules
 from dashboards.generate import HERE
 from kardia.events import Event
@@ -205,11 +205,11 @@ def alerts(name: str, labels: dict[str, str], at_s: int, firing: bool) -> dict[s
     }
 
 
-def check(tmp_path: Path, series: list[dict[str, str]], expected: list[dict[str, object]]) -> None:
-    """Have promtool play the rules over series."""
+def check(tmp_path: Path, series: list[dict[str, str]], expected: Sequence[dict[str, object]], step_s: int = 1) -> None:
+    """Have promtool play the rules over series, of which there is a value every `step_s`."""
     program = shutil.which("promtool")
     assert program is not None
-    test = {"interval": "1s", "input_series": series, "promql_expr_test": expected}
+    test = {"interval": f"{step_s}s", "input_series": series, "promql_expr_test": list(expected)}
     content = {
         "rule_files": [str(HERE / "prometheus" / "kardia.rules.yml")],
         "evaluation_interval": "1s",
@@ -327,5 +327,5 @@ def test_that_nobody_serves_is_told_after_a_minute_and_by_nothing_else(tmp_path:
 
 
 def test_every_alert_about_groups_and_logs_has_a_history() -> None:
-    told = {case.alert for case in (*CASES, BLIND, GONE)}
+    told = {case.alert for case in (*CASES, BLIND, GONE)} | {LAG_STUCK}  # tests/dashboards/test_lag_rule.py
     assert {alert.name for alert in rules.ALERTS} - told == {"KardiaFeedStale", "KardiaTableUnavailable"}

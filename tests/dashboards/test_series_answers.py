@@ -13,7 +13,7 @@ import pytest
 
 from dashboards import rules
 from tests.dashboards.questions import Series, filled, series
-from tests.dashboards.replaying import STORY, replay
+from tests.dashboards.replaying import STORY, replay, with_lag
 from tests.dashboards.scraping import Prometheus, prometheus, until
 from tests.support.served import CLUSTER, story_batches
 
@@ -40,7 +40,10 @@ def test_every_query_has_a_result_in_a_replayed_story_and_its_legend_names_label
     still, expected = questions(), set(NOT_IN_THE_STORY) | {one.where for one in PLANTED}
     assert len(still) > 40
     names = {name for alert in rules.ALERTS for name in re.findall(r"\bkardia_\w+", alert.expr)}
-    with replay(tmp_path / "tables", story_batches(STORY)) as replaying, prometheus(replaying.api, tmp_path) as asked:
+    with (
+        replay(tmp_path / "tables", with_lag(story_batches(STORY))) as replaying,
+        prometheus(replaying.api, tmp_path) as asked,
+    ):
         groups: list[str] = []
         for batch_id in replaying.batches():
             until(lambda batch_id=batch_id: asked.has_scraped(batch_id), f"a scrape of batch {batch_id}")

@@ -19,11 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from demo import server_log
+from demo.broker import NEWEST
 from demo.receiver import FROM_ALERTMANAGER, FROM_NOTIFIER
+from demo.tables import Tables
 from supervise import process
+from tests.demo.support import alive, ends_well
 from tests.support.links import report_asked
 
 pytestmark = [
@@ -44,7 +48,8 @@ LABELS = {"alertname": SESSION, "severity": "critical", "cluster": "demo", "grou
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The command; killed at the end if it still runs."""
-    command = [sys.executable, "-m", "cli.main", "demo", "--with-prometheus", "--scenario", "kill", "--stay"]
+    command = [sys.executable, "-m", "cli.main", "demo", "--with-prometheus", "--stay"]
+    command += ["--scenario", "leave", "--scenario", "kill"]
     command += ["--directory", str(tmp_path / "run"), "--within", str(WITHIN_MS), "--stretch", "3"]
     with (tmp_path / "said").open("wb") as output:
         found = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=process.environ())
@@ -64,6 +69,7 @@ def test_somebody_is_told_that_a_consumer_was_killed(running: subprocess.Popen[b
     process.until(stays, WAIT_S, said.read_text)
     text = said.read_text()
     assert running.poll() is None, text
+    assert f"A Kafka {NEWEST} broker listens" in text
     log.warning("%s", text[text.find("Who was told") :])
 
     alarm = tmp_path / "run" / "alarm"
@@ -102,9 +108,15 @@ def test_somebody_is_told_that_a_consumer_was_killed(running: subprocess.Popen[b
     [manager] = _get(f"{prometheus[1]}/api/v1/alertmanagers")["data"]["activeAlertmanagers"]
     assert manager["url"].startswith(re.findall(r"Alertmanager: (http://\S+)/", text)[0])
 
+    family = psutil.Process(running.pid).children(recursive=True)
+    assert len(family) >= 8  # broker, four roles, the JVM of Spark, Prometheus, Alertmanager
     running.send_signal(signal.SIGTERM)
-    assert running.wait(240) == 0, said.read_text()
-    assert "Every fault was reconstructed, none was invented." in text
+    ends_well(running, tmp_path / "run")
+    assert alive(family) == []
+    for table in ("members", "rebalances", "transitions"):
+        assert f"Replayed from the archived logs: {table} equal" in text
+    members = {row["member_id"]: row for row in Tables(tmp_path / "run" / "kardia" / "tables").standing("members")}
+    assert members[failed.member_id]["end_cause"] == "session_expired"
 
 
 def _alerts(messages: list[Any]) -> list[Any]:

@@ -14,9 +14,10 @@ import pytest
 from rich.console import Console
 
 from demo import report, server_log
+from demo.evidence import WITHIN_MS
 from demo.pace import AROUND_MS, Pace
 from demo.show import _conclude
-from demo.verdict import WITHIN_MS, Verdict, judge
+from demo.verdict import Verdict, judge
 from supervise import process
 from tests.demo.test_verdict import KILL, evidence_of
 

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-from zoneinfo import ZoneInfo
-
 import pytest
 
 from demo import server_log
-from demo.server_log import Fact
-from tests.support.stories import FIRST_LIGHT, NOISE_GROUPS, Story
-
-
-def read(story: Story) -> list[Fact]:
-    """Facts of a story within its scored time."""
-    expect = story.expect
-    with gzip.open(story.folder / "server.log.gz", "rt", encoding="utf-8", errors="replace") as lines:
-        return [
-            fact
-            for fact in server_log.facts(lines, ZoneInfo(story.zone))
-            if expect["start_ms"] <= fact.at_ms <= expect["end_ms"] and fact.group_id not in NOISE_GROUPS
-        ]
+from tests.demo.support import facts_of
+from tests.support.stories import FIRST_LIGHT, Story
 
 
 @pytest.mark.parametrize("name", FIRST_LIGHT)
 def test_the_facts_are_those_of_the_recording(name: str) -> None:
     story = Story(name)
-    facts, expect = read(story), story.expect
+    facts, expect = facts_of(story), story.expect
     assert {(f.group_id, f.member_id, f.at_ms) for f in facts if f.what == server_log.MEMBER_FAILED} == {
         (e["group"], e["member_id"], e["t"]) for e in expect["evictions"]
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 from pathlib import Path
 
@@ -51,6 +52,14 @@ def test_predictions_that_came_too_late_come_with_advice() -> None:
     assert concluded("a").startswith("One thing is wrong:")
     assert "--stretch 2" not in concluded("a", "b")
     assert "--stretch 2" in concluded("checkout-1 was silent: was predicted 40 ms too late")
+
+
+def test_machines_are_told_what_is_wrong_and_what_is_only_late(tmp_path: Path) -> None:
+    late = "checkout-1 was silent: was predicted 40 ms too late"
+    show._leave_for_machines(tmp_path / show.VERDICT, ["a", late], judge(evidence_of(KILL)), 7)
+    said = json.loads((tmp_path / show.VERDICT).read_text())
+    assert (said["wrong"], said["late"], said["stall_ms"]) == (["a"], [late], 7)
+    assert said["instants"] > 0
 
 
 def test_one_timeout_is_told_as_one() -> None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ingest.dialects.request_json import RequestJson
-from ingest.dialects.server_log import MAX_CHARS, ServerLog
+from ingest.dialects.sentence import MAX_CHARS
+from ingest.dialects.server_log import ServerLog
 from ingest.offline import PIECE_EVENTS, parse_pieces, plan
 from ingest.stamps import zone_named
 from ingest.telemetry import LAST_POLL, MAX_PARTS, MAX_UNPACKED_BYTES, read

@@ -152,14 +152,7 @@ N = f"d, e-{OTHER}"
         (
             java("g")
             + "[GroupId g] Member JPpgBn3mQZ2T4kLpuKcc5A fenced from the group because the member session expired.",
-            (
-                "other",
-                "g",
-                "JPpgBn3mQZ2T4kLpuKcc5A",
-                "",
-                -1,
-                "Member JPpgBn3mQZ2T4kLpuKcc5A fenced from the group because the member session expired.",
-            ),
+            ("epoch_member_fenced", "g", "JPpgBn3mQZ2T4kLpuKcc5A", "", -1, "the member session expired"),
         ),
     ],
 )
@@ -299,5 +292,11 @@ def test_the_sample_of_4_1_1() -> None:
         "member_left": 6,
         "member_failed": 5,
         "static_replaced": 1,
-        "other": 16,
+        "epoch_member_joined": 6,
+        "epoch_member_away": 4,
+        "epoch_member_fenced": 2,
+        "epoch_member_left": 4,
+        "epoch_member_replaced": 2,
+        "epoch_raised": 12,
+        "target_computed": 6,
     }

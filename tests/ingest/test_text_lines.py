@@ -259,3 +259,17 @@ def test_a_charset_that_is_not_utf_8_is_named() -> None:
     assert isinstance(reading, Event)
     assert (reading.detail or {})["reason"] == "bad_encoding"
     assert json.dumps(reading.detail)
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("release", ["2.3.1", "2.4.1"])
+def test_2_4_is_told_from_2_3_by_what_it_says_of_the_records_of_a_fetch(release: str, fold: bool) -> None:
+    """Clients that ask for nothing 2.3 does not have, as librdkafka does, show it by their FETCH alone."""
+    lines = (DATA / f"text-lines-{release}.log").read_text(encoding="utf-8").splitlines()
+    fetch = next(one for one in lines if "apiKey=FETCH, apiVersion=11" in one and "record_set=FileRecords(" in one)
+    same = (DATA / "text-lines-2.3.1.log").read_text(encoding="utf-8").splitlines()
+    join = next(one for one in same if "apiKey=JOIN_GROUP, apiVersion=5" in one)
+    events, _ = events_of(f"{join}\n{fetch}\n", fold=fold)
+    assert {(event.detail or {})["release"] for event in events if event.kind == Kind.JOIN} == {"2.3"}
+    events, _ = events_of(f"{fetch}\n{join}\n", fold=fold)
+    assert {(event.detail or {})["release"] for event in events if event.kind == Kind.JOIN} == {release[:3]}

@@ -127,7 +127,9 @@ def test_no_option_of_any_verb_takes_a_store_that_it_cannot_use(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     store = f"{'gs' if name in IN_STORES else 's3a'}:{slashes}bucket/tables"
-    option = [store] if (verb, name) == ("trace", "file") else [f"--{name.replace('_', '-')}", store]
+    option = (
+        [store] if (verb, name) in (("trace", "file"), ("replay", "files")) else [f"--{name.replace('_', '-')}", store]
+    )
     said = kardia(verb, *option)
     assert said.code == 2, said
     assert store in said.err
@@ -154,6 +156,7 @@ SETTINGS: list[tuple[type[BaseSettings], str, dict[str, Any]]] = [
     (StreamSettings, "tables", {"bootstrap_server": "b", "checkpoint": "c"}),
     (StreamSettings, "checkpoint", {"bootstrap_server": "b", "tables": "t"}),
     (StreamSettings, "executors", {"bootstrap_server": "b", "tables": "t", "checkpoint": "c"}),
+    (StreamSettings, "client_config", {"bootstrap_server": "b", "tables": "t", "checkpoint": "c"}),
     (CollectSettings, "positions", {}),
     (CollectSettings, "client_config", {}),
     (CollectSettings, "events_client_config", {}),

@@ -33,16 +33,17 @@ WAYS = ("relative", "absolute", "location")
 ASKED = (
     *("explain", "why", "history", "incident", "groups", "group", "member", "check", "rejected", "disagreements"),
     "watch",
+    "lag",
 )
 TESTED = {
     **{verb: {"tables", "token_file"} for verb in ASKED},
-    "replay": {"tables", "request_log", "server_log", "offsets"},
+    "replay": {"files", "tables", "request_log", "server_log", "offsets"},
     "trace": {"file"},
     "doctor": {"broker_logging", "client_config"},
     "up": {"config"},
     "collect": {"positions", "client_config", "events_client_config"},
     "capture": {"out", "client_config"},
-    "stream": {"tables", "checkpoint", "executors"},
+    "stream": {"tables", "checkpoint", "executors", "client_config"},
     "serve": {"tables", "token_file", "tls_certificate", "tls_key"},  # the pair: `tests/api/test_serve.py`
     "notify": {"tables", "state"},
     "demo": {"directory"},  # handed to `kardia up`'s own roles, which are started with absolute paths
@@ -102,6 +103,15 @@ def test_replay_takes_them_in_other_ways_as_well(here: Path, way: str) -> None:
     assert {one.name for one in (here / f"Andere Täbellen {way}").glob("*")} == {
         one.name for one in (here / "Täb ellen").glob("*")
     }
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_replay_finds_a_folder_and_a_pattern_in_every_way(here: Path, way: str) -> None:
+    for number, name in enumerate(("Lögs 2", "L*/**/*")):
+        tables = f"Gefunden {way} {number}"
+        given = path(way, here, name)
+        assert kardia("replay", given, "--tables", tables, "--cluster", "demo", "--workers", "1").code == 0
+        assert {one.name for one in (here / tables).glob("*")} == {one.name for one in (here / "Täb ellen").glob("*")}
 
 
 def group_of(here: Path) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from demo import server_log
 from demo.server_log import Fact
 from demo.tables import Record, standing
-from demo.verdict import END_OF, TRIGGERS
+from demo.verdict import END_OF, TRIGGERS, facts_that_end_by
 from kardia.certainty import stands
 from kardia.tables import TABLES
 
@@ -41,8 +41,8 @@ its client or its broker died."""
 OPEN_FOR_MS = 90_000
 """How long something may stay open or provisional after its time: longer than every timeout of a night."""
 
-_ENDING = {cause: what for what, causes in END_OF.items() for cause in causes} | {"fenced": server_log.STATIC_REPLACED}
-"""End cause -> the fact that agrees with it. Others are not in server.log."""
+_FENCED = "fenced"
+"""End cause of who is refused because another process took its seat: server.log names it when that one comes."""
 
 _CLIENT_WORDS = "; client reason: "
 _MEMBER_ID = re.compile(r"[A-Za-z0-9._-]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -122,7 +122,7 @@ class _Judge:
                 self._ends.setdefault((fact.what, fact.group_id, fact.member_id), []).append(fact.at_ms)
             elif fact.what == server_log.REBALANCE_STARTED:
                 self._starts.setdefault(fact.group_id, []).append(fact)
-            elif fact.what == server_log.GENERATION_STARTED:
+            elif fact.what in (server_log.GENERATION_STARTED, server_log.GROUP_EMPTY):
                 self._sizes.setdefault((fact.group_id, fact.generation), []).append(fact)
 
     def findings(self) -> Iterator[Finding]:
@@ -158,13 +158,17 @@ class _Judge:
 
     def _end_fault(self, row: Record) -> str:
         """What is wrong with the end of a life."""
-        what = _ENDING.get(row["end_cause"] or "")
-        if what is None:
+        if not _ending(row):
             return ""
-        true = self._ends.get((what, row["group_id"], row["member_id"]), [])
+        true = self._ends_of(row)
         return self._instant_fault(
             f"{_short(row['member_id'])} ended by {row['end_cause']}", row["ended_at_ms"], row["at_bound_ms"], true
         )
+
+    def _ends_of(self, row: Record) -> list[int]:
+        """Instants at which server.log has an end of this member that agrees with the cause."""
+        keys = ((what, row["group_id"], row["member_id"]) for what in _ending(row))
+        return sorted(at_ms for key in keys for at_ms in self._ends.get(key, ()))
 
     def _start_fault(self, row: Record) -> str:
         """What is wrong with the begin of a rebalance, its trigger and its size."""
@@ -183,7 +187,11 @@ class _Judge:
             if row["trigger"] not in triggers or (named and row["trigger_member_id"] not in named):
                 member = _short(row["trigger_member_id"] or "nobody")
                 return f"{who}, {member}: the broker says {fact.reason[:90]!r}"
-        sizes = [one.members for one in self._sizes.get((row["group_id"], row["generation_after"] or -1), ())]
+        # One generation may have begun twice, where a coordinator that was none any more could not store it.
+        sizes = [
+            0 if one.what == server_log.GROUP_EMPTY else one.members
+            for one in self._sizes.get((row["group_id"], row["generation_after"] or -1), ())
+        ]
         if sizes and row["members_after"] is not None and row["members_after"] not in sizes:
             return f"{who}: {row['members_after']} members after it, the broker says {sizes[0]}"
         return ""
@@ -229,12 +237,12 @@ class _Judge:
         yield from self._missed_ends(by_member)
 
     def _standing_end(self, row: Record) -> Iterator[Finding]:
-        what, at_ms = _ENDING.get(row["end_cause"] or ""), row["ended_at_ms"]
+        at_ms = row["ended_at_ms"]
         if at_ms is None or at_ms > self._night.until_ms:
             return
         who = f"{_short(row['member_id'])} ended by {row['end_cause']}"
-        if what is not None and row["certainty"] == "inferred":
-            true = self._ends.get((what, row["group_id"], row["member_id"]), [])
+        if _ending(row) and row["certainty"] == "inferred":
+            true = self._ends_of(row)
             if not any(abs(_outside(at_ms, row["at_bound_ms"], one)) <= INFERRED_WITHIN_MS for one in true):
                 yield Finding(at_ms, row["group_id"], INVENTED, f"inferred, and not in server.log: {who}")
         elif row["certainty"] == "provisional" and at_ms < self._night.until_ms - OPEN_FOR_MS:
@@ -289,7 +297,8 @@ class _Judge:
         """Whether the group was loaded before the generation began that this rebalance was to lead to: it was as if
         there had been none, and the tables may say so."""
         sizes = self._sizes.get((start.group_id, start.generation + 1), ())
-        begun_ms = min((one.at_ms for one in sizes if one.at_ms >= start.at_ms), default=self._night.until_ms + 1)
+        begun = [one.at_ms for one in sizes if one.what == server_log.GENERATION_STARTED]
+        begun_ms = min((at_ms for at_ms in begun if at_ms >= start.at_ms), default=self._night.until_ms + 1)
         return any(
             fact.what == server_log.LOADED and fact.group_id == start.group_id and start.at_ms <= fact.at_ms < begun_ms
             for fact in self._night.facts
@@ -362,14 +371,21 @@ class _Judge:
         return [row for row in standing(rows, TABLES[table].key) if row[column] <= until_ms]
 
 
+def _ending(row: Record) -> tuple[str, ...]:
+    """Facts of server.log that agree with the cause of an end; none if it has no such line."""
+    cause = row["end_cause"] or ""
+    return (server_log.STATIC_REPLACED,) if cause == _FENCED else facts_that_end_by(cause)
+
+
 def _agrees(row: Record, what: str, at_ms: int) -> bool:
     """Whether an end says what the broker says, or says that it does not know. An id that never synced and whose seat
     another one took is waited for by the coordinator all the same."""
     cause = row["end_cause"]
-    seat_taken = _ENDING.get(cause) == server_log.STATIC_REPLACED and row["ended_at_ms"] <= at_ms
+    ending = _ending(row)
+    seat_taken = server_log.STATIC_REPLACED in ending and row["ended_at_ms"] <= at_ms
     if what == server_log.NOT_SYNCED and seat_taken:
         return True
-    return _ENDING.get(cause) == what or cause == "unknown" or row["certainty"] == "unknown"
+    return what in ending or cause == "unknown" or row["certainty"] == "unknown"
 
 
 def _outside(at_ms: int, bound_ms: int | None, true_ms: int) -> int:

@@ -23,7 +23,7 @@ from tests.night.faults import MEMBERS, QUIET_END_S, draw
 from tests.night.looking import Looking
 from tests.night.report import Result
 from tests.night.stage import Stage, now_ms
-from tests.night.told import Told, compare_told, notices, outages
+from tests.night.told import Told, compare_told, notices, outages, unsure_of
 
 STALL_FROM_MS = 10
 """Shorter ones are within what an instant may be off."""
@@ -99,6 +99,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             facts=facts,
             dangers=looking.dangers(),
             awake=looking.awake,
+            unsure=unsure_of(ever["predictions"]),
             outages=outages(done),
             sessions_ms={plan.group_id: plan.session_timeout_ms for plan in MEMBERS},
             until_ms=until_ms,

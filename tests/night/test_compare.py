@@ -61,6 +61,35 @@ def test_tables_that_are_right_are_right() -> None:
     assert comparison.counts["said to be exact: rebalances"] >= 4
 
 
+def test_who_did_not_join_again_in_time_was_removed() -> None:
+    """The cause has two facts: of a classic group and of one with epochs."""
+    facts = list(night().facts)
+    row = ended([dict(row) for row in night().ever["members"]])
+    at = next(at for at, fact in enumerate(facts) if (fact.what, fact.member_id) == ("member_failed", row["member_id"]))
+    facts[at] = replace(facts[at], what=server_log.NOT_JOINED)
+    ever = dict(night().ever)
+    gone = {"end_cause": "rebalance_timeout"}
+    ever["members"] = [{**one, **gone} if one["member_id"] == row["member_id"] else one for one in ever["members"]]
+    comparison = compare(replace(night(), facts=facts, ever=ever))
+    assert [one for one in comparison.findings if "rebalance_timeout" in one.told] == []
+
+
+def test_a_generation_may_begin_twice_where_its_coordinator_was_none_any_more() -> None:
+    facts = list(night().facts)
+    begun = next(fact for fact in facts if fact.what == server_log.GENERATION_STARTED and fact.members > 0)
+    empty = Fact(server_log.GROUP_EMPTY, begun.at_ms - 400, begun.group_id, generation=begun.generation)
+
+    def emptied(rows: list[Record]) -> list[Record]:
+        mine = {"group_id": begun.group_id, "generation_after": begun.generation}
+        return [{**row, "members_after": 0} if mine.items() <= row.items() else row for row in rows]
+
+    ever = dict(night().ever)
+    ever["rebalances"] = emptied([dict(row) for row in ever["rebalances"]])
+    size = f"0 members after it, the broker says {begun.members}"
+    assert [size in one.told for one in compare(replace(night(), ever=ever)).findings] == [True]
+    assert compare(replace(night(), ever=ever, facts=[*facts, empty])).findings == ()
+
+
 @pytest.mark.parametrize("certainty", ["exact", "inferred"])
 def test_an_invented_eviction_is_found(certainty: str) -> None:
     def change(rows: list[Record]) -> list[Record]:

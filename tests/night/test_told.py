@@ -15,7 +15,17 @@ from demo.told import STALE_AFTER_MS, Danger
 from kardia.instants import to_rfc3339
 from tests.night.compare import INVENTED, MISSED, UNTRUE
 from tests.night.looking import Looking
-from tests.night.told import FLOODED, MINUTE_MAX, RAISED_MAX, Notice, Told, compare_told, notices, outages
+from tests.night.told import (
+    FLOODED,
+    MINUTE_MAX,
+    RAISED_MAX,
+    Notice,
+    Told,
+    compare_told,
+    notices,
+    outages,
+    unsure_of,
+)
 
 BEGIN = 1_800_000_000_000
 MEMBER = "app-1-12345678-1234-1234-1234-123456789abc"
@@ -66,6 +76,16 @@ RESOLVED = message(BEGIN + 95_000, "resolved", 2, outcome=outcome())
 def kinds(told: Told) -> set[str]:
     """What is wrong, in a word each."""
     return {one.what for one in compare_told(told).findings}
+
+
+def test_who_might_wait_in_a_join_group_until_the_end_wakes_nobody() -> None:
+    """As the tables have it in an open prediction; one that was sure for a moment had to be told."""
+    silent = replace(story(), dangers=[])
+    row = {"group_id": "g", "member_id": MEMBER, "kind": "session", "outcome": "open", "certainty": "provisional"}
+    assert kinds(silent) == {MISSED}
+    assert kinds(replace(silent, unsure=unsure_of([row]))) == set()
+    assert kinds(replace(silent, unsure=unsure_of([row, {**row, "certainty": "inferred"}]))) == {MISSED}
+    assert kinds(replace(silent, unsure=unsure_of([{**row, "member_id": "another"}]))) == {MISSED}
 
 
 def test_what_was_told_in_time_and_with_its_outcome_is_right() -> None:

@@ -19,7 +19,7 @@ from demo import server_log
 from demo.receiver import FROM_NOTIFIER, Message
 from demo.server_log import Fact
 from demo.told import ALERT_OF, OPEN_FOR_MS, Danger, Span
-from demo.verdict import END_OF
+from demo.verdict import facts_that_end_by
 from tests.night.compare import INVENTED, MISSED, UNTRUE, Finding
 
 FLOODED = "flooded"
@@ -46,9 +46,7 @@ SETTLED_MS = 5_000
 _OUTCOME = re.compile(
     r"(?P<who>\S+)(?: at \S+)? (?P<how>was evicted at|left at|is gone since) (?P<at>\S+?Z)(?:: (?P<cause>\w+))?\."
 )
-_FACT_OF = {cause: what for what, causes in END_OF.items() for cause in causes} | {
-    "fenced": server_log.STATIC_REPLACED,
-}
+_FENCED = (server_log.STATIC_REPLACED,)
 _UUID = 37
 """Length of what a coordinator puts behind a client id or static id to make a member id."""
 
@@ -86,6 +84,9 @@ class Told:
     """What stood in the tables and was worth an alert, by the instants at which they were seen there."""
     awake: Sequence[Span] = ()
     """When the feed was fresh and the notifier there."""
+    unsure: frozenset[tuple[str, str]] = frozenset()
+    """(group, member id) of whom the tables foretold the end and were not sure of it until it came: it might wait in a
+    JoinGroup, unseen. Nobody is woken for that."""
     outages: Sequence[Span] = ()
     """When the broker was away or stood still."""
     sessions_ms: Mapping[str, int] = field(default_factory=dict)
@@ -137,6 +138,14 @@ def compare_told(told: Told) -> Said:
         *_floods(told),
     ]
     return Said(tuple(sorted(findings, key=lambda one: (one.at_ms, one.told))), dict(counts))
+
+
+def unsure_of(predictions: Iterable[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
+    """`Told.unsure`, from all rows of `predictions`."""
+    of_sessions = [row for row in predictions if row["kind"] == "session" and row["outcome"] == "open"]
+    foretold = {(row["group_id"], row["member_id"]) for row in of_sessions}
+    sure = {(row["group_id"], row["member_id"]) for row in of_sessions if row["certainty"] != "provisional"}
+    return frozenset(foretold - sure)
 
 
 def name_of(member_id: str) -> str:
@@ -193,6 +202,8 @@ def _evictions(told: Told, counts: Counter[str]) -> Iterator[Finding]:
             counts["evictions by session timeout: while Kardia did not see or tell"] += 1
         elif _touches((fact.at_ms - session_ms, fact.at_ms), told.outages):
             counts["evictions by session timeout: around an outage of the broker"] += 1
+        elif (fact.group_id, fact.member_id) in told.unsure:
+            counts["evictions by session timeout: foretold, and not sure until it came"] += 1
         else:
             counts["evictions by session timeout: not told"] += 1
             yield Finding(fact.at_ms, fact.group_id, MISSED, f"eviction of {name}: it was neither announced nor told")
@@ -207,12 +218,12 @@ def _outcomes(told: Told, counts: Counter[str]) -> Iterator[Finding]:
     seen: set[tuple[str, str, int]] = set()
     for one in told.notices:
         for who, cause, at_ms, text in _said(one):
-            what = _FACT_OF.get(cause)
-            if what is None or (one.key[1], who, at_ms) in seen or at_ms > told.until_ms:
+            facts = _FENCED if cause == "fenced" else facts_that_end_by(cause)
+            if not facts or (one.key[1], who, at_ms) in seen or at_ms > told.until_ms:
                 continue
             seen.add((one.key[1], who, at_ms))
             counts["outcomes told"] += 1
-            instants = true.get((what, one.key[1], who), [])
+            instants = [instant for what in facts for instant in true.get((what, one.key[1], who), ())]
             off_ms = min((abs(at_ms - instant) for instant in instants), default=None)
             if off_ms is None:
                 yield Finding(one.told_at_ms, one.key[1], INVENTED, f"told, and not in server.log: {text}")

@@ -36,11 +36,14 @@ NOT_KEPT = {
     "_told": "noted by the end of the step that took it in",
     "_seen": "of one step",
     "_waiting": "of one move of the clocks",
+    "records_to": "of one move of the clocks",
+    "awaiting": "an index over the requests that groups hold back",
     "_sampled_to": "of a replay, which keeps no state",
+    "falling_silent": "of one concluded end of a group",
 }
 """Attribute of an observer that a snapshot leaves out -> why."""
 
-IN_THEIR_OWN_WAY = {"groups", "disagreed", "samples", "sources", "streams", "slow", "queues", "held", "_now"}
+IN_THEIR_OWN_WAY = {"groups", "disagreed", "lag", "samples", "sources", "streams", "slow", "queues", "held", "_now"}
 
 
 class Pair(NamedTuple):

@@ -240,6 +240,47 @@ def test_a_restart_takes_back_what_silence_had_shown_after_the_last_line_before_
     assert [row["certainty"] for row in known.rebalances()] == ["exact"]  # the other one is withdrawn
 
 
+@pytest.mark.parametrize("seen_at", [20_500, 22_000, 22_200, 22_300])
+def test_a_restart_that_is_seen_late_or_twice_takes_nothing_back_that_began_after_it(seen_at: int) -> None:
+    """The broker is started again at 19,600. n of g waits since 21,500 and is let in at 22,200. At 20,500 x shows the
+    restart, last heard at 17,000, and once more y of h, which had been taken for ended; or z is the first, before n is
+    let in or after that, or a of g itself. Nobody waits in a JoinGroup of a coordinator that is gone, and no generation
+    that is not stored outlives it."""
+    scene = Scene()
+    scene.connects(60)
+    scene.joined(2_000, 1, {"a": 0.0}, first=("a",))
+    scene.synced(2_010, "a")
+    scene.group = "h"
+    scene.joined(3_000, 1, {"y": 0.0, "z": 0.0}, first=("y", "z"))
+    scene.synced(3_010, "y", "z")
+    for at in range(5_000, 18_001, 3_000):
+        if at < 10_000:
+            scene.heartbeat(at, "y")
+        scene.heartbeat(at, "z")
+        scene.heartbeat(at, "x", group="k")
+        scene.heartbeat(at, "a", group="g")
+    scene.heartbeat(18_200, "z", error=27)
+    scene.connects(3)
+    if seen_at == 20_500:
+        scene.heartbeat(seen_at, "x", group="k")
+        scene.heartbeat(22_000, "y", error=27)
+    elif seen_at == 22_000:
+        scene.heartbeat(seen_at, "z", error=27)
+    scene.group = "g"
+    scene.joined(22_200, 2, {"n": 21_500.0, "a": 22_200.0}, leader="a")
+    if seen_at == 22_300:
+        scene.heartbeat(seen_at, "z", error=27, group="h", generation=1)
+    scene.synced(22_400, "a", "n")
+    scene.tick(24_000)
+    known = scene.known()
+    assert "n" not in {row["member_id"] for row in named("members", known.rows["members"]) if row["ended_at_ms"]}
+    last = next(row for row in known.rebalances() if row["group_id"] == "g" and row["generation_after"] == 2)
+    assert (last["trigger"], last["trigger_member_id"]) == ("member_joined", "n")
+    group = known.observer.group("g")
+    assert group is not None
+    assert (group.state, group.generation) == ("Stable", 2)
+
+
 def test_last_heard_is_an_instant_at_which_it_spoke() -> None:
     scene = silent_to(pair(17), 10_500, 14_000)
     scene.connects(2)
@@ -357,3 +398,54 @@ def test_nobody_is_blamed_for_an_outage_of_the_broker_while_that_can_be_taken_ba
             if row["ended_at_ms"] is not None and row["end_cause"] == "session_expired":
                 told.setdefault(row["member_id"][:6], set()).add(row["fault"])
     assert told == BLAMED[story]
+
+
+@pytest.mark.parametrize("release", ["2.0.1", ""])
+def test_who_joined_when_a_broker_went_on_may_have_been_before_its_late_timers(release: str) -> None:
+    """The machine stood still from 12,000 to 30,000, with b's deadline in it. n came at 30,000, a was told at 30,001
+    that a rebalance is under way: by the JoinGroup, or by the timer of b's session, which is late. n needs no id before
+    it joins: that of a static member, or of an old broker."""
+    scene = Scene()
+    scene.connects(5)
+    scene.joined(3_000, 1, {"a": 0.0, "b": 0.0}, first=("a", "b"))
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(4_000, 6_500, "b", every=1_000)
+    scene.heartbeats(4_000, 12_001, "a", every=1_000)
+    scene.tick(12_100, last_line=12_000)
+    scene.release = release
+    scene.heartbeat(30_001.2, "a", error=27)
+    scene.tick(30_100, last_line=30_001, silences=[[12_000, 30_001]])
+    instances = {} if release else {"n": "i"}
+    scene.joined(30_200, 2, {"n": 30_000.6, "a": 30_190.0}, leader="a", first=("n",), instances=instances)
+    scene.synced(30_210, "a", "n")
+    scene.heartbeats(31_000, 40_000, "a", "n")
+    scene.tick(40_000)
+    known = scene.known()
+    said = [row for row in named("rebalances", known.rows["rebalances"]) if row["generation_before"] == 1]
+    assert {row["certainty"] for row in said} <= {"provisional", "unknown"}
+    assert known.rebalances()[-1]["started_at_ms"] >= START + 30_000
+
+
+def test_of_two_timers_that_were_due_while_the_broker_stood_still_either_was_first() -> None:
+    """b's session is over at 19,000, from when a has 9 s to rejoin; a's own is over at 34,000. All that lies within a
+    sleep of the broker: when it goes on it ends both, in an order that nothing shows, and n is let in."""
+    scene = Scene()
+    scene.connects(5)
+    sessions = {"a": 25_000, "b": 10_000}
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=sessions, rebalance_ms=9_000)
+    scene.synced(3_010, "a", "b")
+    scene.heartbeats(6_000, 9_001, "a", "b")
+    for at in (10_000, 11_000, 12_000):
+        scene.heartbeat(at, "x", group="h", generation=1)
+    scene.tick(12_100, last_line=12_000)
+    scene.heartbeat(60_000, "x", group="h", generation=1)
+    scene.member_id_required(60_000.5, "n")
+    scene.joined(60_002, 2, {"n": 60_001.0}, session_ms=10_000, rebalance_ms=9_000)
+    scene.synced(60_010, "n")
+    scene.tick(60_100, last_line=60_010, silences=[[12_000, 60_000]])
+    scene.heartbeats(61_000, 70_000, "n")
+    scene.tick(70_000)
+    known = scene.known()
+    said = [row for row in named("members", known.rows["members"]) if row["member_id"] == "a" and row["ended_at_ms"]]
+    assert said
+    assert {row["certainty"] for row in said} <= {"provisional", "unknown"}

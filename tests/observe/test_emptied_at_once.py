@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
 from tests.support.stories import standing
 
@@ -88,3 +89,20 @@ def test_a_line_that_is_read_after_the_group_was_empty_corrects_who_began_it(
     trigger, member_id, certainty, at = began(scene.known())
     assert (trigger, member_id, certainty) == ("member_left", "b", sure)
     assert abs(at - 10_000) <= after
+
+
+def test_a_session_that_ended_a_moment_late_began_what_the_last_leave_completed() -> None:
+    """b's session was due at 16,000, and a was answered as in a Stable group at 16,020 still. When a leaves, the group
+    is Empty at once, as its record says: b had gone before, between the two."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_000, 16_000, "a", every=2_000)
+    scene.heartbeat(16_020, "a")
+    scene.leave(16_600, "a", reason="the consumer is being closed")
+    scene.empty_record(16_600, 2)
+    scene.tick(20_000)
+    known = scene.known()
+    last = known.rebalances()[-1]
+    assert (last["trigger"], last["trigger_member_id"]) == ("session_expired", "b")
+    assert last["started_at_ms"] == START + 16_020
+    assert known.states()[-1] == (16_600, "Empty")

@@ -260,3 +260,16 @@ def test_a_gap_is_said_of_all_members_at_once_although_the_group_is_heard_in_the
     first, second = (observer.step(events) for events in (scene.events[:before], scene.events[before:]))
     assert [row["status"] for row in health(Known(first, observer), "b")][-1:] == ["ok"]
     assert [row["status"] for row in health(Known(second, observer), "b")] == ["unknown"]
+
+
+def test_who_is_taken_for_a_member_again_and_is_not_heard_for_another_session_was_none() -> None:
+    """b falls silent, and the group stays Stable: its session was renewed by something that was not seen, once."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_000, 60_000, "a")
+    scene.tick(62_000)
+    known = scene.known()
+    returned = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "still a member"]
+    assert [row["member_id"] for row in returned] == ["b"]
+    assert known.alive() == {"a"}
+    assert known.ended()["b"][1:] == ("unknown", "unknown")

@@ -77,7 +77,7 @@ TAKES_LONG = "huge"
     [
         pytest.param(one, id=one.name, marks=[pytest.mark.long] if one.name == TAKES_LONG else [])
         for one in SCENARIOS.values()
-        if one.share
+        if one.takes_its_turn
     ],
 )
 def test_of_a_simulated_story_it_says_what_a_look_at_everybody_says(

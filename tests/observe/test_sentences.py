@@ -324,12 +324,26 @@ def test_a_load_undoes_what_was_under_way() -> None:
     assert told.rows()["rebalances"][1]["completed_at_ms"] is None
 
 
+@pytest.mark.parametrize("named", [f"Set({B}, {C})", f"[{B}, {C}]"], ids=("Scala", "Java"))
+def test_who_did_not_send_sync_in_time_is_removed_as_the_sentence_names_him(named: str) -> None:
+    told = Told()
+    for at_ms, member in ((0, A), (5_000, B), (9_000, C)):
+        told.joins(at_ms, at_ms // 4_000, member)
+        told.say(
+            at_ms + 1_000, f"Stabilized group g generation {at_ms // 4_000 + 1} (__consumer_offsets-1) with 1 members"
+        )
+    told.prepares(70_000, 3, f"Removing {named} on pending sync request expiration")
+    assert told.ends() == dict.fromkeys((B, C), (70000, "sync_timeout", "exact"))
+    last = max(told.rows()["rebalances"], key=lambda row: row["started_at_ms"])
+    assert (last["trigger"], last["members_before"]) in {("sync_timeout", 3), ("sync_timeout", None)}
+
+
 def test_a_load_of_a_generation_that_was_not_read_says_no_state() -> None:
     told = Told()
     told.say(0, "Loading group metadata for g with generation 4")
     assert told.states() == []
     told.becomes(2_000, 5, 1)
-    assert told.states()[-1] == (2_010, "Stable", "exact")
+    assert told.states()[-1] == (2_010, "Stable", "inferred")
 
 
 def test_a_broker_that_wakes_evicts_nobody_of_a_group_that_another_one_has_loaded() -> None:
@@ -489,3 +503,14 @@ def test_a_record_after_a_gap_of_the_sentences_tells_who_is_left() -> None:
     assert members[B]["ended_at_ms"] >= START + 3_012
     assert members[B]["ended_at_ms"] + members[B]["at_bound_ms"] == START + 20_000
     assert told.states()[-1] == (40_000, "PreparingRebalance", "exact")
+
+
+def test_a_broker_that_unloads_a_group_is_told_as_that_and_not_as_a_move() -> None:
+    """It shuts down, or another one leads: the sentence says neither."""
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(100, 1, 1)
+    told.say(5_000, "Unloading group metadata for g with generation 1")
+    causes = [row["cause"] for row in told.rows()["transitions"] if row["entity"] == "group"]
+    assert causes[-1] == "coordinator_unloaded"
+    assert told.states()[-1] == (5_000, GroupState.UNKNOWN, "unknown")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kardia.events import Kind
 from kardia.tables import Row
 from tests.observe.test_scenes import stable
-from tests.support.scene import Known, Scene
+from tests.support.scene import START, Known, Scene
 from tests.support.stories import named
 
 
@@ -36,6 +38,42 @@ def test_a_member_whose_group_went_on_without_it_is_evicted_at_its_deadline() ->
     scene.heartbeats(9_000, 30_000, "a")
     scene.tick(17_500)
     assert scene.known().ended()["b"][:2] == (16_000, "session_expired")
+
+
+ASKS_AND_RENEWS_NOTHING = {
+    "a late SyncGroup, which renews nothing in a Stable group from 4.0 on": ("sync", 0),
+    "a commit that is refused": ("commit", 27),
+    "a commit of a transaction": ("transaction", 0),
+    "a heartbeat of another generation": ("heartbeat", 22),
+}
+
+
+@pytest.mark.parametrize("asked", ASKS_AND_RENEWS_NOTHING.values(), ids=ASKS_AND_RENEWS_NOTHING)
+def test_who_asks_just_before_its_deadline_may_join_unseen_right_after_though_nothing_was_renewed(
+    asked: tuple[str, int],
+) -> None:
+    """b wakes at 15,200, joins at 15,700, before its deadline at 16,000, and a hears of that at 18,000 only."""
+    scene = stable("a", "b")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeats(6_000, 13_000, "a")
+    kind, error = asked
+    if kind == "sync":
+        scene.synced(15_200, "b")
+    elif kind == "commit":
+        scene.commit(15_200, "b", 10, error=error)
+    elif kind == "transaction":
+        scene._event(Kind.TXN_COMMIT, 15_200, member_id="b", generation_id=1, detail={"offsets": []})
+    else:
+        scene.heartbeat(15_200, "b", error=error, generation=0)
+    scene.heartbeat(15_300, "a")
+    scene.tick(17_900)
+    assert scene.known().ended() == {}
+    scene.heartbeat(18_000, "a", error=27)
+    scene.joined(18_020, 2, {"b": 15_700, "a": 18_010})
+    scene.tick(20_000)
+    known = scene.known()
+    assert known.ended() == {}
+    assert certainties(known, "members", member_id="b", end_cause="session_expired") == []
 
 
 def test_all_fell_silent_at_once_and_no_answer_shows_that_nobody_waited() -> None:
@@ -141,3 +179,109 @@ def test_where_a_gap_hides_who_is_a_member_it_is_not_known_what_it_waited_for() 
     scene.failed(25_000, "n")
     scene.tick(32_000)
     assert scene.known().ended()["n"] == (25_000, "session_expired", "provisional")
+
+
+FENCED = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer"}
+
+
+def fenced(scene: Scene, at: float, member: str, since: float) -> None:
+    """A process of the static seat i, which waited since then, is told 82: another one has come."""
+    detail = FENCED | {"assigned_member_id": member, "members": []}
+    scene._event(Kind.JOIN, at, since=since, client_id="s", group_instance_id="i", error_code=82, detail=detail)
+
+
+def seated() -> Scene:
+    """Stable, of a and s1; s1 has the static seat i. Both are heard up to 9,000."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "s1": 0.0}, first=("a", "s1"), instances={"s1": "i"})
+    scene.synced(3_010, "a", "s1")
+    scene.heartbeats(6_000, 9_500, "a", "s1")
+    return scene
+
+
+@pytest.mark.parametrize("told_at", [15_000.3, 15_000.9], ids=["told first", "told last"])
+def test_of_two_processes_that_came_for_a_seat_the_one_that_is_let_in_replaced_the_other(told_at: float) -> None:
+    """n joins, then s2 takes the seat of s1 and waits, s3 that of s2, which is told 82 in the ms in which a joins as
+    the last and all are let in: the order of the answers in the log says nothing."""
+    scene = seated()
+    scene.heartbeats(12_000, 14_000, "a", error=27)
+    scene.joined(
+        15_000.6, 2, {"n": 9_700, "s3": 15_000.2, "a": 15_000.4}, first=("n", "s3"), leader="a", instances={"s3": "i"}
+    )
+    fenced(scene, told_at, "s2", since=10_000)
+    scene.tick(17_000)
+    known = scene.known()
+    assert known.ended()["s1"] == (10_000, "static_replaced", "exact")
+    assert known.ended()["s2"][1:] == ("static_replaced", "exact")
+    assert known.alive() == {"a", "n", "s3"}
+    assert certainties(known, "members", member_id="s3", end_cause="static_replaced") == []
+    assert known.rebalances()[-1]["trigger_member_id"] == "n"
+
+
+@pytest.mark.parametrize("told_at", [25_000.3, 25_000.9], ids=["told first", "told last"])
+def test_a_seat_whose_session_was_over_when_the_first_of_two_processes_came_was_free(told_at: float) -> None:
+    """The session of s1 ran to 19,000 and began the rebalance: who came at 22,000 replaced nobody."""
+    scene = seated()
+    scene.heartbeats(12_000, 18_900, "a")
+    scene.heartbeats(21_000, 24_500, "a", error=27)
+    scene.joined(25_000.6, 2, {"s3": 25_000.2, "a": 25_000.4}, first=("s3",), leader="a", instances={"s3": "i"})
+    fenced(scene, told_at, "s2", since=22_000)
+    scene.tick(27_000)
+    known = scene.known()
+    assert known.ended()["s1"][:2] == (19_000, "session_expired")
+    assert known.ended()["s2"][1:] == ("static_replaced", "exact")
+    assert known.alive() == {"a", "s3"}
+    assert certainties(known, "members", member_id="s3", end_cause="static_replaced") == []
+    assert known.rebalances()[-1]["trigger"] == "session_expired"
+
+
+def test_a_silent_leader_may_wait_in_a_join_phase_that_nobody_else_is_heard_in() -> None:
+    """Nobody has sent SyncGroup. The leader a subscribes anew at 2,000: its JoinGroup begins a rebalance and waits for
+    b, which is dead and whose session is longer. No answer shows that; the broker answers others all the while, and may
+    die before the join phase is over."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 0.0, "b": 1.0}, session_ms={"a": 10_000, "b": 30_000})
+    for at in range(2_000, 31_001, 1_000):
+        scene.fetch(at - 10, "somebody")
+        scene.tick(at)
+    assert scene.known().ended() == {}
+    scene.joined(31_000, 2, {"a": 2_000.0})
+    scene.synced(31_010, "a")
+    scene.tick(34_000)
+    known = scene.known()
+    assert list(known.ended()) == ["b"]
+    assert known.observer.divergences == 0
+
+
+def test_a_leader_that_is_silent_while_its_generation_waits_for_it_is_gone() -> None:
+    """b has not sent SyncGroup either, and is told by each heartbeat that the generation stands: a was to be heard."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"a": 0.0, "b": 1.0})
+    scene.heartbeats(2_000, 11_000, "b", every=1_000)
+    for at in (11_100, 12_400):
+        scene.fetch(at - 10, "somebody")
+        scene.tick(at)
+    assert scene.known().ended() == {"a": (11_000, "session_expired", "inferred")}
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_who_goes_because_it_has_not_sent_sync_group_is_not_foretold_to_go_by_its_session(synced: bool) -> None:
+    """a has 15 s for its SyncGroup and a session of 30 s. If it sends one after 12 s and then falls silent, its session
+    is what ends, and is foretold at half of it: 12 s of silence look like its habit."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0}, session_ms=30_000, rebalance_ms=15_000)
+    for at in range(4_000, 31_001, 1_000):
+        if synced and at == 15_000:
+            scene.synced(at, "a")
+        scene.fetch(at - 10, "somebody")
+        scene.tick(at)
+    known = scene.known()
+    rows = named("predictions", known.rows["predictions"])
+    if synced:
+        first = min(row["predicted_at_ms"] for row in rows)
+        assert first - START == 30_000
+    else:
+        assert rows == []
+        scene.fetch(39_990, "somebody")
+        scene.tick(40_000)
+        assert scene.known().ended() == {"a": (18_000, "sync_timeout", "inferred")}

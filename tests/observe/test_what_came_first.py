@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kardia.events import Kind
 from tests.observe.test_scenes import stable
 from tests.support.scene import START, Known, Scene
@@ -94,6 +96,21 @@ def test_the_time_to_rejoin_runs_from_the_session_that_began_the_phase() -> None
     assert known.ended()["b"] == (16_000, "session_expired", "exact")
     assert known.ended()["d"] == (25_060, "rebalance_timeout", "provisional")
     assert known.rebalances()[-1]["trigger_member_id"] == "b"
+
+
+def test_a_phase_that_ends_to_the_ms_with_a_session_ended_by_that_rather_than_by_its_own_timer_late() -> None:
+    """The same, and the phase is over at 25,014, when the session of d is: its own timer would have been 14 ms late."""
+    scene = Scene()
+    sessions = {"b": 10_000, "d": 19_000}
+    scene.joined(3_000, 1, {"b": 0.0, "d": 1.0}, first=("b", "d"), session_ms=sessions, rebalance_ms=9_000)
+    scene.synced(3_010, "b", "d")
+    scene.heartbeat(6_000, "b")
+    scene.heartbeat(6_014, "d")
+    scene.member_id_required(18_000, "n")
+    scene.joined(25_014, 2, {"n": 18_010}, rebalance_ms=9_000)
+    scene.synced(25_020, "n")
+    scene.tick(28_000)
+    assert scene.known().ended()["d"] == (25_014, "session_expired", "provisional")
 
 
 def test_who_is_left_of_a_deserted_group_is_dropped_when_the_time_to_rejoin_is_over() -> None:
@@ -478,3 +495,43 @@ def test_being_told_of_it_does_not_say_which_of_two_timers_began_a_rebalance() -
     assert group.rebalance is not None
     assert group.rebalance.cause is not None
     assert (group.rebalance.cause.trigger, group.rebalance.cause.certainty) == ("sync_timeout", "provisional")
+
+
+@pytest.mark.parametrize("sent_back_at", [12_000, 12_700])
+def test_who_had_not_synced_is_dropped_later_if_somebody_had_joined_unseen_before_the_time_for_it(
+    sent_back_at: int,
+) -> None:
+    """n joins at 8,000, unseen, and begins a rebalance of 9 s. The time for SyncGroup is over at 12,000, and a, told 27
+    then or when it syncs a little later, seems to have been by b, who has not. b is dropped at 17,000."""
+    scene = Scene()
+    scene.joined(3_000, 1, {"a": 0.0, "b": 1.0}, first=("a", "b"), session_ms=30_000, rebalance_ms=9_000)
+    scene.member_id_required(7_990, "n")
+    scene._event(Kind.SYNC, sent_back_at, since=sent_back_at - 40, member_id="a", generation_id=1, error_code=27)
+    scene.tick(13_500)
+    both = {"n": 8_000.0, "a": sent_back_at + 10.0}
+    scene.joined(17_000, 2, both, leader="a", session_ms=30_000, rebalance_ms=9_000)
+    scene.synced(17_010, "a", "n")
+    scene.tick(19_000)
+    known = scene.known()
+    assert known.ended()["b"] == (17_000, "rebalance_timeout", "provisional")
+    last = known.rebalances()[-1]
+    assert (last["trigger"], last["trigger_member_id"]) == ("member_joined", "n")
+
+
+def test_a_follower_that_leaves_in_the_ms_in_which_it_has_its_assignment_shows_that_it_was_stored() -> None:
+    """The line of the leader's SyncGroup, answered in the same instant, comes behind its LeaveGroup."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 8_000, "a", "b")
+    scene.joined(9_000, 2, {"a": 8_500.0, "b": 8_990.0})
+    scene._event(Kind.SYNC, 9_200, since=9_010, member_id="b", generation_id=2, detail={"assignments": []})
+    scene.leave(9_200.4, "b", reason="the consumer is being closed")
+    scene._event(Kind.SYNC, 9_200.6, since=9_150, member_id="a", generation_id=2, detail={"assignments": []})
+    scene.heartbeat(10_000, "a", error=27)
+    scene.joined(10_100, 3, {"a": 10_050.0})
+    scene.synced(10_110, "a")
+    scene.tick(13_000)
+    known = scene.known()
+    completed = {row["generation_after"]: row["completed_at_ms"] for row in known.rebalances()}
+    assert completed[2] == START + 9_200
+    assert [at for at, state in known.states() if state == "Stable"] == [3_010, 9_200, 10_110]
+    assert known.ended() == {"b": (9_200, "left", "exact")}

@@ -7,6 +7,7 @@ then a tick in every lane. So a job with a small bound per batch has many batche
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -16,11 +17,13 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from demo.broker import Broker
 from ingest.offline import tick
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, decode_batch, encode_batch
-from kardia.events import DEFAULT_LANES, Event, Kind, stream_of
+from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 from kardia.locations import Folder
 from kardia.tables import LIVE_TABLES, TABLES
+from spark_jobs.writers.faults import VARIABLE
 from stores import delta
 from tests.support.stories import lanes_of
 
@@ -38,9 +41,26 @@ Message = tuple[int, bytes | None, list[tuple[str, bytes]]]
 HEADERS: list[tuple[str, bytes]] = [(FORMAT_HEADER, FORMAT.encode()), (CLUSTER_HEADER, CLUSTER.encode())]
 
 
-def story_messages(story: str = STORY, slices: int = SLICES) -> list[Message]:
-    """A story as records of the topic: `slices` times the events of a stretch of time, then a tick in every lane."""
-    lanes = lanes_of(story, server_log=True)
+def story_messages(
+    story: str = STORY, slices: int = SLICES, *, lanes: int = DEFAULT_LANES, begin: int = 0, end: int | None = None
+) -> list[Message]:
+    """A story as records of the topic: `slices` times the events of a stretch of time, then a tick in every lane; of
+    the slices from `begin` to `end`."""
+    return _messages(_in_lanes(lanes_of(story, server_log=True), lanes), slices, begin, end)
+
+
+def _in_lanes(found: Sequence[Sequence[Event]], lanes: int) -> Sequence[Sequence[Event]]:
+    """The same events in another number of lanes."""
+    if lanes == len(found):
+        return found
+    everything = {(one.source, one.start, one.end, one.shard, one.kind): one for events in found for one in events}
+    return [
+        [one for one in everything.values() if one.shard == ALL_SHARDS or lane_of(one.shard, lanes) == lane]
+        for lane in range(lanes)
+    ]
+
+
+def _messages(lanes: Sequence[Sequence[Event]], slices: int, begin: int, until: int | None) -> list[Message]:
     stamps = [event.logged_at_ms for events in lanes for event in events if event.logged_at_ms > 0]
     first_ms, last_ms = min(stamps), max(stamps)
     width_ms = (last_ms - first_ms) / slices + 1
@@ -52,7 +72,7 @@ def story_messages(story: str = STORY, slices: int = SLICES) -> list[Message]:
             buckets[at][lane].append(event)
             sources.setdefault(stream_of(event.source), event.source)
     messages: list[Message] = []
-    for number, bucket in enumerate(buckets):
+    for number, bucket in list(enumerate(buckets))[begin:until]:
         complete_ms = first_ms + (number + 1) * width_ms
         for lane, sent in enumerate(bucket):
             if sent:
@@ -121,6 +141,29 @@ def run_stream(
         timeout=timeout_s,
         check=False,
     )
+
+
+def story_topic(kafka: Broker, topic: str) -> str:
+    """Put the story into a topic of its own."""
+    kafka.create_topic(topic, LANES)
+    produce(kafka.bootstrap, topic, story_messages())
+    return topic
+
+
+def straight_run(kafka: Broker, topic: str, home: Path) -> Path:
+    """Tables on a disk, of a run that nothing interrupted."""
+    done = run_stream(stream_command(kafka.bootstrap, topic, home, "--once"))
+    assert done.returncode == 0, done.stderr
+    return home / "tables"
+
+
+def kill_and_finish(command: Sequence[str], kills: Iterable[str]) -> None:
+    """Run again and again, each time killed at another step (`spark_jobs.writers.faults`), then to the end."""
+    for kill in kills:
+        killed = run_stream(command, {VARIABLE: kill})
+        assert killed.returncode == -signal.SIGKILL, (kill, killed.stderr[-3_000:])
+    done = run_stream(command)
+    assert done.returncode == 0, done.stderr[-3_000:]
 
 
 def rows(directory: Folder, name: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from kardia.observe.intake.intake import MAX_SOURCES
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.metrics import Metrics
-from spark_jobs.outputs import encode_step
+from spark_jobs.outputs import FILES_FORGOTTEN, encode_step
 from spark_jobs.stream import Sink
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from tests.spark_jobs.archiving import Archiving
@@ -63,7 +63,7 @@ def test_the_job_counts_the_files_that_its_lanes_forget(tmp_path: Path, poison: 
             [Record(batch, 0, FORMAT.encode(), encode_batch(events))],
             lambda before=before: before,  # type: ignore[misc]
         )
-        outputs = [(0, name, blob) for name, blob in encode_step(rows, lane.model.files_forgotten)]
+        outputs = [(0, name, blob) for name, blob in encode_step(rows, {FILES_FORGOTTEN: lane.model.files_forgotten})]
         sink(Outputs(outputs), batch)  # type: ignore[arg-type]
         seen.append(metrics.registry.get_sample_value("kardia_stream_files_forgotten_total"))
     writer.close()

@@ -30,7 +30,7 @@ from kardia.observe.careful import REASON
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
 from spark_jobs.outputs import encode_rows, merge
-from spark_jobs.replay.inputs import offsets_pieces
+from spark_jobs.replay.inputs import captured_pieces
 from spark_jobs.replay.portions import Portions
 from spark_jobs.replay.worker import Worker
 from spark_jobs.schemas import to_tables
@@ -92,7 +92,7 @@ def replayed(directory: Path, seed: str) -> int:
     with Bounds(seed) as bounds:
         worker = Worker(FACTORY, directory, "w", ALL_LANES, DEFAULT_LANES)
         portions = Portions()
-        portions.add(*offsets_pieces([paths["offsets"]], DEFAULT_LANES, directory))
+        portions.add(*captured_pieces([paths["offsets"]], [], DEFAULT_LANES, directory))
         for one in plan([paths["request"]], [paths["server"]]):
             parsed = worker.parse(one)
             for piece in parsed.pieces:

@@ -121,3 +121,16 @@ def test_a_log_that_was_silent_or_slow_says_so() -> None:
         "silences": [[50, 9_000], [9_010.0, 9_090.0]],
         "slow": [[9_000.0, 700.0, 600.0, 100.0, 0.0]],
     }
+
+
+def test_a_missing_file_is_told_once_and_is_no_silence() -> None:
+    portions = Portions(after_holes=frozenset({"a/request/3"}))
+    last = (("a/request/1", 1.0, 2.0), ("a/request/2", 60_000.0, 60_001.0), ("a/request/3", 120_000.0, 120_001.0))
+    portions.add([piece(source, first, end) for source, first, end in last], [])
+    (only,) = portions.ready([])
+    (stream,) = only.streams
+    assert stream.signs["holes"] == [[60_001.0, 120_000.0]]
+    assert stream.signs["silences"] == [[2.0, 60_000.0]]
+    portions.add([piece("a/request/3", 120_002.0, 120_003.0, 1)], [])
+    (rest,) = portions.ready([])
+    assert "holes" not in rest.streams[0].signs

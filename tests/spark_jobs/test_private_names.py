@@ -126,6 +126,12 @@ KNOWN = {
     "_PARTITION_EOF": "of confluent_kafka.KafkaError, documented",
     "_AUTHENTICATION": "the same",
     "_UNSUPPORTED_FEATURE": "the same",
+    "_ALL_BROKERS_DOWN": "the same",
+    "_SSL": "the same",
+    "_TIMED_OUT": "the same",
+    "_UNKNOWN_PARTITION": "the same",
+    "_UNKNOWN_TOPIC": "the same",
+    "_NOENT": "the same",
     "_collector_to_names": "of prometheus-client: a script for a page of the reference, part of no run",
 }
 """Names with an underscore that are not ours and not of the three libraries."""

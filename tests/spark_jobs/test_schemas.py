@@ -20,6 +20,7 @@ VALUES: dict[str, Any] = {
     "strings": ["a", "b"],
     "stragglers": [("member", "client", 3, True, False, 2)],
     "pending": [("member", "client", 3, 4)],
+    "moving": [("orders", 3, "member", None)],
 }
 
 

@@ -17,30 +17,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
-from demo.broker import Broker
+from demo.broker import Broker, free_ports
 from ingest.wire import CLUSTER_HEADER
 from kardia.events import Kind, event_id
 from kardia.observe import ObserverSettings
 from kardia.tables import LIVE_TABLES, TABLES
 from spark_jobs.lane import Lane, Record
 from spark_jobs.lane_model import ObserverFactory
-from spark_jobs.writers.faults import VARIABLE
 from tests.spark_jobs.support import (
     CLUSTER,
     HEADERS,
     LANES,
     ROOT,
     all_rows,
+    kill_and_finish,
     produce,
     rows,
     run_stream,
     story_messages,
+    story_topic,
+    straight_run,
     stream_command,
     told_rows,
 )
@@ -53,13 +56,12 @@ TABLE_NAMES = tuple(TABLES)
 SOME_STEPS = (
     "transitions:before",
     "members:written",
-    "progress:before",
     "progress:written",
 )
 ARCHIVE_STEPS = ("events:before", "events:written", "marks:written")
 ALL_STEPS = tuple(
     f"{name}:{moment}"
-    for name in ("batch", *(name for name in LIVE_TABLES if name not in ("rejected", "disagreements")))
+    for name in ("batch", *(name for name in LIVE_TABLES if name not in ("rejected", "disagreements", "lag")))
     for moment in ("before", "written")
 )
 
@@ -83,28 +85,13 @@ def kills_at(steps: tuple[str, ...], straight: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def topic(kafka: Broker) -> str:
     """The story in a topic."""
-    kafka.create_topic(TOPIC, LANES)
-    produce(kafka.bootstrap, TOPIC, story_messages())
-    return TOPIC
+    return story_topic(kafka, TOPIC)
 
 
 @pytest.fixture(scope="module")
 def straight(kafka: Broker, topic: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of a run that nothing interrupted."""
-    home = tmp_path_factory.mktemp("straight")
-    done = run_stream(stream_command(kafka.bootstrap, topic, home, "--once"))
-    assert done.returncode == 0, done.stderr
-    return home / "tables"
-
-
-def kill_and_finish(bootstrap: str, topic: str, home: Path, kills: list[str], *more: str) -> None:
-    """Run again and again, each time killed at another step, then to the end."""
-    command = stream_command(bootstrap, topic, home, "--once", *more)
-    for kill in kills:
-        killed = run_stream(command, {VARIABLE: kill})
-        assert killed.returncode == -signal.SIGKILL, (kill, killed.stderr[-2000:])
-    done = run_stream(command)
-    assert done.returncode == 0, done.stderr
+    return straight_run(kafka, topic, tmp_path_factory.mktemp("straight"))
 
 
 def test_the_tables_are_what_the_lanes_say(straight: Path) -> None:
@@ -150,7 +137,7 @@ def test_killed_between_the_steps_nothing_is_lost_or_doubled(
 ) -> None:
     kills = kills_at(SOME_STEPS, straight)
     assert len(kills) == len(SOME_STEPS)
-    kill_and_finish(kafka.bootstrap, topic, tmp_path, kills, "--no-archive")
+    kill_and_finish(stream_command(kafka.bootstrap, topic, tmp_path, "--once", "--no-archive"), kills)
     assert all_rows(tmp_path / "tables") == all_rows(straight)
 
 
@@ -159,7 +146,7 @@ def test_the_archive_killed_between_its_steps_has_every_event_once(
 ) -> None:
     kills = kills_at(ARCHIVE_STEPS, straight)
     assert len(kills) == len(ARCHIVE_STEPS)
-    kill_and_finish(kafka.bootstrap, topic, tmp_path, kills)
+    kill_and_finish(stream_command(kafka.bootstrap, topic, tmp_path, "--once"), kills)
     assert all_rows(tmp_path / "tables", TABLE_NAMES) == all_rows(straight, TABLE_NAMES)
 
 
@@ -171,7 +158,9 @@ def test_killed_at_every_step_with_either_writer(
 ) -> None:
     kills = kills_at(ALL_STEPS, straight)
     assert len(kills) >= 12
-    kill_and_finish(kafka.bootstrap, topic, tmp_path, kills, "--no-archive", "--writer", writer)
+    kill_and_finish(
+        stream_command(kafka.bootstrap, topic, tmp_path, "--once", "--no-archive", "--writer", writer), kills
+    )
     assert all_rows(tmp_path / "tables") == all_rows(straight)
 
 
@@ -204,15 +193,21 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def running(kafka: Broker, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def port() -> int:
+    """Where the live job counts."""
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def running(kafka: Broker, port: int, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A live job on a topic of its own, on half of the story; it has said that it is ready. Its paths are relative."""
     messages = story_messages()
     kafka.create_topic(LIVE_TOPIC, LANES)
     produce(kafka.bootstrap, LIVE_TOPIC, messages[: len(messages) // 2])
     process = subprocess.Popen(
-        stream_command(kafka.bootstrap, LIVE_TOPIC, HOME),
+        stream_command(kafka.bootstrap, LIVE_TOPIC, HOME, "--metrics-port", str(port)),
         cwd=tmp_path,
-        env={**os.environ, "KARDIA_STREAM_ARCHIVE_EVERY_S": "0.5", "PYTHONPATH": str(ROOT)},
+        env={**_environment(), "KARDIA_STREAM_ARCHIVE_EVERY_S": "0.5", "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -227,8 +222,13 @@ def running(kafka: Broker, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+def _counters(port: int) -> dict[str, float]:
+    lines = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text.splitlines()
+    return {name: float(value) for name, value in (line.split() for line in lines if not line.startswith("#"))}
+
+
 def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
-    kafka: Broker, straight: Path, running: subprocess.Popen[str], tmp_path: Path
+    kafka: Broker, straight: Path, running: subprocess.Popen[str], port: int, tmp_path: Path
 ) -> None:
     home = tmp_path / HOME
     words = stream_command(kafka.bootstrap, LIVE_TOPIC, home)
@@ -254,6 +254,9 @@ def test_a_live_job_archives_what_comes_refuses_a_second_one_and_stops_in_order(
     messages = story_messages()
     produce(kafka.bootstrap, LIVE_TOPIC, messages[len(messages) // 2 :])
     wait_for(lambda: archived() == wanted)
+    counted = _counters(port)
+    assert counted["kardia_stream_batches_total"] >= 5
+    assert counted["kardia_stream_lanes_read_total"] == LANES  # each stays with the worker that read it first
     produce(kafka.bootstrap, LIVE_TOPIC, messages)  # a batch is in hand when it is stopped
     children = psutil.Process(running.pid).children(recursive=True)
     asked_s = time.monotonic()
@@ -314,7 +317,8 @@ def test_what_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
     command = stream_command("127.0.0.1:1", "x", tmp_path)
     done = run_stream(command, {"KARDIA_STREAM_WAIT_S": "0"})
     assert done.returncode == 2
-    assert "Next: check --bootstrap-server" in done.stderr
+    assert "nobody listens at this address (--bootstrap-server 127.0.0.1:1)" in done.stderr
+    assert "Next: check the address" in done.stderr
     assert "Traceback" not in done.stderr
     missing = run_stream([word for word in command if word not in ("--topic", "x")], {"KARDIA_STREAM_TRIGGER_MS": "-1"})
     assert missing.returncode == 2

@@ -28,6 +28,7 @@ VALUES: dict[str, Any] = {
     "strings": ["a"],
     "stragglers": [("m", "c", 3, True, False, None)],
     "pending": [("m", "c", 3, 4)],
+    "moving": [("orders", 3, "m", None)],
 }
 
 

@@ -6,8 +6,6 @@ disk, each event archived once. A driver that goes on although a newer one has b
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,14 @@ from demo.broker import Broker
 from demo.object_store import ObjectStore
 from kardia.locations import Folder, Store
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs.writers.faults import VARIABLE
-from tests.spark_jobs.support import LANES, all_rows, produce, run_stream, story_messages, stream_command
+from tests.spark_jobs.support import (
+    all_rows,
+    kill_and_finish,
+    run_stream,
+    story_topic,
+    straight_run,
+    stream_command,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -29,18 +33,13 @@ ARCHIVE_KILLS = ("events:before@0", "events:written@1", "marks:written@2")
 @pytest.fixture(scope="module")
 def topic(kafka: Broker) -> str:
     """The story in a topic."""
-    kafka.create_topic(TOPIC, LANES)
-    produce(kafka.bootstrap, TOPIC, story_messages())
-    return TOPIC
+    return story_topic(kafka, TOPIC)
 
 
 @pytest.fixture(scope="module")
 def straight(kafka: Broker, topic: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables on a disk, of a run that nothing interrupted."""
-    home = tmp_path_factory.mktemp("straight")
-    done = run_stream(stream_command(kafka.bootstrap, topic, home, "--once"))
-    assert done.returncode == 0, done.stderr
-    return home / "tables"
+    return straight_run(kafka, topic, tmp_path_factory.mktemp("straight"))
 
 
 def command_of(kafka: Broker, tables: Folder, checkpoint: Folder, *more: str) -> list[str]:
@@ -50,18 +49,10 @@ def command_of(kafka: Broker, tables: Folder, checkpoint: Folder, *more: str) ->
     ]
 
 
-def killed_and_finished(command: Sequence[str], kills: Sequence[str]) -> None:
-    for kill in kills:
-        killed = run_stream(command, {VARIABLE: kill})
-        assert killed.returncode == -signal.SIGKILL, (kill, killed.stderr[-3_000:])
-    done = run_stream(command)
-    assert done.returncode == 0, done.stderr[-3_000:]
-
-
 def test_tables_in_a_store_and_the_checkpoint_on_a_disk(
     kafka: Broker, straight: Path, place: Store, tmp_path: Path
 ) -> None:
-    killed_and_finished(command_of(kafka, place, tmp_path / "checkpoint", "--no-archive"), KILLS)
+    kill_and_finish(command_of(kafka, place, tmp_path / "checkpoint", "--no-archive"), KILLS)
     assert all_rows(place) == all_rows(straight)
 
 
@@ -69,7 +60,7 @@ def test_tables_checkpoint_and_archive_in_a_store(
     kafka: Broker, straight: Path, place: Store, object_store: ObjectStore
 ) -> None:
     checkpoint = Store(place.bucket, place.prefix.replace("/tables", "/checkpoint"))
-    killed_and_finished(command_of(kafka, place, checkpoint), (*KILLS[1::2], *ARCHIVE_KILLS))
+    kill_and_finish(command_of(kafka, place, checkpoint), (*KILLS[1::2], *ARCHIVE_KILLS))
     names = (*LIVE_TABLES, EVENTS.name)
     assert all_rows(place, names) == all_rows(straight, names)
     said = run_stream(command_of(kafka, place, checkpoint)).stderr

@@ -417,7 +417,8 @@ def test_watch_of_one_group_stops_after_its_time(tables: Path) -> None:
 
 
 def test_the_page_about_the_command_line_shows_what_it_says(tmp_path: Path) -> None:
-    """Every output in docs/cli.md is that of its command; only the age of the tables goes on."""
+    """Every output in docs/cli.md is that of its command; only the age of the tables goes on. Those of a live run, that
+    `--tables kardia-data` names, cannot come again: what they look like is held in `test_lag_told.py`."""
     replayed(tmp_path / "out", "c04")
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     # A report that has fences of its own stands between tildes.
@@ -425,6 +426,7 @@ def test_the_page_about_the_command_line_shows_what_it_says(tmp_path: Path) -> N
         one
         for fence in ("```", "~~~")
         for one in re.findall(rf"^{fence}\n\$ kardia (.*)\n((?:.*\n)*?){fence}$", page, re.MULTILINE)
+        if "--tables kardia-data" not in one[0]
     ]
     assert len(shown) >= 9
     for name, text in re.findall(r"[Ww]ith this in `([^`]+)`\n\n```\n(.*?)```", page, re.DOTALL):

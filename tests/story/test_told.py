@@ -454,3 +454,22 @@ def test_a_fenced_duplicate_is_told_as_two_processes_and_not_as_a_restart() -> N
     assert "no restart: m1 lived, went on sending, and was fenced at 08:53:30.700" in texts(twice, "ended")[0]
     assert "Two processes have one static id." in texts(twice, "ended")[0]
     assert "took over a static id that another process still used" in texts(twice, "joined")[1]
+
+
+def test_an_end_that_alone_shows_a_member_is_told_behind_its_beginning() -> None:
+    found = material(lives=[life("a", 5_000, 5_000, "session_expired")])
+    kinds = [one.kind for one in explain(found).sentences if one.at_ms == T + 5_000]
+    assert kinds == ["joined", "ended"]
+
+
+def test_who_takes_over_in_the_instant_of_an_end_is_told_behind_it() -> None:
+    found = material(lives=[life("a", 0, 5_000, "left"), life("b", 5_000)])
+    told = [(one.kind, one.member_ids) for one in explain(found).sentences if one.at_ms == T + 5_000]
+    assert told == [("ended", ("a",)), ("joined", ("b",))]
+
+
+def test_where_nothing_is_known_of_a_group_nobody_is_said_to_be_absent() -> None:
+    known_nobody = texts(material(lives=[], transitions=[]), "state", at_ms=T)
+    assert known_nobody == ["Nothing is known of the group at this instant."]
+    known_one = texts(material(lives=[life("a", -60_000)], transitions=[]), "state", at_ms=T)
+    assert known_one == ["Nothing is known of the state of the group at this instant; 1 member: a."]

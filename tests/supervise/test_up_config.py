@@ -15,7 +15,7 @@ from api.notify.settings import NotifySettings
 from cli.main import app
 from scripts.config_page import EXAMPLES, config_page
 from supervise import process
-from supervise.roles import roles
+from supervise.roles import collect_command, roles
 from supervise.up_config import (
     CollectSection,
     ConfigError,
@@ -67,9 +67,9 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
         (("port: 18765", "port: 9464"), ["collect.metrics_port and serve.port are both 9464"]),
         (("port: 18765", "port: 9465"), ["stream.metrics_port and serve.port are both 9465"]),
         (("Europe/Berlin", "Berlin"), ["'Berlin' is no time zone; expected UTC"]),
-        (("  log_timezone: Europe/Berlin\n", ""), ["collect.log_timezone is missing; expected the time zone"]),
+        (("  log_timezone: Europe/Berlin\n", ""), ["log_timezone is missing: the stamps of the logs carry no zone"]),
         (("data: {data}\n", ""), ["data is missing; expected the directory"]),
-        (("[/var/log/kafka/kafka-request.log]", "[]"), ["collect.request_log"]),
+        (("[/var/log/kafka/kafka-request.log]", "[]"), ["request_log names no log; name one, or say `admin: true`"]),
         (("collect:", "collect: ["), ["is not YAML"]),
         (("serve:", "notify: {{webhok: []}}\nserve:"), ["notify.webhok is not a known key; did you mean webhook?"]),
         (("serve:", "notify: {{webhook: pager}}\nserve:"), ["notify.webhook.0: Input should be a valid URL"]),
@@ -87,6 +87,14 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, change: tuple[str, str], sen
     for sentence in sentences:
         assert f"{path}" in str(refused.value)
         assert sentence in str(refused.value)
+
+
+def test_the_admin_api_alone_needs_no_log(tmp_path: Path) -> None:
+    alone = GOOD.replace("  request_log: [/var/log/kafka/kafka-request.log]\n", "  admin: true\n  offsets: false\n")
+    config = load(_write(tmp_path, alone.replace("  log_timezone: Europe/Berlin\n", "")))
+    command = collect_command(config)
+    assert command[-4:] == ["--no-offsets", "--admin", "--admin-every-s", "10.0"]
+    assert "--log-timezone" not in command
 
 
 def test_all_mistakes_come_together(tmp_path: Path) -> None:
@@ -194,3 +202,35 @@ def test_the_page_of_all_keys_is_what_the_settings_say() -> None:
         for name, field in model.model_fields.items():
             assert f"`{name}`" in page
             assert field.description or name in ("collect", "stream", "serve", "notify"), "every key has a meaning"
+
+
+def test_the_file_of_client_settings_reaches_every_role_that_speaks_to_kafka(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours.properties", tmp_path / "theirs.properties"
+    ours.write_text("client.id=a\n")
+    theirs.write_text("client.id=b\n")
+
+    def given(more: str) -> dict[str, list[tuple[str, str]]]:
+        config = load(_write(tmp_path, f"{more}{GOOD}"))
+        return {
+            role.name: [pair for pair in pairwise(role.command) if pair[0].endswith("client-config")]
+            for role in roles(config)
+        }
+
+    same = given(f"client_config: {ours}\n")
+    assert same["collect"] == [("--client-config", str(ours)), ("--events-client-config", str(ours))]
+    assert same["stream"] == [("--client-config", str(ours))]
+    assert same["serve"] == []
+    other = given(f"client_config: {ours}\nevents_bootstrap_server: e:1\n")
+    assert other["collect"] == [("--client-config", str(ours))]
+    assert other["stream"] == [], "other brokers may want another login: nothing is sent to them unasked"
+    both = given(f"client_config: {ours}\nevents_bootstrap_server: e:1\nevents_client_config: {theirs}\n")
+    assert both["collect"] == [("--client-config", str(ours)), ("--events-client-config", str(theirs))]
+    assert both["stream"] == [("--client-config", str(theirs))]
+
+
+def test_a_wrong_file_of_client_settings_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.properties"
+    wrong.write_text("security.protocol=SASL_SSL\nsasl.username=u\nsasl.password=top-secret\n")
+    with pytest.raises(ConfigError, match=r"client_config: .*no sasl\.mechanism") as refused:
+        load(_write(tmp_path, f"client_config: {wrong}\n{GOOD}"))
+    assert "top-secret" not in str(refused.value)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kardia.events import Kind, broker_of
+from kardia.events import ALL_SHARDS, Event, Kind, broker_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.facts.facts import OFFSETS_BROKER
 from kardia.tables import Row
 from tests.support.scene import SAME_IN_ANY_SPLIT, START, Known, Scene
+from tests.support.stories import named
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -161,6 +162,24 @@ class ModernScene(Scene):
         """The record of what a member has come to."""
         self.record(at, "current", member, epoch=epoch, state=state, assigned=list(assigned), revoking=list(revoking))
 
+    def records_read(self, to: float) -> None:
+        """A collector tells up to when it has read all records."""
+        self._from_collector(to, {})
+
+    def configured(self, at: float, session_ms: int = -1, **of_groups: int) -> None:
+        """A collector tells how the cluster is configured: `session_ms` of the protocol; of groups their own."""
+        told = {
+            "session_ms": {self.protocol: session_ms} if session_ms > 0 else {},
+            "group_session_ms": {name: {self.protocol: ms} for name, ms in of_groups.items()},
+        }
+        self._from_collector(at, told)
+
+    def _from_collector(self, at: float, told: dict[str, Any]) -> None:
+        now = START + at
+        self.position += 100
+        place = (f"{OFFSETS_BROKER}/offsets/all", self.position - 100, self.position)
+        self.events.append(Event(int(Kind.TICK), ALL_SHARDS, *place, now, now, now, now, detail=told))
+
     # --- what is known
 
     def known(self) -> Known:
@@ -168,15 +187,19 @@ class ModernScene(Scene):
         whole = self._fed([self.events])
         if len({broker_of(event.source) for event in self.events} - {OFFSETS_BROKER}) != 1:
             return whole
+        parts = self.known_live()
+        for table in SAME_IN_ANY_SPLIT:
+            assert parts.rows[table] == whole.rows[table], table
+        return whole
+
+    def known_live(self) -> Known:
+        """What is known where it is read in pieces, cut at its ticks: requests wait for their records."""
         steps, begin = [], 0
         for place, event in enumerate(self.events, 1):
             if event.kind == Kind.TICK or place == len(self.events):
                 steps.append(self.events[begin:place])
                 begin = place
-        parts = self._fed(steps)
-        for table in SAME_IN_ANY_SPLIT:
-            assert parts.rows[table] == whole.rows[table], table
-        return whole
+        return self._fed(steps)
 
     def _fed(self, steps: list[Any]) -> Known:
         observer = Observer(self.settings)
@@ -192,3 +215,48 @@ class ModernScene(Scene):
 def since_start(at_ms: int | None) -> int | None:
     """An instant of a row, from the start of the scene."""
     return None if at_ms is None else at_ms - int(START)
+
+
+def pair(**options: Any) -> ModernScene:
+    """Members a and b at epoch 2, settled: a has partition 0, b has 1. Last heard 4,100 and 4,200."""
+    scene = ModernScene(**options)
+    scene.comes(1_000, "a", 1, (0, 1))
+    scene.beat(1_010, "a", 1, owned=(0, 1))
+    scene.comes(2_000, "b", 2)
+    scene.beat(3_010, "a", 1, 1, assigned=(0,))
+    scene.beat(3_050, "a", 1, 2, owned=(0,))
+    scene.beat(4_000, "b", 2, 2, assigned=(1,))
+    scene.beat(4_100, "b", 2, 2, owned=(1,))
+    scene.beat(4_200, "a", 2)
+    return scene
+
+
+def health(known: Known, member: str) -> dict[str, Any]:
+    """The last row of health of a member."""
+    return [row for row in named("health", known.rows["health"]) if row["member_id"] == member][-1]
+
+
+def rebalances(known: Known) -> list[tuple[int, int | None, str, str | None]]:
+    """(epoch, completed at, trigger, member) of each, by its begin."""
+    return [
+        (row["generation_after"], since_start(row["completed_at_ms"]), row["trigger"], row["trigger_member_id"])
+        for row in known.rebalances()
+    ]
+
+
+def both(given_ms: int = -1) -> ModernScene:
+    """The same as `pair`, with its records."""
+    scene = ModernScene(given_ms=given_ms)
+    scene.record_join(1_000, "a", 1, (0, 1))
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000)
+    scene.record_join(2_000, "b", 2, state=UNRELEASED)
+    scene.comes(2_010, "b", 2, since=2_000)
+    scene.record_current(3_000, "a", 1, UNREVOKED, (0,), (1,))
+    scene.beat(3_010, "a", 1, 1, assigned=(0,), since=3_000)
+    scene.record_current(3_050, "a", 2, STABLE, (0,))
+    scene.beat(3_060, "a", 1, 2, owned=(0,), since=3_050)
+    scene.record_current(4_000, "b", 2, STABLE, (1,))
+    scene.beat(4_010, "b", 2, 2, assigned=(1,), since=4_000)
+    scene.beat(4_100, "b", 2, owned=(1,))
+    scene.beat(4_200, "a", 2)
+    return scene

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from kardia.tables import LEAVE_CAUSES
+from kardia.tables import LEAVE_CAUSES, Row
 from tests.support.stories import NOISE_GROUPS, Story, lanes_of, observe, standing
 
 RUNGS = {
@@ -77,7 +77,11 @@ class Score(NamedTuple):
 @cache
 def rows_of(name: str, rung: str) -> dict[str, list[dict[str, Any]]]:
     """Standing lives and rebalances of the groups of a story that use the classic protocol."""
-    said = observe(lanes_of(name, **RUNGS[rung]))
+    return classic(observe(lanes_of(name, **RUNGS[rung])))
+
+
+def classic(said: dict[str, list[Row]]) -> dict[str, list[dict[str, Any]]]:
+    """Standing lives and rebalances of the groups that use the classic protocol."""
     return {
         table: [row for row in standing(table, said[table]) if row["group_id"] not in NOT_CLASSIC]
         for table in ("members", "rebalances")
@@ -86,7 +90,11 @@ def rows_of(name: str, rung: str) -> dict[str, list[dict[str, Any]]]:
 
 def score(name: str, rung: str) -> Score:
     """How a rung does on a story."""
-    expect, rows = Story(name).expect, rows_of(name, rung)
+    return scored(Story(name).expect, rows_of(name, rung), rung)
+
+
+def scored(expect: dict[str, Any], rows: dict[str, list[dict[str, Any]]], rung: str) -> Score:
+    """How these rows do on a story."""
     problems: list[str] = []
     true = [one for one in expect["evictions"] if one["group"] not in NOT_CLASSIC]
     true_ends = [(one["group"], one["member_id"], one["t"], ENDS[one["why"]]) for one in true]

@@ -311,10 +311,11 @@ class Scene:
         silences: list[list[float]] | None = None,
         sent: int | None = None,
         slow: list[list[float]] | None = None,
+        lines: int = 0,
     ) -> None:
         """Everything up to `at` has been read; `sent`: events that the collector sent since the last tick; `slow`:
-        windows in which the broker was."""
-        detail: dict[str, Any] = {}
+        windows in which the broker was; `lines`: those of the log since the last tick, of whatever kind."""
+        detail: dict[str, Any] = {"lines": lines} if lines else {}
         if sent is not None:
             detail |= {"events": sent, "previous_end": self.ticked}
             self.ticked = self.position

@@ -18,12 +18,13 @@ from kardia.coordinator.group import Group, Member
 from kardia.coordinator.operations import Commit, DeleteGroups, Join, OffsetDelete, TxnEnd
 from kardia.coordinator.shard import Shard
 from kardia.coordinator.share.behaviour import ShareBehaviour
+from kardia.coordinator.streams.behaviour import StreamsBehaviour
 from kardia.coordinator.timers import Timers
 
 Patch = AbstractContextManager[Any]
 """What `unittest.mock.patch` gives."""
 
-AnyBehaviour = TypeVar("AnyBehaviour", Behaviour, ConsumerBehaviour, ShareBehaviour)
+AnyBehaviour = TypeVar("AnyBehaviour", Behaviour, ConsumerBehaviour, ShareBehaviour, StreamsBehaviour)
 
 
 def _join_renews_the_session() -> Patch:
@@ -156,6 +157,19 @@ def _several_groups_share_an_error() -> Patch:
         shard.answers.append(answer._replace(error_code=first, parts=parts))
 
     return patch.dict(coordinator.HANDLERS, {DeleteGroups: wrong})
+
+
+def refused_heartbeats_renew_the_session(handlers: dict[type, Callable[[Any, Any], None]], beat_type: type) -> Patch:
+    """Of groups with epochs, by whose coordinator these are the handlers."""
+    right = handlers[beat_type]
+
+    def wrong(shard: Any, beat: Any) -> None:
+        right(shard, beat)
+        group = shard.groups.get(beat.group_id)
+        if shard.loaded and shard.answers[-1].error_code and group is not None and beat.member_id in group.members:
+            shard.arm_session(beat.group_id, beat.member_id)
+
+    return patch.dict(handlers, {beat_type: wrong})
 
 
 PLANTED: dict[str, Callable[[], Patch]] = {

@@ -16,15 +16,18 @@ from kardia.coordinator.operations import Load, Operation, TxnEnd, Unload
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.share.operations import ShareOperation
 from kardia.coordinator.share.settings import ShareSettings
+from kardia.coordinator.streams.operations import StreamsOperation
+from kardia.coordinator.streams.settings import StreamsSettings
 from tests.truth.draw import SETTINGS, Artist, subscription
 from tests.truth.draw_old import OldArtist
 from tests.truth.lockstep import Disagreement, Lockstep, Move
+from tests.truth.oracle.clock import SpinError
 from tests.truth.oracle.settings import OLD_VERSIONS
 
 LENGTH = 60
 """Moves of a history: enough for a few generations, short enough that a new group is seen often."""
 
-Settings = CoordinatorSettings | ConsumerSettings | ShareSettings
+Settings = CoordinatorSettings | ConsumerSettings | ShareSettings | StreamsSettings
 
 
 class Found(NamedTuple):
@@ -52,6 +55,8 @@ class Player:
         self._locksteps: dict[Settings, Lockstep] = {}
         self.operations = 0
         """Operations performed so far, without those of replays."""
+        self.spins = 0
+        """Histories that ended where Kafka's coordinator goes round in circles."""
 
     def draw(self, seed: int, number: int) -> Found | None:
         """Draw and play one history; None when all agrees."""
@@ -83,6 +88,8 @@ class Player:
         except Disagreement as disagreement:
             every = range(len(moves))
             return moves, settings, Found(seed, number, settings, moves, every, disagreement, self.protocol)
+        except SpinError:
+            self.spins += 1
         return moves, settings, None
 
     def play(self, settings: Settings, moves: Iterable[Move]) -> Disagreement | None:
@@ -93,6 +100,8 @@ class Player:
                 lockstep.play(move)
         except Disagreement as disagreement:
             return disagreement
+        except SpinError:
+            self.spins += 1
         return None
 
     def shrink(self, found: Found) -> Found:
@@ -174,7 +183,7 @@ def text(found: Found, version: str) -> str:
     return f"{told}\n\nAgain: {replay_command(found, version)}\n"
 
 
-def _shown(operation: Operation | ConsumerOperation | ShareOperation) -> str:
+def _shown(operation: Operation | ConsumerOperation | ShareOperation | StreamsOperation) -> str:
     """An operation without the fields that say nothing."""
     fields = operation._asdict()
     number = fields.pop("number")

@@ -32,6 +32,7 @@ from kardia.coordinator.operations import (
 )
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.share.operations import ShareOperation
+from kardia.coordinator.streams.operations import StreamsOperation
 from tests.truth.oracle import Oracle
 
 TOUCHES_OFFSETS = (Commit, TxnCommit, TxnEnd, OffsetDelete, DeleteGroups, Load, Unload)
@@ -42,7 +43,7 @@ class Move(NamedTuple):
 
     at_ms: int
     timers_first: bool
-    operation: Operation | ConsumerOperation | ShareOperation | None
+    operation: Operation | ConsumerOperation | ShareOperation | StreamsOperation | None
     """None: time passes."""
 
 
@@ -192,7 +193,7 @@ class Lockstep:
                     to_ms, f"the model's timer at {deadline_at_ms} had an effect, Kafka's classes have none there"
                 )
 
-    def perform(self, operation: Operation | ConsumerOperation | ShareOperation, at_ms: int) -> None:
+    def perform(self, operation: Operation | ConsumerOperation | ShareOperation | StreamsOperation, at_ms: int) -> None:
         """Apply an operation, firing no timer."""
         model = self._model
         self._doing = f"{type(operation).__name__} {operation.number}"

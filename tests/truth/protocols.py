@@ -11,6 +11,8 @@ from kardia.coordinator.consumer.behaviour import SWITCHES as CONSUMER_SWITCHES
 from kardia.coordinator.consumer.behaviour import consumer_behaviour_of
 from kardia.coordinator.share.behaviour import SWITCHES as SHARE_SWITCHES
 from kardia.coordinator.share.behaviour import share_behaviour_of
+from kardia.coordinator.streams.behaviour import SWITCHES as STREAMS_SWITCHES
+from kardia.coordinator.streams.behaviour import streams_behaviour_of
 from tests.truth import canaries, coverage
 from tests.truth.canaries import Patch
 from tests.truth.consumer import canaries as consumer_canaries
@@ -18,10 +20,13 @@ from tests.truth.consumer import coverage as consumer_coverage
 from tests.truth.consumer.histories import ConsumerPlayer
 from tests.truth.coverage import Cell, Verdict
 from tests.truth.histories import Player
-from tests.truth.oracle.settings import CONSUMER_VERSIONS, EVERY_VERSION
+from tests.truth.oracle.settings import CONSUMER_VERSIONS, EVERY_VERSION, STREAMS_VERSIONS
 from tests.truth.share import canaries as share_canaries
 from tests.truth.share import coverage as share_coverage
 from tests.truth.share.histories import SharePlayer
+from tests.truth.streams import canaries as streams_canaries
+from tests.truth.streams import coverage as streams_coverage
+from tests.truth.streams.histories import StreamsPlayer
 
 
 class Protocol(NamedTuple):
@@ -63,5 +68,14 @@ PROTOCOLS: dict[str, Protocol] = {
         share_canaries.EVERY,
         SHARE_SWITCHES,
         share_behaviour_of,
+    ),
+    "streams": Protocol(
+        STREAMS_VERSIONS,
+        StreamsPlayer,
+        streams_coverage.StreamsCoverage,
+        streams_coverage.judge,
+        streams_canaries.EVERY,
+        STREAMS_SWITCHES,
+        streams_behaviour_of,
     ),
 }

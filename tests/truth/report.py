@@ -24,6 +24,8 @@ class Result(NamedTuple):
     disagreements: Sequence[str]
     counts: Counter[Cell]
     protocol: str = "classic"
+    spins: int = 0
+    """Histories that ended where Kafka's coordinator goes round in circles."""
 
     def verdict(self) -> Verdict:
         """What was reached of what there is."""
@@ -46,6 +48,7 @@ def plain(results: Sequence[Result]) -> str:
             f"{len(result.disagreements)} disagreements; {verdict.reached} cells reached, {verdict.unreachable} cannot "
             f"be, {len(verdict.missing)} missing; {result.seconds:.0f} s, {rate:.0f} operations/s"
         )
+        lines += [f"  {result.spins} histories ended where Kafka spins"] if result.spins else []
         lines += [f"  missing: {', '.join(part or '-' for part in cell)}" for cell in verdict.missing]
         lines += [f"  reached although listed as unreachable: {', '.join(cell)}" for cell in verdict.impossible]
         lines += ["", *result.disagreements] if result.disagreements else []

@@ -3,7 +3,7 @@
     python -m tests.truth.run --operations 1000000 --seed 1          each release in a process of its own
     python -m tests.truth.run --version 4.1.2 --json                 one release, here, for programs
     python -m tests.truth.run --version 4.1.2 --seed 1 --history 7   one history; --keep 0,3,5 only these moves of it
-    python -m tests.truth.run --protocol consumer ...                 groups of the consumer protocol instead, or share
+    python -m tests.truth.run --protocol consumer ...                 instead groups of: consumer, share, streams
 
 Exit code 1 when there is a disagreement or a cell of the coverage is missing.
 """
@@ -60,7 +60,9 @@ def play(version: str, seed: int, operations: int, protocol: str = "classic") ->
             far = f"{player.operations:,} of {operations:,} operations, {len(told)} disagreements"
             sys.stderr.write(f"{version}: {far}\n")
     seconds = time.monotonic() - started
-    return Result(version, seed, player.operations, number, seconds, tuple(told), coverage.counts, protocol)
+    return Result(
+        version, seed, player.operations, number, seconds, tuple(told), coverage.counts, protocol, player.spins
+    )
 
 
 def replay(version: str, seed: int, number: int, keep: Sequence[int] | None, protocol: str = "classic") -> Found | None:

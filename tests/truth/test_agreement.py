@@ -1,7 +1,8 @@
 """The model agrees with Kafka's own coordinator in random histories, and the comparison would notice if it did not.
 
-Goal: not one difference in 200,000 operations per release (`make truth` plays millions), and every kind of situation
-among them. Method: `run` plays each release in a process of its own, all side by side.
+Goal: not one difference in 100,000 operations per release (`make truth` plays millions), and nearly every kind of
+situation among them; in twice as many every one. Method: `run` plays each release in a process of its own, all side by
+side.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from tests.truth.lockstep import Disagreement, Followed, Move
 from tests.truth.oracle import EVERY_VERSION, VERSIONS
 from tests.truth.report import Result, part
 
-OPERATIONS = 200_000
+OPERATIONS = 100_000
+
+EACH_TIME = (VERSIONS[0], VERSIONS[-1])
+"""What `make test` plays: a release of either coordinator."""
 
 UNNOTICED = {
     "sync_is_25_when_empty": "an Empty group has no members, so both orders of checks end with 25",
@@ -39,25 +43,26 @@ UNNOTICED = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_release_agrees_with_the_model_and_every_situation_is_met() -> None:
-    _holds(VERSIONS, OPERATIONS, seed=7)
+def test_either_coordinator_agrees_with_the_model() -> None:
+    _holds(EACH_TIME, OPERATIONS, seed=7, missing_max=5)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_the_other_releases_agree_as_well() -> None:
-    _holds([version for version in EVERY_VERSION if version not in VERSIONS], OPERATIONS, seed=2)
+def test_all_releases_agree_and_every_situation_is_met() -> None:
+    _holds(EVERY_VERSION, 2 * OPERATIONS, seed=2, missing_max=0)
 
 
-def _holds(versions: Sequence[str], operations: int, seed: int) -> None:
+def _holds(versions: Sequence[str], operations: int, seed: int, missing_max: int) -> None:
     results = run.agree(operations, seed, versions)
     assert [result.version for result in results] == list(versions)
     for result in results:
         verdict = judge(result.counts, result.version)
         assert result.operations >= operations
         assert not result.disagreements, "\n".join(result.disagreements)
-        assert not verdict.missing, f"{result.version}: not reached, and not on the list of what cannot be"
+        said = f"{result.version}: not reached, and not on the list of what cannot be: {verdict.missing}"
+        assert len(verdict.missing) <= missing_max, said
         assert not verdict.impossible, f"{result.version}: on the list of what cannot be reached, but reached"
 
 

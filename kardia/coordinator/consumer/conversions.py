@@ -54,6 +54,7 @@ def take_place(shard: Shard, group: ConsumerGroup) -> None:
         shard.happen(group_id, "upgraded" if classic.members else "replaced")
     elif lost is not None:
         group.offsets = lost.offsets
+        group.over = lost if shard.behaviour.groups_start_at_one else None
     shard.groups[group_id] = group
     group.refreshed, group.refreshed_epoch = False, 0
 

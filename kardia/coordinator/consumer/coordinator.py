@@ -35,7 +35,7 @@ from kardia.coordinator.consumer.shard import EXPIRE, EXPIRE_KEY, JOIN, REBALANC
 from kardia.coordinator.coordinator import fire, view_of
 from kardia.coordinator.group import StuckError
 from kardia.coordinator.operations import Commit, DeleteGroups, Heartbeat, Join, Leave, Load, Sync, Unload, View
-from kardia.coordinator.records import Offset
+from kardia.coordinator.records import GroupRecord, Offset
 from kardia.coordinator.stepped import Stepped
 from kardia.coordinator.timers import Timer, TimerKind
 from kardia.kafka.states import ErrorCode, GroupState
@@ -104,6 +104,10 @@ class ConsumerCoordinator(Stepped):
         shard = self._shard
         group = shard.groups.get(group_id) or shard.classic.groups.get(group_id) or shard.lost.get(group_id)
         return {} if group is None or not shard.loaded else dict(group.offsets)
+
+    def record(self, group_id: str) -> GroupRecord | None:
+        """The last record of a classic group, None when there is none or a tombstone."""
+        return self._shard.classic.records.groups.get(group_id)
 
     def _member_view(self, group: ConsumerGroup, member: Member) -> ConsumerMemberView:
         timers = self._shard.timers

@@ -52,6 +52,19 @@ class ConsumerGroup:
     refreshed: bool = False
     """Whether the subscribed topics were looked at since the last change of any of them, and since the load."""
     refreshed_epoch: int = 0
+    over: ConsumerGroup | None = None
+    """A group of the same name that memory had lost: its records stand where this one has written none of its own."""
+
+    def recall(self) -> None:
+        """What a load finds. A group that is new in 4.3 has epochs that nobody has written."""
+        over, self.over = self.over, None
+        if over is None:
+            return
+        over.recall()
+        if self.group_epoch == 1:
+            self.group_epoch, self.metadata = over.group_epoch, over.metadata
+        if self.assignment_epoch == 1:
+            self.assignment_epoch, self.assigned_at_ms = over.assignment_epoch, over.assigned_at_ms
 
     # -- members --------------------------------------------------------------------------------------------------
 

@@ -39,7 +39,8 @@ def commit(shard: Shard, request: Commit) -> None:
         return
     place = (request.topic, request.partition)
     records = shard.classic.records
-    group.offsets[place] = Offset(request.offset, shard.now_ms, -1, records.next_position(), topic_id)
+    expires_at_ms = -1 if request.retention_ms < 0 else shard.now_ms + request.retention_ms
+    group.offsets[place] = Offset(request.offset, shard.now_ms, expires_at_ms, records.next_position(), topic_id)
     records.offsets.setdefault(group.group_id, {})[place] = group.offsets[place]
     shard.answer(request.number, ErrorCode.NONE)
 
@@ -127,7 +128,7 @@ def expire(shard: Shard) -> None:
         shard.lost.pop(group_id, None)
     for group in list(shard.groups.values()):
         for (topic, number), offset in list(group.offsets.items()):
-            # One that a classic group committed may have a retention of its own.
+            # One that was committed with version 2 to 4 may have a retention of its own.
             over_at_ms = offset.expires_at_ms
             if over_at_ms < 0:
                 over_at_ms = offset.committed_at_ms + settings.offsets_retention_ms

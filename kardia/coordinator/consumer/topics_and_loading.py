@@ -64,6 +64,7 @@ def load(shard: Shard, operation: Load) -> None:
     shard.lost.clear()
     load_classic(shard.classic, operation)
     for group in shard.groups.values():
+        group.recall()
         for member_id in shard.in_order(group.group_id, group.members):
             shard.arm_session(group.group_id, member_id)
             if group.members[member_id].state is MemberState.UNREVOKED:

@@ -101,11 +101,24 @@ def believed_silent(group: Group, member: Member) -> bool:
 
 def surely_silent(group: Group, member: Member) -> bool:
     """Whether a silent member cannot be waiting in a JoinGroup that is not seen yet: it is alone, or others were
-    answered as in a Stable group when its next heartbeat was overdue."""
+    answered as in a Stable group when its next heartbeat was overdue. What it asked for without a renewal broke its
+    silence as well: a SyncGroup in a Stable group from 4.0 on, a commit that was refused or of a transaction."""
     if group.state == GroupState.PREPARING:
         return False
     usual_ms = member.usual_gap_max_ms or member.session_ms / 3
-    return len(group.members) == 1 or group.steady_at_ms >= member.session_renewed_at_ms + usual_ms
+    silent_since = max(member.session_renewed_at_ms, member.asked_at_ms)
+    return len(group.members) == 1 or group.steady_at_ms >= silent_since + usual_ms
+
+
+def awaited_in_vain(group: Group, leader: Member, deadline: float) -> bool:
+    """Whether a silent leader cannot be waiting in a JoinGroup that has begun a rebalance unseen: somebody else was
+    answered as in a Completing group when the leader should have been heard, and not after it was evicted. Where the
+    others wait in SyncGroup, which shows nothing, they are sent back in the instant of its eviction, and that shows it.
+    If it is its own SyncGroup that waits, to be stored, it is no more evicted than the others are answered."""
+    others = (other.session_renewed_at_ms for other in group.members.values() if other is not leader)
+    usual_ms = leader.usual_gap_max_ms or leader.session_ms / 3
+    silent_since = max(leader.session_renewed_at_ms, leader.asked_at_ms)
+    return silent_since + usual_ms <= max(others, default=NEVER) <= deadline + LATE_MS
 
 
 def sureness(group: Group, member: Member) -> Certainty:

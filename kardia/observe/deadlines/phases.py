@@ -6,6 +6,8 @@ Arithmetic only; when to look again is in `watches`, what is concluded then in `
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
 from kardia.coordinator.behaviour import behaviour_of
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
@@ -64,15 +66,28 @@ def longest_when_begun_ms(group: Group, current: Rebalance, began: float, first:
     return max((*there, *since), default=-1)
 
 
-def how_ended(group: Group, member: Member) -> DueEnd:
+class PhaseEnds(NamedTuple):
+    """When the phases of a group end by their timers, NEVER without one: asked for once for many members, because each
+    answer looks at all of them."""
+
+    synced_by_ms: float
+    joined_by_ms: float
+
+    @classmethod
+    def of(cls, group: Group) -> Self:
+        return cls(sync_deadline(group), join_deadline(group))
+
+
+def how_ended(group: Group, member: Member, phases: PhaseEnds | None = None) -> DueEnd:
     """The end of a silent member that is gone: by its session, or by a timer of a phase before that."""
+    phases = phases or PhaseEnds.of(group)
     if group.state in (GroupState.COMPLETING, GroupState.STABLE):
         unsynced_since = is_unsynced(group, member) and member.seen_joining
-        phase_at, why = sync_deadline(group) if unsynced_since else NEVER, "sync_timeout"
+        phase_at, why = phases.synced_by_ms if unsynced_since else NEVER, "sync_timeout"
         if phase_at < group.steady_at_ms - LATE_MS:
             phase_at = NEVER  # others were answered as in a Stable group long after it
     else:
-        phase_at, why = NEVER if member.instance_id else join_deadline(group), "rebalance_timeout"
+        phase_at, why = NEVER if member.instance_id else phases.joined_by_ms, "rebalance_timeout"
     if 0 <= phase_at <= member.deadline:
         return DueEnd(fired_from(group, phase_at), member.member_id, why)
     return DueEnd(fired_from(group, member.deadline), member.member_id, "session_expired")
@@ -93,7 +108,10 @@ def all_ends(group: Group) -> list[DueEnd]:
     """The ends of all members, the first first, if nobody of them was heard any more. With the first end a Stable or
     Completing group begins a join phase, and with that the time of those who are left to rejoin: the highest rebalance
     timeout among them."""
-    ends = sorted(how_ended(group, one)._replace(tied=is_tied(group, one)) for one in group.members.values())
+    phases = PhaseEnds.of(group)
+    ends = sorted(
+        how_ended(group, one, phases)._replace(tied=is_tied(group, one, phases)) for one in group.members.values()
+    )
     if group.state == GroupState.PREPARING or not ends:
         return ends
     began = ends[0].at_ms
@@ -112,12 +130,13 @@ def all_ends(group: Group) -> list[DueEnd]:
     return sorted(found)
 
 
-def is_tied(group: Group, member: Member) -> bool:
+def is_tied(group: Group, member: Member, phases: PhaseEnds | None = None) -> bool:
     """Whether two timers that end a member are due so near each other that either may have fired first."""
-    end = how_ended(group, member)
+    phases = phases or PhaseEnds.of(group)
+    end = how_ended(group, member, phases)
     at = end.at_ms
     if end.cause == "session_expired":
-        at = NEVER if member.instance_id else join_deadline(group)
+        at = NEVER if member.instance_id else phases.joined_by_ms
     return at >= 0 and near(at, member.deadline)
 
 
@@ -126,7 +145,8 @@ def is_deserted(group: Group) -> bool:
     nobody_known = group.state in (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
     if not group.membership_complete or group.pending or group.is_undone or nobody_known:
         return False
-    return all(member.overdue and member.deadline >= 0 for member in group.members.values())
+    # The latest first: who joined first is mostly due first, and one who is not due is enough.
+    return all(member.overdue and member.deadline >= 0 for member in reversed(group.members.values()))
 
 
 def may_wait_in_full(group: Group, at: float) -> bool:

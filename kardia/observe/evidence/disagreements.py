@@ -19,7 +19,7 @@ from kardia.observe.output import rows
 from kardia.observe.state.group import NEVER, Group
 
 EXPIRED = "session_expired"
-"""What the line says of which a member has failed: no other end of a membership has a line of its own."""
+"""What the line says of which a member has failed: in a classic group no other end has a line of its own."""
 
 
 class Disagreement(NamedTuple):
@@ -62,6 +62,24 @@ def of_eviction(facts: Facts, group: Group, member_id: str, at: float) -> Disagr
     return _beside(facts, group, about, at) if over.certainty == "exact" and not over.told else None
 
 
+def of_fencing(facts: Facts, group: Group, member_id: str, cause: str, at: float) -> Disagreement | None:
+    """The same of a group that has epochs, whose lines name every cause: how one that says at `at` that a member was
+    fenced by `cause` differs from what was concluded."""
+    member, over = group.members.get(member_id), group.ended.get(member_id)
+    if member is not None:
+        known = cause == EXPIRED and group.is_session_known(member) and member.unknown_since_at_ms < 0
+        if not known or member.deadline < 0 or member.session_renewed_at_ms <= max(group.unsure_to, group.gap_at_ms):
+            return None
+        about = Disagreement("", cause, "member", member.deadline, "exact", member_id, member.client_id)
+        return _beside(facts, group, about, at)
+    if over is None or not stands(over.certainty) or over.cause == "unknown":
+        return None
+    about = Disagreement("", cause, over.cause, over.ended_at_ms, over.certainty, member_id, over.member.client_id)
+    if over.cause != cause:
+        return about._replace(kind="another_cause")
+    return _beside(facts, group, about, at) if over.certainty == "exact" else None
+
+
 def of_generation(group: Group, generation_id: int) -> Disagreement | None:
     """The same of the line that says that the leader's assignment for a generation has come."""
     if not group.membership_complete or group.generation < 0 or generation_id < 0 or group.generation == generation_id:
@@ -69,11 +87,11 @@ def of_generation(group: Group, generation_id: int) -> Disagreement | None:
     return Disagreement("another_generation", str(generation_id), str(group.generation), NEVER, "exact")
 
 
-def of_coordinator(group: Group, member_id: str) -> Disagreement:
-    """The same of the line that a member has failed, by a broker that another one has replaced."""
+def of_coordinator(group: Group, member_id: str, told: str = EXPIRED) -> Disagreement:
+    """The same of the line that a member has failed, by a broker that another one has replaced. `told`: of what."""
     member = group.members.get(member_id)
     client_id = "" if member is None else member.client_id
-    return Disagreement("another_coordinator", EXPIRED, group.broker, NEVER, "exact", member_id, client_id)
+    return Disagreement("another_coordinator", told, group.broker, NEVER, "exact", member_id, client_id)
 
 
 def tell(facts: Facts, group: Group, found: Disagreement | None, event: Event, at: float) -> None:

@@ -16,6 +16,7 @@ from kardia.observe.members import lives
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.rebalance import end_member
 from kardia.observe.rebalance.signs import on_told
+from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Group, Member
 
 
@@ -38,7 +39,8 @@ def on_gone(observer: Facts, group: Group, member_id: str, at: float, since: flo
     elif end.cause == "rebalance_timeout" and end.at_ms <= at + STAMP_MS:
         cause = None if group.rebalance is None else group.rebalance.cause
         began: Certainty = "provisional" if cause is None else cause.certainty
-        sure = "provisional" if is_tied(group, member) else weaker("inferred", began)
+        either = is_tied(group, member) or observer.were_late_together(group.broker, end.at_ms, member.deadline)
+        sure = "provisional" if either else weaker("inferred", began)
         end_member(observer, group, member, min(end.at_ms, at), "rebalance_timeout", "", sure, at)
     elif 0 <= member.deadline <= at + observer.settings.tolerance_ms and end.cause != "sync_timeout":
         ended_at_ms, certainty = observer.ran_out(group, member, member.session_renewed_at_ms, at)
@@ -74,6 +76,13 @@ def on_fenced(observer: Facts, group: Group, member_id: str, at: float) -> None:
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
         on_told(observer, group, member, at)
     end_member(observer, group, member, at, "static_replaced", "", "provisional")
+
+
+def on_tombstone(facts: Facts, group: Group, at: float) -> None:
+    """The group's tombstone, of one whose requests are not read."""
+    if group.state != GroupState.DEAD:
+        on_deleted(facts, group, at)
+        group.said.kept = Kept(0, True)
 
 
 def on_deleted(observer: Facts, group: Group, at: float, by: float | None = None) -> None:

@@ -48,7 +48,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
     unknown = group.state == GroupState.UNKNOWN or generation > group.generation or not group.broker
     for entry in entries:
         if unknown or entry[0] in group.members:
-            _take_entry(observer, group, entry, generation, at)
+            take_entry(observer, group, entry, generation, at)
     leader = str(detail.get("leader") or group.leader)
     group.stored = Stored(generation, leader, [entry[0] for entry in entries])
     if unknown:
@@ -60,7 +60,7 @@ def on_group_record(observer: Facts, event: Event, at: float) -> None:
             observer.move(group, at, GroupState.STABLE, "group record", "inferred")
 
 
-def _take_entry(observer: Facts, group: Group, entry: list[Any], generation: int, at: float) -> None:
+def take_entry(observer: Facts, group: Group, entry: list[Any], generation: int, at: float) -> None:
     """A member that a record names: timeouts and addresses of one that is held, or one that was not seen yet."""
     member_id, instance_id, client_id, host, session_ms, rebalance_ms, _assignment = entry
     member = group.members.get(member_id)

@@ -11,10 +11,12 @@ from typing import Any
 
 from kardia import slowness
 from kardia.certainty import Certainty, weaker
-from kardia.events import Event
+from kardia.events import ADMIN_BROKER, Event
 from kardia.kafka.sessions import Coordinator, coordinator_of
 from kardia.kafka.states import GroupState
+from kardia.lag.book import LagBook
 from kardia.observe.deadlines import deadlines
+from kardia.observe.facts.last_heard import FallingSilent
 from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
@@ -24,6 +26,10 @@ from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
 
 OFFSETS_BROKER = "offsets-topic"
 """Broker part of the source of `__consumer_offsets` records: they come from no broker's log."""
+
+BESIDE_LOGS = (OFFSETS_BROKER, ADMIN_BROKER)
+"""Sources that are no broker's log. They have a clock of their own where there is no log, the first of them that is
+read; else they go by the clocks of the logs."""
 
 FLUSHED_MS = 2_000.0
 """Lines of so long before the last one that a dead broker has written may be missing: of requests that it had not
@@ -57,6 +63,8 @@ class Facts:
         self.groups: dict[str, Group] = {}
         self.clients: dict[tuple[int, str, str], dict[str, tuple[Group, Member]]] = {}
         """(shard, client.id, address) -> members that a FETCH of that client may belong to."""
+        self.records_to = NEVER
+        """Up to when all records of `__consumer_offsets` have been read; NEVER where none are."""
         self.timers: dict[str, list[Timer]] = {}
         self.silences: dict[str, list[Silence]] = {}
         self.unjudged: dict[str, list[Unjudged]] = {}
@@ -86,11 +94,19 @@ class Facts:
         self.not_modelled = 0
         self.forgotten = 0
         self.has_forgotten = False
+        self.falling_silent: FallingSilent | None = None
+        """While all members of a group end."""
         self.samples = Samples()
         self.samples_left = settings.samples_per_s * settings.health_sample_ms / 1_000
         """Rows of members in good health that may be written now; see `ObserverSettings.samples_per_s`."""
         self.sampled_at = NEVER
         """Instant up to which it has been filled up."""
+        self.lag = LagBook(settings.cluster_id, lane, settings.lag_sample_ms, settings.lag_rows_per_s)
+        """Commits and ends of partitions. They are joined here, where a group's commits are, and not by topic."""
+        self.told_session_ms: dict[str, int] = {}
+        """Protocol -> session timeout as the cluster is configured."""
+        self.told_group_session_ms: dict[str, dict[str, int]] = {}
+        """Group -> the same, of groups with a configuration of their own."""
         self.began_at = NEVER
         """Instant of the first event that named a group."""
         self.empty_since: dict[str, float] = {}
@@ -101,7 +117,7 @@ class Facts:
 
     def has_several_brokers(self) -> bool:
         """Whether another broker may lead a group whose own has fallen silent about it."""
-        return sum(1 for name in self.timers if name and name != OFFSETS_BROKER) > 1
+        return sum(1 for name in self.timers if name and name not in BESIDE_LOGS) > 1
 
     def silent_at(self, broker: str, at: float) -> bool:
         """Whether nothing at all was logged by the broker around an instant: it may have been down, or have come back
@@ -115,9 +131,13 @@ class Facts:
         """When a broker went on that stood still at an instant; NEVER if it did not."""
         return next((end for begin, end in self.outlived.get(broker, ()) if begin < at < end), NEVER)
 
-    def reads_requests(self, _broker: str) -> bool:
-        """Whether the request log of a broker is read; empty: of any."""
+    def reads_requests(self, _broker: str, _at: float) -> bool:
+        """Whether what a broker was asked at an instant is read, in its request log; empty: of any broker."""
         return True
+
+    def reads_records(self) -> bool:
+        """Whether `__consumer_offsets` is read."""
+        return False
 
     def logged_to(self, _broker: str) -> float:
         """Stamp of the last line of a broker's request log; NEVER where none is read."""
@@ -136,6 +156,12 @@ class Facts:
         """Whether the broker may have been down or have stood still between two instants, so that a timer begun at the
         first need not have fired at the second."""
         return any(begin - FLUSHED_MS < until and since < end for begin, end in self.silences.get(broker, ()))
+
+    def were_late_together(self, broker: str, first_due: float, second_due: float) -> bool:
+        """Whether the broker logged nothing from before the first of two deadlines to after the second: if it stood
+        still, both timers fired when it went on, in an order that nothing shows."""
+        first, last = min(first_due, second_due), max(first_due, second_due)
+        return any(begin < first and last < end for begin, end in self.silences.get(broker, ()))
 
     def in_pause(self, broker: str, at: float) -> bool:
         """Whether nothing was logged around an instant for so long that the broker may have been started again."""
@@ -225,9 +251,19 @@ class Facts:
 
     # --- timers
 
+    def say_again(self, group: Group, member: Member) -> None:
+        """What is said of the health of a member holds no more: write it in this step, not when its sample is due."""
+        member.health_at_ms = NEVER
+        self.samples.note(group.group_id, member.member_id)
+
     def schedule(self, group: Group, due: float, kind: str, key: str) -> None:
         """Have a timer of the group fire at `due` on the clock of its broker."""
         heappush(self.timers.setdefault(group.broker, []), (due, group.group_id, kind, key))
+
+    def schedule_by_records(self, group: Group, due: float, kind: str, key: str) -> None:
+        """The same of a timer that waits for no request: where no broker has spoken of the group it fires on the clock
+        of the records, which are all that tell of it."""
+        heappush(self.timers.setdefault(group.broker or OFFSETS_BROKER, []), (due, group.group_id, kind, key))
 
     def watch(self, group: Group, member: Member, not_before: float = NEVER) -> None:
         """Have the member looked at when something about it may become due. One timer per member is outstanding."""

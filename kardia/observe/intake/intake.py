@@ -15,7 +15,7 @@ from typing import Any
 from kardia import slowness
 from kardia.events import SILENCE_MS, Event, Kind, broker_of, stream_of
 from kardia.kafka.sessions import coordinator_of_connection
-from kardia.observe.facts.facts import STARTS_WITHIN_MS, Facts
+from kardia.observe.facts.facts import OFFSETS_BROKER, STARTS_WITHIN_MS, Facts
 from kardia.observe.intake.held import Held
 from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
@@ -41,6 +41,12 @@ MAX_SOURCES = 1_000
 one would not be recognised as a repeat; no collector keeps positions of files that are gone. What is forgotten is
 counted (`Intake.files_forgotten`), and the live job exports the count."""
 
+GAP_WEIGHT = 0.1
+"""Weight of a tick in what is usual between two lines: ten of them, some ten seconds of a live log, make a habit."""
+
+UNUSUAL = 10.0
+"""A silence of so many usual gaps is not chance: where lines come at random, one gap in 20,000 is that long."""
+
 COUNTS = ("events", "duplicates", "lines", "ignored", "rejected", "gaps", "touched")
 
 
@@ -64,8 +70,10 @@ class Stream:
 
     __slots__ = (
         "alive_to",
+        "begins_at",
         "complete_to",
         "duplicates",
+        "ends_at",
         "events",
         "gaps",
         "ignored",
@@ -74,6 +82,7 @@ class Stream:
         "rejected",
         "since_tick",
         "touched",
+        "usual_gap_ms",
     )
 
     def __init__(self, complete_to: float = NEVER, alive_to: float = NEVER, since_tick: int = 0) -> None:
@@ -83,7 +92,23 @@ class Stream:
         self.last_line_at = alive_to
         """The last line of what was taken in."""
         self.since_tick = since_tick
+        self.begins_at = NEVER
+        """Stamp of the first line that is read of it; NEVER where that is not told."""
+        self.ends_at = NEVER
+        """Stamp of its last line, where the broker's other log goes on without it."""
+        self.usual_gap_ms = NEVER
+        """From a line to the next, on average; NEVER where ticks do not tell it."""
         self.clear()
+
+    def note_gap(self, lines: int, read_ms: float) -> None:
+        """A tick covers `read_ms` of the log, with so many lines. Without any it tells of a silence, not of a habit."""
+        if lines > 0 and read_ms > 0:
+            gap_ms, usual_ms = read_ms / lines, self.usual_gap_ms
+            self.usual_gap_ms = gap_ms if usual_ms < 0 else usual_ms + GAP_WEIGHT * (gap_ms - usual_ms)
+
+    def covers(self, at: float) -> bool:
+        """Whether lines about an instant are read."""
+        return self.begins_at <= at and not 0 <= self.ends_at <= at
 
     def untold(self) -> list[int]:
         """Counts that no row of `progress` has told yet: a stream without a tick waits with them."""
@@ -167,11 +192,20 @@ class Intake(Facts):
         """Up to when the log of a broker has been read completely."""
         return max((stream.complete_to for stream in self._streams_of(broker)), default=NEVER)
 
-    def reads_requests(self, broker: str) -> bool:
-        """Whether the request log of a broker is read; empty: of any."""
+    def reads_requests(self, broker: str, at: float) -> bool:
+        """Whether what a broker was asked at an instant is read, in its request log; empty: of any broker."""
         if broker:
-            return f"{broker}/request" in self.streams
+            request = self.streams.get(f"{broker}/request")
+            return request is not None and request.covers(at)
+        return any(name.endswith("/request") and stream.covers(at) for name, stream in self.streams.items())
+
+    def has_requests(self) -> bool:
+        """Whether a request log of any broker is read, at any time."""
         return any(name.endswith("/request") for name in self.streams)
+
+    def reads_records(self) -> bool:
+        """Whether `__consumer_offsets` is read."""
+        return any(name.startswith(f"{OFFSETS_BROKER}/") for name in self.streams)
 
     def logged_to(self, broker: str) -> float:
         """Stamp of the last line of a broker's request log; NEVER where none is read."""
@@ -183,6 +217,12 @@ class Intake(Facts):
         log of a dead broker, whose timers evict nobody."""
         signs = (stream.alive_to for stream in self._streams_of(broker))
         return max(*signs, self.last_sign_at.get(broker, NEVER), NEVER)
+
+    def is_oddly_silent(self, broker: str) -> bool:
+        """Whether a broker has logged nothing for longer than it does when it is well, up to where its log was read: it
+        may stand still, and what it has been asked before is answered, and so logged, when it goes on."""
+        usual_ms = max((stream.usual_gap_ms for stream in self._streams_of(broker)), default=NEVER)
+        return 0 <= UNUSUAL * usual_ms < self.complete_to(broker) - self.alive_to(broker)
 
     def _accept(self, event: Event) -> None:
         source = self.sources.get(event.source) or self.new_source(event.source)
@@ -268,9 +308,20 @@ class Intake(Facts):
 
     def _on_tick(self, event: Event, stream: Stream, source: Source) -> None:
         detail = event.detail or {}
-        stream.lines += int(detail.get("lines", 0))
+        lines = int(detail.get("lines", 0))
+        stream.lines += lines
         stream.ignored += sum((detail.get("ignored") or {}).values())
+        if stream.complete_to < 0:
+            stream.begins_at = float(detail.get("begins_at_ms", NEVER))
+        if "ends_at_ms" in detail and stream.ends_at < 0:
+            stream.ends_at = float(detail["ends_at_ms"])
+            over = {"from_ms": stream.ends_at, "to_ms": stream.ends_at, "reason": "log_ends"}
+            source.queue.append((stream.ends_at, event._replace(kind=_GAP, detail=over)))
         repeated = event.end < source.tick_end
+        for begin, end in () if repeated else detail.get("holes") or ():
+            stream.gaps += 1
+            lost = {"from_ms": float(begin), "to_ms": float(end), "reason": "lost_lines"}
+            self._queue_gap(event._replace(kind=_GAP, detail=lost), source)
         sent = detail.get("events")
         follows = not repeated and int(detail.get("previous_end", 0)) == source.tick_end
         if not repeated and sent is not None:
@@ -282,9 +333,13 @@ class Intake(Facts):
         if not repeated:
             source.tick_end = event.end
         alive_to = min(event.logged_at_ms, float(detail.get("last_line_at_ms", event.logged_at_ms)))
+        if not repeated and "session_ms" in detail:
+            source.queue.append((event.logged_at_ms, event))  # counts from its instant on, as a request does
         if not repeated and stream_of(event.source).endswith("/request"):  # other logs are silent when all is well
             self._take_told(event, stream, detail)
         if event.logged_at_ms > stream.complete_to:
+            if stream.complete_to >= 0:
+                stream.note_gap(lines, event.logged_at_ms - stream.complete_to)
             stream.complete_to = event.logged_at_ms
         if alive_to > stream.last_line_at:
             stream.last_line_at = alive_to

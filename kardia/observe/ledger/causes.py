@@ -18,7 +18,7 @@ from kardia.observe.deadlines.phases import STAMP_MS, due_of
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger.dropped import Dropped
 from kardia.observe.state.entries import BeginLine
-from kardia.observe.state.group import Cause, Ended, Group, Join, Rebalance
+from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Rebalance
 from kardia.tables import LEAVE_CAUSES
 
 CAUSE_TO_TRIGGER = {
@@ -102,9 +102,15 @@ def _is_contested(group: Group, current: Rebalance, chosen: Cause, dropped: list
     unsure += [
         over.member.member_id
         for over in group.ended.values()
-        if not stands(over.certainty) and chosen.at <= over.ended_at_ms <= current.joined_at_ms
+        if not stands(over.certainty) and _gone_from(group, chosen, over) <= over.ended_at_ms <= current.joined_at_ms
     ]
     return any(member_id != chosen.member_id for member_id in unsure)
+
+
+def _gone_from(group: Group, chosen: Cause, over: Ended) -> float:
+    """Ends from when on are to be asked. Who is gone for an unknown cause is so by the instant that is said, and since
+    the group was last seen to be Stable: that began a rebalance, maybe before what was chosen."""
+    return min(chosen.at, group.steady_at_ms) if over.cause == "unknown" else chosen.at
 
 
 def _line_of(group: Group, current: Rebalance, tolerance_ms: float) -> BeginLine | None:
@@ -204,11 +210,8 @@ def _by_order(group: Group, candidates: list[Cause], current: Rebalance, toleran
     come before it."""
     rebalance_notified_at_ms = current.rebalance_notified_at_ms
     if not candidates:
-        return Cause(
-            rebalance_notified_at_ms if rebalance_notified_at_ms >= 0 else current.joined_at_ms,
-            "unknown",
-            certainty="unknown",
-        ), False
+        seen = (rebalance_notified_at_ms, current.told_start, current.joined_at_ms)
+        return Cause(next((at for at in seen if at >= 0), NEVER), "unknown", certainty="unknown"), False
     chosen = min(candidates, key=lambda item: item.at)
     if chosen.trigger == "session_expired":  # sessions end in the order of their deadlines, however late
         known = [

@@ -65,7 +65,12 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
         return _by_sync(current, missing, member, armed + member.session_ms, began)
     timers = _timers(observer, current, missing, member, began, missing.longest_ms(began, first))
     # 3. Both other timers were due, so near each other that either may have been the first.
-    if timers.by_session and timers.by_phase and near(timers.session_at, timers.phase_at):
+    both_due = (timers.session_at, timers.phase_at)
+    if (
+        timers.by_session
+        and timers.by_phase
+        and (near(*both_due) or observer.were_late_together(group.broker, *both_due))
+    ):
         return _by_either(member, timers)
     # 4. Its session ran from a load that came soon after the last line, maybe: it was over before the others joined.
     if _ran_since_load(group, member, timers) and not timers.unasked:
@@ -123,6 +128,9 @@ def _by_either(member: Member, timers: Timers) -> Dropped:
     if timers.session_at + STAMP_MS < timers.phase_at:
         session_at = min(timers.session_at, timers.ended_at)
         return Dropped(member, session_at, timers.ended_at, "session_expired", "provisional")
+    to_the_ms = abs(timers.ended_at - timers.session_at) <= STAMP_MS < timers.session_at - timers.phase_at
+    if timers.unasked and to_the_ms:  # that a late timer fires in the very instant of another deadline is rare
+        return Dropped(member, timers.ended_at, None, "session_expired", "provisional")
     return Dropped(member, timers.ended_at, None, "rebalance_timeout", "provisional")
 
 

@@ -6,9 +6,12 @@ read one partition.
 
 from __future__ import annotations
 
-from kardia.observe.members.partitions import MAX_PARTITIONS, named, together
 from kardia.observe.state.group import Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember, Partitions
+from kardia.observe.state.partitions import MAX_PARTITIONS, named, together
+
+MAX_TOPICS = 1_000
+"""Names of topics that are kept of a group; of others the id is shown."""
 
 
 def assign(group: Group, member: Member, assigned: Partitions | None, revoking: Partitions, at: float) -> None:
@@ -18,6 +21,7 @@ def assign(group: Group, member: Member, assigned: Partitions | None, revoking: 
         return
     before = _held(own)
     own.assigned, own.revoking = assigned, revoking
+    note_names(modern, own, assigned)
     if modern.protocol == "share":
         return
     after = _held(own)
@@ -66,6 +70,20 @@ def forget(group: Group) -> None:
 def are_known(group: Group) -> bool:
     """Whether it is known of every member what it has."""
     return all(one.modern is not None and one.modern.assigned is not None for one in group.members.values())
+
+
+def note_topics(own: ModernMember, topics: list[str] | None, regex: str) -> None:
+    """Take to what a member is subscribed. Whatever is given to one that has never had but one topic is of that."""
+    one = topics[0] if topics is not None and len(topics) == 1 and not regex else ""
+    own.only_topic = one if own.only_topic in (None, one) else ""
+    own.topics, own.regex = topics, regex
+
+
+def note_names(modern: ModernGroup, own: ModernMember, partitions: Partitions | None) -> None:
+    """Names of topics that are known by their ids only: requests and records of these groups have no more."""
+    if own.only_topic and partitions and modern.protocol != "streams" and len(modern.topic_names) < MAX_TOPICS:
+        for topic in partitions:
+            modern.topic_names.setdefault(topic, own.only_topic)
 
 
 def _held(own: ModernMember) -> set[str]:

@@ -9,13 +9,14 @@ Numbered rules, the first that fits decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from kardia import slowness
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
-from kardia.kafka.states import GroupState
 from kardia.lateness import STOPPED_WITHIN_MS
 from kardia.observe.facts.facts import Facts
+from kardia.observe.facts.last_heard import FallingSilent, last_heard
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 
 UNKNOWN = "unknown"
@@ -58,7 +59,7 @@ def judge(facts: Facts, group: Group, over: Ended) -> None:
         return
     if over.cause == "poll_timeout":
         over.fault = _of_poll(facts, group, over)
-    elif not facts.reads_requests(group.broker):
+    elif not facts.reads_requests(group.broker, over.ended_at_ms):
         over.fault = UNKNOWN
     elif over.cause == "session_expired":
         over.fault = _of_silence(facts, group, over)
@@ -89,7 +90,7 @@ def _of_silence(facts: Facts, group: Group, over: Ended) -> str:
     if loaded:
         signs["loaded_at_ms"] = int(group.loaded_at_ms + 0.5)
     fetched = _fetches(facts, group, member, signs)
-    heard_there, silent_there, elsewhere = _others(group, member, heard_at_ms, at)
+    heard_there, silent_there, elsewhere = _others(facts, group, member, heard_at_ms, at)
     signs |= {"host_heard": heard_there, "host_silent": silent_there, "elsewhere_heard": elsewhere}
     goes_on = fetched > heard_at_ms + max(MISSED * usual_ms, GOES_ON * member.session_ms)
     spare_ms = member.session_ms - min(usual_ms, 0.5 * member.session_ms)
@@ -193,14 +194,28 @@ def _fetches(facts: Facts, group: Group, member: Member, signs: dict[str, int]) 
     return member.fetched_at_ms
 
 
-def _others(group: Group, member: Member, heard_at_ms: float, at: float) -> tuple[int, int, int]:
+@contextmanager
+def end_together(facts: Facts, group: Group) -> Iterator[None]:
+    """While it lasts, all members of a group end, one after the other, and nobody is heard: what is asked about the
+    others for each of them is looked up for all at once."""
+    facts.falling_silent = FallingSilent(group)
+    try:
+        yield
+    finally:
+        facts.falling_silent = None
+
+
+def _others(facts: Facts, group: Group, member: Member, heard_at_ms: float, at: float) -> tuple[int, int, int]:
     """Others of the group: (heard later from its address, silent there since the same moment, heard elsewhere)."""
     heard_there = silent_there = elsewhere = 0
-    for other, last, may_wait in _last_heard(group):
-        if other.member_id == member.member_id or last < 0:
-            continue
-        within_ms = MISSED * max(_usual_ms(member), _usual_ms(other))
-        here = bool(member.client_host) and other.client_host == member.client_host
+    host, own_ms = member.client_host, MISSED * _usual_ms(member)
+    together = facts.falling_silent
+    later = None if together is None else together.later_than(group, heard_at_ms + own_ms)
+    for other, last, may_wait in last_heard(group) if later is None else later:
+        here = other.client_host == host != ""
+        if (last <= heard_at_ms + own_ms and not here) or other.member_id == member.member_id or last < 0:
+            continue  # the first of these is nearly everybody, where a large group falls silent at once
+        within_ms = max(own_ms, MISSED * _usual_ms(other))
         if last > heard_at_ms + within_ms:
             heard_there += here
             elsewhere += not here
@@ -219,22 +234,6 @@ def _is_back_as_another(group: Group, member: Member, heard_at_ms: float) -> boo
         and max(other.joined_at_ms, joined.get(other.member_id, NEVER)) >= heard_at_ms
         for other in group.members.values()
     )
-
-
-def _last_heard(group: Group) -> Iterator[tuple[Member, float, bool]]:
-    """(member, when it was last heard, whether it may wait for an answer since), also of those that were evicted."""
-    current = group.rebalance
-    asked = {} if current is None else {join.member_id: join.handled_at_ms for join in current.joins}
-    for member in group.members.values():
-        if (
-            current is not None and 0 <= current.joined_at_ms == member.session_renewed_at_ms
-        ):  # armed by the end of the join phase
-            yield member, asked.get(member.member_id, member.renewed_before_join_at_ms), True
-        else:
-            yield member, member.session_renewed_at_ms, group.state not in (GroupState.STABLE, GroupState.UNKNOWN)
-    for over in group.ended.values():
-        if over.cause == "session_expired" and over.member.session_ms >= 0:
-            yield over.member, over.began_at, False
 
 
 def _usual_ms(member: Member) -> float:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from kardia.events import Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode
-from kardia.observe.clients import leaves
 from kardia.observe.facts.facts import Facts
-from kardia.observe.members import polls, who_broke
+from kardia.observe.members import leaving, polls, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, operations, silence
 from kardia.observe.moves import moves
@@ -27,6 +26,8 @@ NONE, IN_PROGRESS = int(ErrorCode.NONE), int(ErrorCode.REBALANCE_IN_PROGRESS)
 def on_request(facts: Facts, event: Event, at: float) -> None:
     """A request of the classic protocol to a group that has epochs."""
     group = moves.group_of(facts, event)
+    if _is_of_before(group, event):
+        return
     if event.error_code in COORDINATOR_MOVED:
         moves.moved(facts, group, event, at)
     elif event.kind == Kind.JOIN:
@@ -37,14 +38,22 @@ def on_request(facts: Facts, event: Event, at: float) -> None:
         evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
         who_broke.came_back(facts, group, event, at)
     elif event.kind == Kind.HEARTBEAT:
-        _on_heartbeat(facts, group, event, at)
+        _on_heartbeat(facts, group, event)
     elif event.kind == Kind.SYNC:
-        _on_sync(facts, group, event, at)
+        _on_sync(facts, group, event)
     elif event.kind == Kind.COMMIT:
         _on_commit(facts, group, event)
 
 
-def _on_heartbeat(facts: Facts, group: Group, event: Event, at: float) -> None:
+def _is_of_before(group: Group, event: Event) -> bool:
+    """Whether this is the answer to a member that has left meanwhile: it waited until what was written before was
+    stored, and was handled first."""
+    over = group.ended.get(event.member_id)
+    left = over is not None and over.told and event.kind != Kind.LEAVE and event.error_code in (NONE, IN_PROGRESS)
+    return left and over is not None and event.handled_at_ms <= over.ended_at_ms + epochs.STAMP_MS
+
+
+def _on_heartbeat(facts: Facts, group: Group, event: Event) -> None:
     if event.error_code not in (NONE, IN_PROGRESS):
         return
     member = group.members.get(event.member_id) or _notice(facts, group, event)
@@ -53,7 +62,7 @@ def _on_heartbeat(facts: Facts, group: Group, event: Event, at: float) -> None:
     if event.error_code == IN_PROGRESS and own.rejoin_since_at_ms < 0:
         own.rejoin_since_at_ms = event.handled_at_ms
     who_broke.heard(member, event)
-    renew(facts, group, member, at)
+    renew(facts, group, member, event.handled_at_ms)  # its answer waits for what was written before
     silence.watch_phases(facts, group, member)
     group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)
 
@@ -63,27 +72,39 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     if event.error_code != NONE:
         if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
+        elif event.error_code == IN_PROGRESS and event.member_id in group.members:  # it waited as the group changed
+            polls.on_request(facts, group, group.members[event.member_id], "join", event.arrived_at_ms)
         return
     if detail.get("leader") or detail.get("members") or not (group.members or group.ended):
         conversions.downgrade_by_join(facts, group, event)
         joins.on_join(facts, event, at)
         return
+    if conversions.rebalances_at_once(event):
+        conversions.downgrade_by_seat(facts, group, event, str(detail.get("assigned_member_id", "")))
+        return
     handled_at_ms, by = took_effect(event, facts.coordinator)
     member_id = str(detail.get("assigned_member_id") or event.member_id)
     member = group.members.get(member_id)
     answered = event.generation_id
+    takes_last = False
     if member is None:
+        seat = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
+        takes_last = seat is not None and not groups.own_of(seat).classic
         member = _joined(facts, group, event, member_id, handled_at_ms, by)
     own = groups.own_of(member)
     own.classic, own.rejoin_since_at_ms = True, NEVER
+    if group.modern is not None:
+        group.modern.mixed = True
     before = groups.told(member)
     identify(facts, group, member, event, str(detail.get("protocol_type", "")))
     member.session_ms = int(detail.get("session_timeout_ms", member.session_ms))
     member.rebalance_ms = int(detail.get("rebalance_timeout_ms", member.rebalance_ms))
     if member.row_known < 0 or before != groups.told(member):
         facts.emit_member(group, member, member.joined_at_ms, "exact" if member.seen_joining else "inferred")
-    own.sync_since_at_ms = at
-    renew(facts, group, member, at)
+    own.sync_since_at_ms = event.handled_at_ms
+    renew(facts, group, member, event.handled_at_ms)
+    if takes_last:
+        ends.may_begin_anew(facts, group, handled_at_ms)
     polls.on_request(facts, group, member, "join", event.arrived_at_ms)
     silence.watch_phases(facts, group, member)
     if answered > group.generation:
@@ -133,14 +154,14 @@ def _notice(facts: Facts, group: Group, event: Event) -> Member:
     return member
 
 
-def _on_sync(facts: Facts, group: Group, event: Event, at: float) -> None:
+def _on_sync(facts: Facts, group: Group, event: Event) -> None:
     member = group.members.get(event.member_id)
     if member is None:
         return
     own = groups.own_of(member)
     if event.error_code == NONE:
         own.sync_since_at_ms = NEVER
-        renew(facts, group, member, at)
+        renew(facts, group, member, event.handled_at_ms)
         polls.on_request(facts, group, member, "sync", event.arrived_at_ms)
     elif event.error_code == IN_PROGRESS and own.rejoin_since_at_ms < 0:
         own.rejoin_since_at_ms = event.handled_at_ms
@@ -156,14 +177,14 @@ def _on_leave(facts: Facts, group: Group, event: Event) -> None:
         if error == ErrorCode.UNKNOWN_MEMBER_ID and asked_id:
             evidence.on_gone(facts, group, asked_id, at)
         elif error == NONE and member is not None:
-            cause, sure = leaves.why(member, event, asked_id or "", reason or "")
+            cause, sure = leaving.why(facts, group, member, event, asked_id or "", reason or "")
             if groups.own_of(member).gone_at_ms >= 0:
                 operations.finish(facts, group, member, cause, reason or "", sure)
             else:
                 ends.remove_counted(facts, group, member, at, cause, reason or "", sure, by, told=True)
         elif error == NONE and member_id in group.ended and group.ended[member_id].cause in ("unknown", "left"):
             over = group.ended[member_id]
-            cause, sure = leaves.why(over.member, event, asked_id or "", reason or "")
+            cause, sure = leaving.why(facts, group, over.member, event, asked_id or "", reason or "")
             if cause != over.cause:
                 over.reason = reason or ""
                 ends.correct(facts, group, over, over.ended_at_ms, cause, sure)

@@ -10,15 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty
-from kardia.events import Event
+from kardia.certainty import Certainty, weaker
+from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState, MemberState
+from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
+from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
+from kardia.observe.modern.leaves import Why
 from kardia.observe.rebalance import rebalance
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernMember
+
+AT_ONCE_MS = 250.0
+"""Who is answered within that did not wait for others: what its answer waited for is a record that is stored."""
 
 
 def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:
@@ -27,30 +33,44 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     told, generation = group.told_state, group.generation
     modern = groups.enter(facts, group, "consumer", at)
     group.generation = modern.assignment_epoch = generation
-    modern.epoch_sure = generation >= 0
+    modern.epoch_sure, modern.mixed = generation >= 0, True
     for member in group.members.values():
         member.modern = ModernMember(epoch=generation, classic=True, state=MemberState.STABLE, reached_at_ms=at)
         member.rebalance_notified_at_ms = NEVER
-        member.overdue = False
-        if 0 <= member.session_renewed_at_ms < at:
-            member.begin_anew(at)
-        facts.watch(group, member)
+        _begin_anew(facts, group, member, at)
     group.state = group.told_state = GroupState.STABLE
     facts.tell_group(group, at, told, "upgraded", certainty, by)
 
 
-def downgrade(facts: Facts, group: Group, record: Event, at: float, gone: list[Member], leaves: dict[str, str]) -> None:
-    """The record of a classic group stands where a consumer group was: whoever is not in it has gone."""
+def downgrade(
+    facts: Facts,
+    group: Group,
+    record: Event,
+    at: float,
+    gone: list[Member],
+    gone_by: dict[str, Why],
+    by: Event | None,
+) -> None:
+    """The record of a classic group stands where a consumer group was: whoever is not in it has gone, `gone_by` says
+    why. `by`: the answer of the request that did it, if it has been read."""
     detail: dict[str, Any] = record.detail or {}
-    listed = {str(entry[0]) for entry in detail.get("members") or ()}
+    entries = detail.get("members") or ()
+    listed, heirs = {str(entry[0]) for entry in entries}, {entry[1]: entry for entry in entries if entry[1]}
     members_before = len(group.members)
     why: Cause | None = None
+    sure_after: Certainty = "exact"
     for member in gone:
         if member.member_id in listed or member.member_id not in group.members:
             continue
-        cause, sure = ends.why_at(facts, group, member, at)
-        if member.member_id in leaves:
-            cause, sure = leaves[member.member_id], "exact"
+        if member.instance_id in heirs:
+            seat = ends.remove(facts, group, member, at, "static_replaced", "", "exact", told=True)
+            if by is None or by.group_instance_id != member.instance_id or by.error_code != 0:
+                sure_after = "provisional"  # whether it rebalances the next answers show
+            elif rebalances_at_once(by):
+                why = seat
+            records.take_entry(facts, group, heirs[member.instance_id], int(detail.get("generation", -1)), at)
+            continue
+        cause, sure = gone_by[member.member_id]
         why = ends.remove(facts, group, member, at, cause, "", "unknown" if cause == "unknown" else sure, told=True)
     group.generation = int(detail.get("generation", group.generation))
     group.protocol_type = str(detail.get("protocol_type") or "consumer")
@@ -58,29 +78,80 @@ def downgrade(facts: Facts, group: Group, record: Event, at: float, gone: list[M
     group.protocol_name = str(detail.get("protocol_name") or "")
     group.membership_complete = True
     group.stored = Stored(group.generation, group.leader, list(listed))
-    _become_classic(facts, group, at, "exact")
-    if why is not None and group.members:
+    _become_classic(facts, group, at, sure_after)
+    # Where server.log is read without requests, its own sentence tells of the rebalance; no timer runs then.
+    told_by_lines = bool(group.broker) and not facts.reads_requests(group.broker, at)
+    if why is not None and group.members and not told_by_lines:
         rebalance.begin(facts, group, why, NEVER, members_before)
+
+
+def rebalances_at_once(event: Event) -> bool:
+    """Whether the answer to the JoinGroup of a static member, by which a group became a classic one, says that this
+    began a rebalance: the member has epoch 0 still then, which is no generation of anybody. Source:
+    `GroupMetadataManager.classicGroupJoinToConsumerGroup`."""
+    return event.kind == Kind.JOIN and bool(event.group_instance_id) and event.generation_id == 0
+
+
+def downgrade_by_seat(facts: Facts, group: Group, event: Event, member_id: str) -> None:
+    """No record is read, and a static member that came back with JoinGroup was the last one of the consumer protocol:
+    the group is a classic one, and prepares a rebalance."""
+    at, members_before = event.handled_at_ms, len(group.members)
+    seat = group.members.get(group.instances.get(event.group_instance_id, ""))
+    why = Cause(at, "static_replaced", certainty="inferred")
+    for member in list(group.members.values()):
+        if member is seat:
+            why = ends.remove(facts, group, member, at, "static_replaced", "", "exact", told=True)
+            why.certainty = "inferred"
+        elif not groups.own_of(member).classic:
+            ends.remove(facts, group, member, at, "unknown", "", "unknown")
+    _become_classic(facts, group, at, "inferred")
+    detail = event.detail or {}
+    member = Member(member_id, at, session_renewed_at_ms=at, generation_first=group.generation)
+    member.session_ms = int(detail.get("session_timeout_ms", -1))
+    member.rebalance_ms = int(detail.get("rebalance_timeout_ms", -1))
+    member.seen_joining = True
+    group.members[member_id] = member
+    identify(facts, group, member, event, str(detail.get("protocol_type", "")))
+    group.instances[event.group_instance_id] = member_id
+    facts.index(group, member)
+    facts.emit_transition(group, at, member_id, "Absent", "Member", "static_replaced", "exact")
+    facts.emit_member(group, member, at, "exact")
+    facts.watch(group, member)
+    rebalance.begin(facts, group, why, NEVER, members_before)
 
 
 def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     """A JoinGroup was answered with a leader: the group is a classic one since the last member of the consumer protocol
-    went."""
+    went, as far as was seen. What began the rebalance no answer says."""
+    if not group.members:  # nobody was left: it is a new one of the name
+        group.generation = 0
+        _become_classic(facts, group, event.handled_at_ms, "inferred")
+        return
     epochs.withdraw_above(facts, group, event.generation_id - 1)
     last: Ended | None = max(group.ended.values(), key=lambda one: one.ended_at_ms, default=None)
     left = [member for member in group.members.values() if member.modern is None or not member.modern.classic]
     at = event.handled_at_ms if last is None else min(last.ended_at_ms, event.handled_at_ms)
+    seat = next((one for one in left if one.instance_id and one.instance_id == event.group_instance_id), None)
+    if seat is not None:  # a static member that comes back with JoinGroup makes it one
+        left.remove(seat)
+        at = event.handled_at_ms
+        ends.remove(facts, group, seat, at, "static_replaced", "", "exact", told=True)
     for member in left:
         if member.member_id != event.member_id:
             ends.remove(facts, group, member, event.handled_at_ms, "unknown", "", "unknown")
     members_before = len(group.members) + 1
-    why = Cause(at, "unknown", certainty="inferred")
-    if last is not None and not left:
+    why: Cause | None = Cause(at, "unknown", certainty="inferred")
+    if last is not None and not left and last.cause == "static_replaced":
+        why = None  # a seat that was taken rebalances nothing by itself; what did the answers show
+    elif last is not None and not left:
         over = last.member
         why = ends.cause_of(over, at, last.cause, last.reason, last.certainty, last.by)
-    group.generation = event.generation_id - 1
-    _become_classic(facts, group, at, "inferred")
-    if group.members:
+    at_once = seat is not None and event.decided_at_ms - event.handled_at_ms <= AT_ONCE_MS
+    group.generation = event.generation_id if at_once else event.generation_id - 1
+    if why is not None:
+        why.certainty = weaker(why.certainty, "provisional")
+    _become_classic(facts, group, at, "provisional")
+    if group.members and not at_once:
         rebalance.begin(facts, group, why, NEVER, members_before)
 
 
@@ -93,9 +164,21 @@ def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty)
     group.stable_at_ms = at
     group.state = group.told_state = GroupState.STABLE if group.members else GroupState.EMPTY
     facts.tell_group(group, at, told, "downgraded", certainty)
+    is_heard = facts.reads_requests(group.broker, at)
     for member in group.members.values():
-        if 0 <= member.session_renewed_at_ms < at:
-            member.begin_anew(at)
-        member.overdue = False
         member.generation_first = group.generation if member.generation_first < 0 else member.generation_first
-        facts.watch(group, member)
+        if is_heard:
+            _begin_anew(facts, group, member, at)
+        else:  # its records told of it while it had epochs; now nothing renews a session, and silence says nothing
+            member.session_renewed_at_ms = member.heard_at_ms = NEVER
+            member.overdue = False
+
+
+def _begin_anew(facts: Facts, group: Group, member: Member, at: float) -> None:
+    """The session of a member begins anew as its group is another one."""
+    if 0 <= member.session_renewed_at_ms < at:
+        member.begin_anew(at)
+        if member.session_prediction_at_ms >= 0:
+            facts.close_prediction(group, member, "session", "averted", at)
+    member.overdue = False
+    facts.watch(group, member)

@@ -18,6 +18,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives, owners
 from kardia.observe.modern import epochs
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
+from kardia.observe.state.modern import ModernGroup
 
 NEAR_MS = 25.0
 """Two deadlines that near may have been met in either order."""
@@ -42,8 +43,9 @@ TRIGGERS_BY_END = {
 }
 """`end_cause` -> `trigger` of the new group epoch."""
 
-ROUND_MS = 100
-"""A session timeout that an eviction shows is taken for a whole number of these if it is that near to one."""
+ROUND_MS, SECOND_MS, USUALLY_LATE_MS = 100, 1_000, 150.0
+"""A session timeout that an eviction shows is taken for whole seconds if the timer was late by no more than it is
+beside a busy neighbour, else for a whole number of the first of these if it is near to one."""
 
 
 class Due(NamedTuple):
@@ -71,12 +73,34 @@ def timers(group: Group, member: Member) -> list[Due]:
     return sorted(found)
 
 
+def may_have_run_out(group: Group, member: Member, at: float) -> bool:
+    """Whether the session of a member, whose length is not known, may have been over by an instant: it was silent."""
+    own = member.modern
+    interval_ms = own.interval_ms if own is not None else -1
+    silent_ms = at - member.session_renewed_at_ms
+    return not group.is_session_known(member) and not 0 <= silent_ms <= 2 * interval_ms
+
+
 def arm_session(group: Group, member: Member) -> None:
     """The session timeout in force of a member: its own if it speaks the classic protocol, else that of its group; the
     broker's default where nothing says it."""
     own, modern = member.modern, group.modern
     if own is not None and modern is not None and not own.classic:
-        member.session_ms = modern.session_ms if modern.session_from else DEFAULT_SESSION_MS
+        member.session_ms = session_ms_of(modern)
+
+
+def session_ms_of(modern: ModernGroup) -> int:
+    """How long a session is that begins now; the broker's default where nothing says it."""
+    return modern.session_ms if modern.session_from else DEFAULT_SESSION_MS
+
+
+def arm_all(facts: Facts, group: Group, certainty: Certainty = "inferred") -> None:
+    """It is known now how long the sessions are that run already."""
+    for member in group.members.values():
+        arm_session(group, member)
+        if member.modern is not None and not member.modern.classic:
+            facts.emit_member(group, member, member.joined_at_ms, certainty)
+            facts.watch(group, member)
 
 
 def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
@@ -84,20 +108,24 @@ def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
     modern = group.modern
     if modern is None or modern.session_from or session_ms <= 0:
         return
-    nearest = round(session_ms / ROUND_MS) * ROUND_MS
-    modern.session_ms = int(nearest if abs(nearest - session_ms) <= NEAR_MS else session_ms)
+    seconds = session_ms // SECOND_MS * SECOND_MS
+    nearest: float = round(session_ms / ROUND_MS) * ROUND_MS
+    if seconds > 0 and session_ms - seconds <= USUALLY_LATE_MS:
+        nearest = seconds
+    elif abs(nearest - session_ms) > NEAR_MS:
+        nearest = session_ms
+    modern.session_ms = int(nearest)
+    sure: Certainty = "inferred" if -EARLY_MS <= session_ms - seconds <= NEAR_MS else "provisional"
     modern.session_from = "seen"
-    for member in group.members.values():
-        arm_session(group, member)
-        if member.modern is not None and not member.modern.classic:
-            facts.emit_member(group, member, member.joined_at_ms, "inferred")
-            facts.watch(group, member)
+    arm_all(facts, group, sure)
 
 
 def why_at(facts: Facts, group: Group, member: Member, at: float) -> tuple[str, Certainty]:
     """Why the coordinator took a member out at an instant, which is known: by the timers that were due then. `unknown`
     where none was, or where nothing shows it."""
     due = [one for one in timers(group, member) if one.at_ms - EARLY_MS <= at <= one.at_ms + LATE_MS]
+    if not group.broker:  # of heartbeats no record is written: when its session would end is not shown
+        due = [one for one in due if one.cause != "session_expired"]
     if due:
         sure: Certainty = "exact" if len(due) == 1 and at - due[0].at_ms <= NEAR_MS else "inferred"
         if len(due) > 1 and due[1].at_ms - due[0].at_ms <= NEAR_MS:
@@ -130,7 +158,7 @@ def remove(
     """A member is one no more, at `at` or up to `by` (see `Ended.by`). `told`: a record says so, or its own leave.
     Returns it as the cause of a new group epoch."""
     owners.release(group, member, at)
-    epochs.ended(group, member, at)
+    epochs.ended(group, member, at, by)
     if cause == "session_expired" and certainty == "unknown":
         certainty = "provisional"
     lives.end(facts, group, member, at, cause, reason, certainty, by)
@@ -146,6 +174,16 @@ def cause_of(
     """The end of a member as the cause of a new group epoch."""
     trigger = TRIGGERS_BY_END.get(cause, "unknown")
     return Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty, by)
+
+
+def may_begin_anew(facts: Facts, group: Group, at: float) -> None:
+    """The last member of the consumer protocol has gone: where that makes the group a classic one, the sessions of the
+    others begin anew."""
+    if group.may_be_classic:
+        for one in group.members.values():
+            one.begin_anew(max(at, one.session_renewed_at_ms))
+            one.doubtful_at_ms = one.session_renewed_at_ms
+            facts.watch(group, one)
 
 
 def remove_counted(
@@ -170,7 +208,9 @@ def remove_counted(
     elif group.generation >= 0:
         epochs.raised(facts, group, group.generation + 1, why, members_before)
     epochs.conclude(facts, group, at)
-    epochs.update_state(facts, group, at, why.trigger)
+    epochs.update_state(facts, group, at, why.trigger, by)
+    if member.modern is not None and not member.modern.classic:
+        may_begin_anew(facts, group, at)
 
 
 def _fits(unknown: Cause, at: float, by: float | None) -> bool:

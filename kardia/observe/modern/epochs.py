@@ -28,11 +28,16 @@ STAMP_MS = 1.0
 _NOT_TOLD = -1
 
 
-def raised(facts: Facts, group: Group, epoch: int, cause: Cause, members_before: int) -> Bump | None:
-    """The group has a new epoch since `cause.at`. None where it had that one or a higher one before."""
+def raised(
+    facts: Facts, group: Group, epoch: int, cause: Cause, members_before: int, *, shown: bool = False
+) -> Bump | None:
+    """The group has a new epoch since `cause.at`. None where it had that one or a higher one before. `shown`: an answer
+    or a record has its number; else it is counted."""
     modern = group.modern
     if modern is None or epoch <= group.generation:
         return None
+    if modern.resolves and not shown and not modern.by_records:
+        cause.certainty = weaker(cause.certainty, "provisional")
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
     bump = Bump(before, epoch, cause.at, cause)
@@ -44,8 +49,7 @@ def raised(facts: Facts, group: Group, epoch: int, cause: Cause, members_before:
     modern.bumps.append(bump)
     group.generation = epoch
     modern.lower_at_ms = NEVER
-    if group.broker:
-        facts.schedule(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
+    facts.schedule_by_records(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
     return bump
 
 
@@ -76,19 +80,31 @@ def came_to(group: Group, member: Member, own: ModernMember, epoch: int, at: flo
         own.reached_at_ms = at
     own.epoch = epoch
     for bump in modern.bumps:
+        if bump.completed_at_ms >= 0:
+            continue  # over, and kept only until every partition has an owner again
         if bump.epoch <= epoch and all(one.member_id != member.member_id for one in bump.reached):
-            began_at_ms = max(bump.started_at_ms, member.joined_at_ms)
-            bump.reached.append(Reached(member.member_id, member.client_id, max(at, began_at_ms), own.held_back))
+            since = max(bump.started_at_ms, member.joined_at_ms)
+            bump.reached.append(Reached(member.member_id, member.client_id, max(at, since), own.held_back, since))
     if epoch >= group.generation:
         own.held_back = 0
 
 
-def ended(group: Group, member: Member, at: float) -> None:
-    """A member has ended: nobody waits for it any more."""
+def ended(group: Group, member: Member, at: float, by: float | None = None) -> None:
+    """A member has ended, at `at` or up to `by`: nobody waits for it any more."""
     own = member.modern
     for bump in group.modern.bumps if group.modern is not None and own is not None else ():
+        if bump.completed_at_ms >= 0 or any(one.member_id == member.member_id for one in bump.dropped):
+            continue
         if own is not None and 0 <= own.epoch < bump.epoch and bump.started_at_ms < at - STAMP_MS:
-            bump.dropped.append(Reached(member.member_id, member.client_id, at, own.held_back))
+            since = max(bump.started_at_ms, member.joined_at_ms)
+            bump.dropped.append(Reached(member.member_id, member.client_id, at, own.held_back, since, by))
+
+
+def went_away(facts: Facts, group: Group, member: Member, own: ModernMember, at: float) -> None:
+    """A static member left for a moment: until it did it was waited for."""
+    if own.away_since_at_ms < 0:
+        ended(group, member, at)
+    groups.went_away(facts, group, member, own, at)
 
 
 def is_waited_for(member: Member, epoch: int) -> bool:
@@ -104,9 +120,15 @@ def conclude(facts: Facts, group: Group, at: float) -> None:
         return
     for bump in list(modern.bumps):
         if bump.completed_at_ms < 0 and not _is_awaited(group, modern, bump):
-            arrived = [one.at_ms for one in (*bump.reached, *bump.dropped)]
-            bump.completed_at_ms = max([bump.started_at_ms, *arrived]) if arrived else max(at, bump.started_at_ms)
+            arrived = sorted((*bump.reached, *bump.dropped), key=lambda one: one.at_ms)
+            last_at = arrived[-1].at_ms if arrived else at
+            if modern.assignment_epoch < bump.epoch:  # it never had a target: it is over as nobody is left
+                last_at = max(last_at, at)
+            bump.completed_at_ms = max(bump.started_at_ms, last_at)
+            bump.completed_by = arrived[-1].by_ms if arrived else None
             bump.members_after = len(groups.present(group))
+            _tell(facts, group, bump)
+        elif bump.row_known >= 0 and bump.computed_at_ms >= 0 and not bump.target_told:
             _tell(facts, group, bump)
         if bump.completed_at_ms < 0 or _may_be_explained(group, bump):
             continue
@@ -129,7 +151,10 @@ def _is_awaited(group: Group, modern: ModernGroup, bump: Bump) -> bool:
 
 
 def certainty_of(group: Group, bump: Bump) -> Certainty:
-    """How sure a rebalance is as a whole: its begin, and its end if it has one."""
+    """How sure a rebalance is as a whole: its begin, and its end if it has one. Where answers alone are counted,
+    members of the classic protocol make epochs that none of them shows."""
+    if group.modern is not None and group.modern.mixed and not group.modern.by_records:
+        return weaker(bump.cause.certainty, "provisional")
     if bump.completed_at_ms >= 0 and not (group.membership_complete or bump.members_before >= 0):
         return weaker(bump.cause.certainty, "inferred")
     return bump.cause.certainty
@@ -137,6 +162,7 @@ def certainty_of(group: Group, bump: Bump) -> Certainty:
 
 def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdrawn: bool = False) -> None:
     bump.row_known = facts.known_at_ms(group, bump.row_known)
+    bump.target_told = bump.computed_at_ms >= 0
     certainty = certainty_of(group, bump)
     facts.rows["rebalances"].append(
         epoch_row(
@@ -181,7 +207,7 @@ def close(facts: Facts, group: Group) -> None:
     """Nobody will come to the open epochs any more, as the group is one of another protocol: tell what is known."""
     modern = group.modern
     for bump in modern.bumps if modern is not None else ():
-        if bump.row_known < 0:
+        if bump.row_known < 0 or bump.completed_at_ms < 0:  # what was told while it lasted may be less
             _tell(facts, group, bump)
     if modern is not None:
         modern.bumps.clear()
@@ -205,31 +231,39 @@ def state_of(group: Group) -> tuple[ModernState, Certainty]:
         return ModernState.STABLE, "exact"
     if group.generation < 0:
         return ModernState.UNKNOWN, "unknown"
+    if modern.assignment_epoch < 0:
+        sure = "provisional"  # whether there is a target for the epoch is not known
     if group.generation > modern.assignment_epoch >= 0:
         # A streams group may be not ready instead, if its topology is not valid: nothing that is read shows that.
         return ModernState.ASSIGNING, "inferred" if modern.protocol == "streams" else sure
     if not _is_settled(group, modern):
         return ModernState.RECONCILING, sure
-    shown = modern.by_records or owners.are_known(group)  # else somebody may wait for partitions, unseen
+    shown = modern.by_records or (owners.are_known(group) and not modern.unowned)  # else somebody may wait, unseen
     return ModernState.STABLE, sure if shown else "provisional"
 
 
 def _is_settled(group: Group, modern: ModernGroup) -> bool:
     """Whether every member has what the target gives it. Where only answers are seen that shows in partitions that had
-    an owner and have none: built-in assignors give every partition to somebody."""
+    an owner and have none: built-in assignors give every partition to somebody, of a topic to which anybody still
+    subscribes. Of one of which nobody has a partition it is not known whether anybody does."""
     for member in groups.present(group):
         own = member.modern
         if own is None or own.away_since_at_ms >= 0 or own.revoking or 0 <= own.epoch < group.generation:
             return False
         if modern.by_records and own.state in ("unrevoked", "unreleased"):
             return False
-    return modern.by_records or not modern.unowned
+    if modern.by_records or not modern.unowned:
+        return True
+    wanted = {topic for member in group.members.values() if member.modern for topic in member.modern.assigned or ()}
+    return not any(name.rpartition(":")[0] in wanted for name in modern.unowned)
 
 
-def update_state(facts: Facts, group: Group, at: float, cause: str) -> None:
-    """The state of the group follows from what is held now; say so if it is another one."""
+def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | None = None) -> None:
+    """The state of the group follows from what is held now; say so if it is another one, since `at` or up to `by`."""
     state, sure = state_of(group)
+    if group.modern is not None and group.modern.mixed and not group.modern.by_records:
+        sure = weaker(sure, "provisional")  # it may be a classic one by now, and its epochs are counted
     if state != group.state:
         if state == ModernState.STABLE:
             group.stable_at_ms = at
-        facts.move(group, at, state, cause, sure)
+        facts.move(group, at, state, cause, sure, by)

@@ -11,10 +11,10 @@ from kardia.certainty import Certainty, weaker
 from kardia.kafka.releases import version_of
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.members.partitions import named
 from kardia.observe.modern import ends, epochs
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import Partitions
+from kardia.observe.state.partitions import named
 
 INTERVAL_MS = 1_000.0
 """Default `consumer.assignment.interval.ms` from 4.3 on: so long after it an epoch may have no target yet."""
@@ -45,15 +45,29 @@ def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
 
 
 def _end_by_timer(facts: Facts, group: Group, member: Member, by: float) -> None:
-    """A timer of the member was due by `by`, and it is gone."""
+    """A timer of the member was due by `by`, and it is gone. A broker fires the timers of a shard in the order of their
+    deadlines (`SystemTimer`): whoever was due before it is gone as well, and went first."""
+    last = ends.timers(group, member)[0]
+    others = [(ends.timers(group, one)[0], one) for one in group.members.values() if due_by(group, one, last.at_ms)]
+    before = [(due, one) for due, one in others if one is not member and due.at_ms < last.at_ms]
+    for due, one in sorted(before, key=lambda entry: entry[0].at_ms):
+        _end_one(facts, group, one, by, tied=last.at_ms - due.at_ms <= ends.EARLY_MS)
+    tied = any(one is not member and abs(due.at_ms - last.at_ms) <= ends.EARLY_MS for due, one in others)
+    _end_one(facts, group, member, by, tied=tied)
+
+
+def _end_one(facts: Facts, group: Group, member: Member, by: float, *, tied: bool) -> None:
+    """One of them. `tied`: another one was due in the same moment, so that their order is not known."""
     due = ends.timers(group, member)
     first = due[0]
-    sure: Certainty = "exact"
+    sure: Certainty = "provisional" if tied else "exact"
     if len(due) > 1 and due[1].at_ms - first.at_ms <= ends.NEAR_MS:
         sure = "provisional"
     elif group.modern is not None and group.modern.session_from == "seen" and first.cause == "session_expired":
-        sure = "inferred"
+        sure = weaker(sure, "inferred")
     if 0 <= member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen:
+        sure = "provisional"
+    if ends.may_have_run_out(group, member, first.at_ms):
         sure = "provisional"
     if facts.is_broken(group.broker, member.session_renewed_at_ms, first.at_ms):
         sure = "provisional"
@@ -63,7 +77,7 @@ def _end_by_timer(facts: Facts, group: Group, member: Member, by: float) -> None
 def expire_due(facts: Facts, group: Group, epoch: int, at: float) -> None:
     """An answer has a higher epoch than was counted: those end whose timers were due by then, if they are no more than
     epochs are missing."""
-    due = [one for one in group.members.values() if _due_by(group, one, at)]
+    due = [one for one in group.members.values() if due_by(group, one, at)]
     if 0 < len(due) <= epoch - group.generation:
         for member in sorted(due, key=lambda one: ends.timers(group, one)[0].at_ms):
             _end_by_timer(facts, group, member, at)
@@ -80,7 +94,9 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float) -> None:
         since = _not_before(facts, group)
         sure: Certainty = "inferred" if since >= 0 else "unknown"
         since = min(since, at) if since >= 0 else at
-        epochs.raised(facts, group, epoch, Cause(since, "unknown", certainty=sure, by=at), len(group.members))
+        why = Cause(since, "unknown", certainty=sure, by=at)
+        epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
+        modern.resolves = False
 
 
 def _not_before(facts: Facts, group: Group) -> float:
@@ -94,7 +110,7 @@ def _not_before(facts: Facts, group: Group) -> float:
     return lower_at_ms if at_once else lower_at_ms - INTERVAL_MS
 
 
-def _due_by(group: Group, member: Member, at: float) -> bool:
+def due_by(group: Group, member: Member, at: float) -> bool:
     due = ends.timers(group, member)
     return bool(due) and due[0].at_ms <= at + ends.EARLY_MS and member.unknown_since_at_ms < 0
 
@@ -150,25 +166,30 @@ def on_taken(facts: Facts, group: Group, member: Member, assigned: Partitions, a
         owner = group.members.get(owner_id)
         if owner is None or owner is member or owner.modern is None:
             continue
-        if _due_by(group, owner, at):
+        if due_by(group, owner, at):
             _end_by_timer(facts, group, owner, at)
         else:
-            _end_within(facts, group, owner, at)
+            end_within(facts, group, owner, at)
 
 
-def _end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
-    """A member is gone and did not leave: its session ended, at some time since the last answer that showed that the
-    group had no new epoch. How long a session is, is not known."""
+def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
+    """A member is gone and did not leave, as another one has its partitions or its instance id: its session ended, at
+    some time since the last answer that showed that the group had no new epoch. How long a session is, is not known."""
     modern = group.modern
     if modern is None or owner.modern is None or modern.session_from == "given":
         return
-    since, by = _not_before(facts, group), at
-    for bump in epochs.unexplained(group):
-        since, by = bump.cause.at, at if bump.cause.by is None else bump.cause.by
-        break
-    since = max(owner.session_renewed_at_ms, since)
+    since, by, renewed_at = _not_before(facts, group), at, owner.session_renewed_at_ms
+    began = [bump for bump in modern.bumps if bump.started_at_ms >= renewed_at]
+    open_bumps = epochs.unexplained(group)
+    if open_bumps:
+        first = open_bumps[0].cause
+        since, by = first.at, at if first.by is None else first.by
+    elif began:
+        since = renewed_at  # one of them is its end, and something else is taken for the cause
+    one_fits = not began or [bump.epoch - bump.epoch_before for bump in open_bumps] == [1]
+    since = max(renewed_at, since)
     cause = "session_expired" if owner.modern.revoke_since_at_ms < 0 else "unknown"
-    sure: Certainty = "inferred" if cause == "session_expired" else "unknown"
+    sure: Certainty = "unknown" if cause == "unknown" else "inferred" if one_fits else "provisional"
     if facts.is_broken(group.broker, owner.session_renewed_at_ms, at) or since <= group.unsure_to:
         sure = weaker(sure, "provisional")  # the line in which it gave them up may be lost with its broker
     ends.remove_counted(facts, group, owner, since, cause, "", sure, max(by, since))

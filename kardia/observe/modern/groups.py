@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from kardia.certainty import Certainty
 from kardia.kafka.states import MemberState
 from kardia.observe.facts.facts import Facts
 from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
-
-PROTOCOLS = frozenset({"consumer", "share", "streams"})
 
 JOINS, LEAVES, AWAY = 0, -1, -2
 """Epochs that a request names to join, to leave, and to leave for a moment as a static member."""
@@ -21,9 +20,6 @@ def enter(facts: Facts, group: Group, protocol: str, _at: float) -> ModernGroup:
     modern = group.modern
     if modern is None:
         modern = group.modern = ModernGroup(protocol)
-        given_ms = facts.settings.session_ms_of(protocol)
-        if given_ms > 0:
-            modern.session_ms, modern.session_from = given_ms, "given"
         if not group.members:
             group.generation = -1
         group.rebalance = None
@@ -32,7 +28,21 @@ def enter(facts: Facts, group: Group, protocol: str, _at: float) -> ModernGroup:
         group.pending.clear()
     modern.protocol = protocol
     group.protocol = protocol
+    configure(facts, group, modern)
     return modern
+
+
+def configure(facts: Facts, group: Group, modern: ModernGroup) -> bool:
+    """Take how long sessions are from the configuration, if that says it; whether nothing did before."""
+    given_ms = facts.settings.session_ms_of(modern.protocol)
+    if given_ms <= 0:
+        of_cluster = facts.told_session_ms.get(modern.protocol, -1)
+        given_ms = facts.told_group_session_ms.get(group.group_id, {}).get(modern.protocol, of_cluster)
+    if given_ms <= 0:
+        return False
+    was_known = modern.session_from == "given"
+    modern.session_ms, modern.session_from = given_ms, "given"
+    return not was_known
 
 
 def leave(group: Group) -> None:
@@ -75,7 +85,7 @@ def add(
     member = Member(member_id, at, instance_id=instance_id, generation_first=max(group.generation, -1))
     member.session_renewed_at_ms = at
     member.client_id, member.client_host = client_id, client_host
-    member.modern = ModernMember(assigned={} if is_new else None)
+    member.modern = ModernMember(assigned={}, only_topic=None) if is_new else ModernMember()
     group.members[member_id] = member
     if instance_id:
         group.instances[instance_id] = member_id
@@ -87,6 +97,8 @@ def inherit(old: Member, new: Member) -> None:
     """A static member takes the place of another: it has its epoch and its partitions."""
     if old.modern is not None and new.modern is not None:
         new.modern.epoch, new.modern.reached_at_ms = old.modern.epoch, old.modern.reached_at_ms
+        new.modern.topics, new.modern.regex = old.modern.topics, old.modern.regex
+        new.modern.only_topic = ""
 
 
 def went_away(facts: Facts, group: Group, member: Member, own: ModernMember, at: float) -> None:
@@ -98,13 +110,15 @@ def went_away(facts: Facts, group: Group, member: Member, own: ModernMember, at:
     facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_left", "exact")
 
 
-def came_back(facts: Facts, group: Group, member: Member, own: ModernMember, at: float) -> None:
+def came_back(
+    facts: Facts, group: Group, member: Member, own: ModernMember, at: float, certainty: Certainty = "exact"
+) -> None:
     """A static member that had left for a moment is back under the same id."""
     if own.away_since_at_ms < 0:
         return
     own.away_since_at_ms = NEVER
     own.state = MemberState.UNKNOWN
-    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_returned", "exact")
+    facts.emit_transition(group, at, member.member_id, "Member", "Member", "static_returned", certainty)
 
 
 def told(member: Member) -> tuple[object, ...]:

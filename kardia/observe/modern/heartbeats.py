@@ -11,28 +11,30 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.events import Event
-from kardia.kafka.libraries import LIBRARIES
-from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, MemberState, ModernState
+from kardia.kafka.states import COORDINATOR_MOVED, PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState, ModernState
 from kardia.lateness import LATE_MS
-from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
-from kardia.observe.members.partitions import count, share_any, taken, together, without
-from kardia.observe.modern import conversions, ends, epochs, evidence, groups, operations, silence
+from kardia.observe.modern import conversions, ends, epochs, evidence, groups, joining, leaves, operations, silence
 from kardia.observe.moves import moves
 from kardia.observe.requests.handling import took_effect
 from kardia.observe.requests.requests import renew
-from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.group import NEVER, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
+from kardia.observe.state.partitions import count, share_any, taken, together, without
 
 FENCED = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID})
 
+UPGRADE_REFUSED: dict[int, str] = {
+    ErrorCode.GROUP_ID_NOT_FOUND: "upgrade_refused",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "upgrade_failed",
+}
+"""Answers to a heartbeat that joins a classic group: the coordinator does not let it move, or Kafka's own fault met it
+while it prepared without a protocol."""
+
 PULSE_KEYS = 4
 """Keys in the detail of a heartbeat that says nothing else: protocol, both epochs, interval."""
-
-DELAYED = 5
-"""Status of a streams group whose first assignment waits for more members (`streams.initial.rebalance.delay.ms`)."""
 
 
 def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
@@ -42,7 +44,7 @@ def on_heartbeat(facts: Facts, event: Event, at: float) -> None:
     group = moves.group_of(facts, event)
     if event.error_code != ErrorCode.NONE:
         _refused(facts, group, event, at)
-    elif not event.member_id or protocol not in groups.PROTOCOLS:
+    elif not event.member_id or protocol not in PROTOCOLS_WITH_EPOCHS:
         facts.not_modelled += 1
     elif epoch == groups.LEAVES:
         _left(facts, group, event)
@@ -60,7 +62,7 @@ def _refused(facts: Facts, group: Group, event: Event, at: float) -> None:
     if error in COORDINATOR_MOVED:
         moves.moved(facts, group, event, at)
     elif group.modern is None:
-        return
+        _tell_upgrade_refused(facts, group, event)
     elif error == ErrorCode.UNKNOWN_MEMBER_ID:
         evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
         who_broke.came_back(facts, group, event, at)
@@ -68,6 +70,17 @@ def _refused(facts: Facts, group: Group, event: Event, at: float) -> None:
         _tell_fenced(facts, group, event)
     elif error == ErrorCode.UNRELEASED_INSTANCE_ID:
         _tell_refused(facts, group, event)
+
+
+def _tell_upgrade_refused(facts: Facts, group: Group, event: Event) -> None:
+    """Somebody asks a classic group with members for the consumer protocol, and it does not become a consumer group.
+    Said once for each who asks. Source: `GroupMetadataManager.getOrMaybeCreateConsumerGroup`."""
+    cause = UPGRADE_REFUSED.get(event.error_code)
+    asks = int((event.detail or {}).get("member_epoch", -1)) == groups.JOINS
+    if cause is None or not asks or not group.members or group.upgrade_refused == event.member_id:
+        return
+    group.upgrade_refused = event.member_id
+    facts.emit_transition(group, event.handled_at_ms, event.member_id, "Absent", "Absent", cause, "exact")
 
 
 def _tell_fenced(facts: Facts, group: Group, event: Event) -> None:
@@ -114,31 +127,12 @@ def _left(facts: Facts, group: Group, event: Event) -> None:
         return
     if member is None:
         member = _notice(facts, group, modern, event, groups.LEAVES)
-    cause, sure = why_left(facts, group, member, event)
+    cause, sure = leaves.why_left(facts, group, member, event)
     at, by = took_effect(event, facts.coordinator)
     if groups.own_of(member).gone_at_ms >= 0:
         operations.finish(facts, group, member, cause, "", sure)
     else:
         ends.remove_counted(facts, group, member, at, cause, "", sure, by, told=True)
-
-
-def why_left(facts: Facts, group: Group, member: Member, event: Event) -> tuple[str, Any]:
-    """(end cause, how sure) of a leave. Java gives up its subscription when it closes and keeps it when its application
-    did not poll in time; it does not say so. A sign of a poll within the interval says that it closed."""
-    detail = event.detail or {}
-    library = LIBRARIES[member.library]
-    by_java = member.library in ("java", "streams") and detail.get("protocol") == "consumer"
-    if not by_java or "topics" in detail or "regex" in detail or "owned" not in detail:
-        return "left", "exact"
-    interval_ms = member.rebalance_ms
-    if not library.poll_interval or interval_ms <= 0:
-        return "left", "exact"
-    silent_ms = event.arrived_at_ms - member.last_poll_at_ms
-    if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - LEAVE_DELAY_MS:
-        return "left", "exact"
-    blind = facts.was_silent(group.broker, member.last_poll_at_ms, event.arrived_at_ms)
-    blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
-    return "poll_timeout", "provisional" if blind or member.last_poll_at_ms < 0 else "inferred"
 
 
 def _went_away(facts: Facts, group: Group, event: Event) -> None:
@@ -148,7 +142,7 @@ def _went_away(facts: Facts, group: Group, event: Event) -> None:
     if member is None:
         member = _notice(facts, group, modern, event, groups.AWAY)
     own = groups.own_of(member)
-    groups.went_away(facts, group, member, own, event.handled_at_ms)
+    epochs.went_away(facts, group, member, own, event.handled_at_ms)
     epochs.conclude(facts, group, event.handled_at_ms)
     epochs.update_state(facts, group, event.handled_at_ms, "static_left")
 
@@ -158,7 +152,7 @@ def _went_away(facts: Facts, group: Group, event: Event) -> None:
 
 def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: int) -> None:
     """Join or pulse: its session runs anew since the operation."""
-    if _is_pulse(group, event):
+    if is_pulse(group, event):
         _beats(facts, group, event)
         return
     detail = event.detail or {}
@@ -169,7 +163,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     answered = int(detail.get("answered_epoch", -1))
     member = group.members.get(event.member_id)
     if epoch == groups.JOINS:
-        member = _joined(facts, group, modern, member, event, answered)
+        member = joining.joined(facts, group, modern, member, event, answered)
     elif member is None:
         member = _notice(facts, group, modern, event, answered)
     own = groups.own_of(member)
@@ -180,25 +174,38 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     _learn(facts, group, member, own, event)
     who_broke.heard(member, event)
     if own.away_since_at_ms >= 0 and epoch == groups.JOINS:
-        groups.came_back(facts, group, member, own, at)
-    renew(facts, group, member, max(at, member.session_renewed_at_ms))
+        # An end and another join would have made epochs.
+        shown = modern.by_records or group.is_session_known(member) or answered <= group.generation
+        groups.came_back(facts, group, member, own, at, "exact" if shown else "provisional")
+    renew(facts, group, member, max(event.handled_at_ms, member.session_renewed_at_ms))
     if by is not None and not modern.by_records:
         member.doubtful_at_ms = NEVER
     group.steady_at_ms = max(group.steady_at_ms, event.handled_at_ms)
     if not (modern.by_records and own.epoch == answered and modern.record_at_ms <= event.handled_at_ms + LATE_MS):
         if not modern.by_records and group.generation >= 0:
             evidence.expire_due(facts, group, answered, event.handled_at_ms)
+        before = (own.epoch, own.assigned, own.revoking)
         _take_assignment(facts, group, modern, member, own, event, answered)
         _take_epoch(facts, group, modern, member, own, event, answered)
+        if before != (own.epoch, own.assigned, own.revoking):
+            facts.say_again(group, member)
     silence.watch_phases(facts, group, member)
     if group.state == ModernState.UNKNOWN or not modern.by_records:
         epochs.conclude(facts, group, event.handled_at_ms)
         epochs.update_state(facts, group, event.handled_at_ms, "heartbeat")
 
 
-def _is_pulse(group: Group, event: Event) -> bool:
+def is_pulse(group: Group, event: Event) -> bool:
     """Whether a heartbeat says nothing but that its member lives, as nearly all do: what it costs must not grow with
     the group."""
+    member = group.members.get(event.member_id)
+    same = member is not None and group.modern is not None and member.session_ms == ends.session_ms_of(group.modern)
+    return same and changes_nothing(group, event)
+
+
+def changes_nothing(group: Group, event: Event) -> bool:
+    """Whether the coordinator wrote no record for a heartbeat: its member is where its group is, and stays there. Its
+    session may be another one from now on."""
     detail, member = event.detail or {}, group.members.get(event.member_id)
     own = member.modern if member is not None else None
     if member is None or own is None or len(detail) != PULSE_KEYS or group.state == ModernState.UNKNOWN:
@@ -231,9 +238,8 @@ def _learn(facts: Facts, group: Group, member: Member, own: ModernMember, event:
     ends.arm_session(group, member)
     if "rebalance_timeout_ms" in detail:
         member.rebalance_ms = int(detail["rebalance_timeout_ms"])
-    if "topics" in detail:
-        own.topics = list(detail["topics"])
-    own.regex = str(detail.get("regex", own.regex))
+    topics = list(detail["topics"]) if "topics" in detail else own.topics
+    owners.note_topics(own, topics, str(detail.get("regex", own.regex)))
     own.rack = str(detail.get("rack", own.rack))
     if int(detail.get("interval_ms", 0)) > 0:
         own.interval_ms = int(detail["interval_ms"])
@@ -259,66 +265,6 @@ def _notice(facts: Facts, group: Group, modern: ModernGroup, event: Event, answe
     if modern.by_records:
         facts.divergences += 1
     return member
-
-
-def _joined(
-    facts: Facts, group: Group, modern: ModernGroup, member: Member | None, event: Event, answered: int
-) -> Member:
-    """A member joined, or asked for everything again: one that was refused begins anew under the same id."""
-    at, by = took_effect(event, facts.coordinator)
-    if member is not None:
-        told_now = modern.by_records and member.joined_at_ms >= event.arrived_at_ms - LATE_MS
-        if not told_now and not modern.by_records and _ran_out(group, member, at):
-            evidence.on_gone(facts, group, event.member_id, at)
-            member = group.members.get(event.member_id)
-        if member is not None:
-            return member
-    if group.generation < 0 and answered <= groups.FIRST_EPOCH_MAX and not group.members:
-        group.membership_complete = True
-    members_before = len(group.members)
-    old = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
-    replaces = old is not None and (groups.own_of(old).away_since_at_ms >= 0 or groups.own_of(old).classic)
-    cause = "static_replaced" if replaces else "member_joined"
-    if old is not None:
-        sure: Any = "exact" if replaces else "provisional"
-        if not replaces and _ran_out(group, old, at):
-            evidence.on_gone(facts, group, old.member_id, at)
-        else:
-            ends.remove(facts, group, old, at, "static_replaced", "", sure, by, told=replaces)
-    member = groups.add(
-        facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=True
-    )
-    member.seen_joining, member.joined_by = True, by
-    if old is not None and replaces:
-        groups.inherit(old, member)
-    facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
-    if not replaces:
-        _count_join(facts, group, event, member, answered, members_before, by)
-    return member
-
-
-def _ran_out(group: Group, member: Member, at: float) -> bool:
-    """Whether a timer of a member was due by an instant."""
-    due = ends.timers(group, member)
-    return bool(due) and due[0].at_ms <= at
-
-
-def _count_join(
-    facts: Facts, group: Group, event: Event, member: Member, answered: int, members_before: int, by: float | None
-) -> None:
-    """A member that is new is one epoch more. What the answer has beyond that came before it, unseen; an answer with
-    less has the epoch of a target that is older: one is computed once in a while (`assignment.interval.ms`)."""
-    at, before = member.joined_at_ms, group.generation
-    why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", "exact", by)
-    delayed = DELAYED in ((event.detail or {}).get("status") or ())
-    if before < 0:
-        why.certainty = "inferred"
-        first = groups.FIRST_EPOCH_MAX if delayed and group.membership_complete else answered
-        epochs.raised(facts, group, first, why, members_before)
-        return
-    if answered > before + 1:
-        evidence.hidden(facts, group, answered - 1, at)
-    epochs.raised(facts, group, max(before + 1, answered), why, members_before)
 
 
 def _take_assignment(
@@ -352,11 +298,23 @@ def _take_assignment(
 
 def _must_revoke(group: Group, member: Member, own: ModernMember, assigned: Any, revoking: Any, event: Event) -> None:
     own.state = MemberState.UNREVOKED
+    _show_target(group, own, event.handled_at_ms)
     own.held_back = max(own.held_back, count(revoking))
     owners.assign(group, member, assigned, revoking, event.handled_at_ms)
     own.revoke_since_at_ms = event.handled_at_ms
     own.revoke_by = event.decided_at_ms
     member.rebalance_notified_at_ms = event.decided_at_ms
+
+
+def _show_target(group: Group, own: ModernMember, at: float) -> None:
+    """Who has to give something up does so for a target that it has not come to."""
+    modern = group.modern
+    if modern is None or modern.assignment_epoch > own.epoch:
+        return  # it may be for that one
+    bumps = modern.bumps
+    first = next((bump for bump in bumps if bump.computed_at_ms < 0 and bump.epoch > own.epoch), None)
+    if first is not None:
+        epochs.computed(group, first.epoch, at)
 
 
 def _settles(group: Group, member: Member, own: ModernMember, assigned: Any, at: float) -> None:

@@ -8,29 +8,35 @@ within an operation: conversion, replacement, member, group epoch, target assign
 
 from __future__ import annotations
 
-from typing import Any
-
 from kardia.certainty import Certainty
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
-from kardia.kafka.states import MemberState
-from kardia.observe.evidence import records
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, MemberState
+from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
-from kardia.observe.members.partitions import count, taken
-from kardia.observe.modern import conversions, ends, epochs, groups, silence
+from kardia.observe.modern import conversions, ends, epochs, groups, leaves, sessions, silence
 from kardia.observe.moves import moves
 from kardia.observe.requests.requests import renew
+from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Cause, Group, Member
 from kardia.observe.state.modern import ModernGroup, ModernMember
+from kardia.observe.state.partitions import count, taken
 
 CLOSED_AFTER_MS = 250.0
 """So long after a record the others of its operation, and the answer of the request that caused it, have come."""
 
+GOES_ON_MS = 3_000.0
+"""So long after it nobody waits for the rest of its operation any more, whatever has been read: a reader that stands
+still holds nothing back."""
+
 REMOVED_AFTER_MS = 1_000.0
 """So long after it a leave is awaited that would say why a member is gone: its answer waits for the record to be
 replicated."""
+
+SAID_WITHIN_MS = 1_000.0
+"""The coordinator's sentence about the end of a member and the record of it have instants that near to each other."""
 
 LEAVE_SHOWN_WITHIN_MS = 10_000.0
 """A request log without a line for so long after it may be off: that no leave is in it shows nothing then."""
@@ -51,7 +57,7 @@ _STATES: dict[str, dict[int, MemberState]] = {
 
 def on_record(facts: Facts, event: Event, at: float) -> None:
     """A record of a group of the newer protocols: gather it."""
-    if event.group_id and (event.detail or {}).get("protocol") in groups.PROTOCOLS:
+    if event.group_id and (event.detail or {}).get("protocol") in PROTOCOLS_WITH_EPOCHS:
         _gather(facts, moves.group_of(facts, event), event, at)
 
 
@@ -64,34 +70,45 @@ def on_group_record(facts: Facts, event: Event, at: float) -> None:
 
 
 def may_convert(facts: Facts, event: Event) -> bool:
-    """Whether a GroupMetadata record may be one of a group that changes its protocol. The tombstone of a group that has
-    members is none of a deletion: only Empty groups are deleted."""
+    """Whether a GroupMetadata record may be one of a group that changes its protocol: the tombstone of any is, as one
+    that is Empty is replaced by a group of the other protocol as well."""
     group = facts.groups.get(event.group_id)
     if group is None:
         return False
     tombstone = bool((event.detail or {}).get("tombstone"))
-    converts = tombstone and bool(group.members) and facts.coordinator is Coordinator.JAVA
+    converts = tombstone and facts.coordinator is Coordinator.JAVA
     return group.modern is not None or bool(group.operation) or converts
 
 
-def belongs(group: Group, event: Event) -> bool:
-    """Whether an event may be a record of the operation that is being gathered."""
-    return (
-        event.kind in (Kind.OTHER_RECORD, Kind.GROUP_RECORD) and event.logged_at_ms == group.operation[0].logged_at_ms
-    )
+def is_over(group: Group, event: Event) -> bool:
+    """Whether an event shows that the operation that is being gathered is over: a later record of the group, or a
+    request to it, which is understood by what the operation has made of its members."""
+    if not group.operation:
+        return False
+    is_record = event.kind in (Kind.OTHER_RECORD, Kind.GROUP_RECORD)
+    return not is_record or event.logged_at_ms != group.operation[0].logged_at_ms
+
+
+def _may_go_on(facts: Facts, group: Group) -> bool:
+    """Whether more records of the operation may come, where somebody says up to when all have been read."""
+    return 0 <= facts.records_to < group.operation[0].logged_at_ms
 
 
 def _gather(facts: Facts, group: Group, event: Event, at: float) -> None:
-    if not group.operation and group.broker:
-        facts.schedule(group, at + CLOSED_AFTER_MS, "operation", str(int(at)))
+    if not group.operation:
+        facts.schedule_by_records(group, at + CLOSED_AFTER_MS, "operation", str(int(at)))
     group.operation.append(event)
     if len(group.operation) >= MAX_RECORDS:
         close(facts, group)
 
 
-def on_timer(facts: Facts, group: Group, key: str, _: float) -> None:
-    """Nothing more has come for a moment."""
-    if group.operation and key == str(int(group.operation[0].logged_at_ms)):
+def on_timer(facts: Facts, group: Group, key: str, due: float) -> None:
+    """Nothing more has come for a moment: that is all, if all records of its time have been read."""
+    if not group.operation or key != str(int(group.operation[0].logged_at_ms)):
+        return
+    if _may_go_on(facts, group) and due < group.operation[0].logged_at_ms + GOES_ON_MS:
+        facts.schedule_by_records(group, due + CLOSED_AFTER_MS, "operation", key)
+    else:
         close(facts, group)
 
 
@@ -99,10 +116,19 @@ def close(facts: Facts, group: Group, by: Event | None = None) -> None:
     """Understand what was gathered. `by`: the event that shows that the operation is over, maybe the answer of the
     request that caused it."""
     operation, group.operation = group.operation, []
+    waits = _next_waiting(group, operation[0].logged_at_ms)
+    by = min((one for one in (by, waits) if one is not None), key=lambda one: one.decided_at_ms, default=None)
     evidence, broker = facts.evidence, facts.broker
     facts.evidence, facts.broker = operation[-1], ""
     _Operation(facts, group, operation, by).understand()
+    for event in group.deferred:  # of a member that is known by this record only
+        sessions.renew_at_once(facts, group, event)
     facts.evidence, facts.broker = evidence, broker
+
+
+def _next_waiting(group: Group, at: float) -> Event | None:
+    """The answer that came next, if it is read already and waits for what was written at `at` (`waiting`)."""
+    return next((event for event in group.deferred if at <= event.decided_at_ms <= at + CLOSED_AFTER_MS), None)
 
 
 def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> None:
@@ -149,31 +175,59 @@ class _Operation:
     def __init__(self, facts: Facts, group: Group, gathered: list[Event], by: Event | None) -> None:
         self._facts, self._group, self._records = facts, group, gathered
         self._at = gathered[0].logged_at_ms
-        self._leaves = _who_leaves(by)
+        self._by = by
+        self._leaves = leaves.by_request(facts, group, by)
         self._gone: dict[str, Member] = {}
         self._born: list[Member] = []
         self._changed: list[Member] = []
         self._members_before = len(group.members)
         self._what = "records"
+        self._converts = False
+        self._said: dict[str, leaves.Why] = {}
+        """Who is gone by what a sentence of server.log says."""
 
     def understand(self) -> None:
         """Say what happened."""
+        group, said = self._group, self._group.said
+        had_epochs = group.modern is not None
+        self._say()
+        # What was said of it as a classic group is over, and what is said of it as one later begins here.
+        if group.modern is not None:
+            said.kept = None
+        elif had_epochs:
+            said.kept = Kept(max(group.generation, 0), not group.members)
+        said.shown_at_ms = max(said.shown_at_ms, self._at)
+        if group.membership_complete:
+            said.listed_at_ms = max(said.listed_at_ms, self._at)
+
+    def _say(self) -> None:
         facts, group, at = self._facts, self._group, self._at
         classic = [event for event in self._records if event.kind == Kind.GROUP_RECORD]
         others = [event for event in self._records if event.kind != Kind.GROUP_RECORD]
         if classic and not others:
             for event in classic:
-                records.on_group_record(facts, event, at)
+                if _is_tombstone(event) and not facts.reads_requests(group.broker, at):
+                    gone.on_tombstone(facts, group, at)
+                else:
+                    records.on_group_record(facts, event, at)
             return
         protocol = str((others[0].detail or {}).get("protocol"))
         tombstone_of_group = any(_type(event) in _EPOCH and _is_tombstone(event) for event in others)
         if classic and not _is_tombstone(classic[-1]):
             for event in others:
                 self._take(event)
-            conversions.downgrade(facts, group, classic[-1], at, list(self._gone.values()), self._leaves)
+            gone_now = list(self._gone.values())
+            known = {member.member_id: self._why_gone(member) for member in gone_now}
+            conversions.downgrade(facts, group, classic[-1], at, gone_now, known, self._by)
             return
         if classic and group.members and group.modern is None:
+            unlisted = self._unlisted(others)
+            for member_id in unlisted:
+                gone.on_gone(facts, group, member_id, at)
             conversions.upgrade(facts, group, at, "exact")
+            self._converts = True
+            for member_id in unlisted & group.members.keys():
+                ends.remove(facts, group, group.members[member_id], at, "unknown", "", "unknown", told=True)
         modern = groups.enter(facts, group, protocol, at)
         modern.by_records, modern.record_at_ms = True, at
         for event in others:
@@ -185,6 +239,13 @@ class _Operation:
             return
         epochs.conclude(facts, group, at)
         epochs.update_state(facts, group, at, self._what)
+
+    def _unlisted(self, others: list[Event]) -> set[str]:
+        """Members of a classic group that its conversion does not name: they were gone by then. It names all before it
+        writes the epoch; none where that has not been read."""
+        epochs_at = [place for place, event in enumerate(others) if _type(event) in _EPOCH]
+        named = {event.member_id for event in others[: epochs_at[0]]} if epochs_at else set(self._group.members)
+        return set(self._group.members) - named
 
     def _take(self, event: Event) -> None:
         kind, modern = _type(event), self._group.modern
@@ -203,6 +264,7 @@ class _Operation:
             own = self._own(event)
             if own is not None:
                 own.target = taken((event.detail or {}).get("assigned"))
+                owners.note_names(modern, own, own.target)
         elif kind in _CURRENT:
             self._on_current(event, modern)
 
@@ -228,7 +290,8 @@ class _Operation:
         if own.topics is not None and (own.topics, own.regex) != (topics, regex):
             self._changed.append(member)
         before = groups.told(member)
-        own.topics, own.regex, own.rack = topics, regex, str(detail.get("rack") or "")
+        owners.note_topics(own, topics, regex)
+        own.rack = str(detail.get("rack") or "")
         own.classic = "classic_session_ms" in detail
         if own.classic:
             member.session_ms = int(detail["classic_session_ms"])
@@ -255,6 +318,8 @@ class _Operation:
             facts, group, event.member_id, at, instance, event.client_id, event.client_host, is_new=True
         )
         member.seen_joining = True
+        if group.generation < 0:
+            groups.own_of(member).only_topic = ""  # of a topic that was compacted: it may have had another before
         if old is None:
             self._born.append(member)
         else:
@@ -272,12 +337,16 @@ class _Operation:
             group.membership_complete = True
             modern.assignment_epoch = 0
         modern.epoch_sure = True
-        if epoch <= group.generation:
+        if self._converts:  # its last generation, which need not have been stored
+            self._converts, group.generation = False, max(epoch, group.generation)
+            modern.assignment_epoch = group.generation
+        if epoch <= group.generation:  # that of a group that was converted: who is named so far was in it before
+            self._born, self._changed, self._members_before = [], [], len(group.members)
             return
         if epoch > group.generation + 1 and not is_first:
             facts.divergences += 1
         cause = self._cause(epoch)
-        epochs.raised(facts, group, epoch, cause, self._members_before)
+        epochs.raised(facts, group, epoch, cause, self._members_before, shown=True)
         self._what = cause.trigger
         self._remove_gone(cause)
         self._born, self._changed = [], []
@@ -298,8 +367,11 @@ class _Operation:
     def _why_gone(self, member: Member) -> tuple[str, Certainty]:
         cause, sure = ends.why_at(self._facts, self._group, member, self._at)
         if member.member_id in self._leaves:
-            return self._leaves[member.member_id], "exact"
-        return cause, sure
+            return self._leaves[member.member_id]
+        said = self._group.said.ends.pop(member.member_id, None)
+        if said is not None and abs(said.at_ms - self._at) <= SAID_WITHIN_MS:
+            self._said[member.member_id] = said.cause, "exact" if said.cause != "left" else "unknown"
+        return self._said.get(member.member_id, (cause, sure))
 
     def _remove_gone(self, cause: Cause | None) -> None:
         """Take out who is gone, as far as it is known why; of the others a leave may still tell."""
@@ -309,6 +381,7 @@ class _Operation:
             if why == "unknown" and group.broker:
                 own = groups.own_of(member)
                 own.gone_at_ms = at
+                epochs.ended(group, member, at)
                 facts.schedule(group, at + REMOVED_AFTER_MS, "removed", member.member_id)
             else:
                 ends.remove(facts, group, member, at, why, "", "unknown" if why == "unknown" else sure, told=True)
@@ -324,7 +397,7 @@ class _Operation:
             return
         own, epoch = groups.own_of(member), int(detail.get("epoch", -1))
         if epoch == groups.AWAY:
-            groups.went_away(facts, group, member, own, at)
+            epochs.went_away(facts, group, member, own, at)
             self._what = "static_left"
             return
         own.state = _STATES[modern.protocol].get(int(detail.get("state", -1)), MemberState.UNKNOWN)
@@ -337,6 +410,9 @@ class _Operation:
         own.revoke_by = None
         epochs.came_to(group, member, own, epoch, at)
         silence.watch_phases(facts, group, member)
+        facts.say_again(group, member)
+        # It ends an operation: an epoch that comes after it in the same instant is one of something else.
+        self._born, self._changed = [], []
         if self._what == "records":
             self._what = "member reconciled"
         if epoch > 0 and own.away_since_at_ms < 0:
@@ -349,15 +425,3 @@ def _type(event: Event) -> int:
 
 def _is_tombstone(event: Event) -> bool:
     return bool((event.detail or {}).get("tombstone"))
-
-
-def _who_leaves(by: Event | None) -> dict[str, str]:
-    """Who left by the request that an answer belongs to -> end cause."""
-    if by is None or by.error_code != 0:
-        return {}
-    detail: dict[str, Any] = by.detail or {}
-    if by.kind == Kind.MODERN_HEARTBEAT and detail.get("member_epoch") == groups.LEAVES:
-        return {by.member_id: "left"}
-    if by.kind == Kind.LEAVE:
-        return {entry[0]: "left" for entry in detail.get("members", ()) if entry[0] and entry[3] == 0}
-    return {}

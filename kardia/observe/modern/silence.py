@@ -61,7 +61,8 @@ def _on_session_over(facts: Facts, group: Group, member: Member, deadline: float
     modern = group.modern
     if modern is None:
         return
-    if not known or modern.by_records or facts.silent_at(group.broker, deadline) or group.moved_at_ms >= 0:
+    shows_nothing = not known or modern.by_records or group.may_be_classic
+    if shows_nothing or facts.silent_at(group.broker, deadline) or group.moved_at_ms >= 0:
         member.overdue = True
         facts.samples.note(group.group_id, member.member_id)
         return
@@ -107,9 +108,10 @@ def on_phase_timer(facts: Facts, group: Group, member_id: str, now: float) -> No
         return
     if now < first.at_ms + deadlines.GRACE_MS or modern.by_records:
         return
-    if facts.silent_at(group.broker, first.at_ms) or group.moved_at_ms >= 0:
+    if facts.silent_at(group.broker, first.at_ms) or group.moved_at_ms >= 0 or group.may_be_classic:
         return
     sure: Certainty = weaker("inferred", loads.by_silence(facts, group, first.at_ms))
-    if first.at_ms - member.rebalance_ms <= max(group.unsure_to, group.gap_at_ms):
+    unsure = first.at_ms - member.rebalance_ms <= max(group.unsure_to, group.gap_at_ms)
+    if unsure or ends.may_have_run_out(group, member, first.at_ms):
         sure = weaker(sure, "provisional")
     ends.remove_counted(facts, group, member, first.at_ms, first.cause, "", sure, NEVER)

@@ -137,7 +137,7 @@ def take_back_since(facts: Facts, group: Group, since: float, at: float) -> None
     because sessions ran anew from a load at `at` or before. Who is gone, by an answer, went at an instant that is not
     known."""
     back = [over for over in group.ended.values() if over.ended_at_ms > since and _may_be_none(group, over)]
-    heard = heard_at_ms(group) >= at or _is_stored_empty(group)
+    heard = has_answered_since(group, at) or _is_stored_empty(group)
     for over in back:
         if over.certainty == "exact" or (heard and stands(over.certainty)):
             lives.correct(facts, group, over, over.ended_at_ms, over.cause, "provisional")
@@ -194,6 +194,14 @@ def note_heard(facts: Facts, group: Group, at: float) -> None:
     if 0 <= last < at - ABSENT_MS and facts.has_several_brokers():
         group.unproven_at_ms = max(group.unproven_at_ms, at - 1.0)
     group.heard_at_ms = max(group.heard_at_ms, at)
+
+
+def has_answered_since(group: Group, at: float) -> bool:
+    """Whether the coordinator has answered for the group at an instant or later: of JoinGroups that waited the first
+    answer says so, whenever they came."""
+    current = group.rebalance
+    lets_in = current is not None and not current.settled and current.joined_at_ms >= at
+    return lets_in or heard_at_ms(group) >= at
 
 
 def heard_at_ms(group: Group) -> float:

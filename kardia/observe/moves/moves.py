@@ -8,15 +8,12 @@ what shows that the broker itself was restarted (`restarts`). Source: `onGroupLo
 from __future__ import annotations
 
 from kardia.certainty import Certainty
-from kardia.events import Event, Kind
+from kardia.events import CLOCKS_APART_MS, Event, Kind
 from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.moves import loads
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Group, Member
-
-CLOCKS_APART_MS = 1_000.0
-"""Clocks of the brokers of one cluster differ by less."""
 
 AWAKE_MS = 10_000.0
 """So long after a broker went on it may not know yet that it was replaced: it learns so with its next heartbeat to the
@@ -46,12 +43,27 @@ def group_of(facts: Facts, event: Event) -> Group:
         loads.note_heard(facts, group, event.handled_at_ms)
     if group.broker != facts.broker and facts.broker:
         _switch(facts, group, event)
+    elif group.moved_at_ms >= 0 and _goes_on(group, event):
+        group.moved_at_ms = NEVER
+        note_answer(group, event)
     elif group.moved_at_ms >= 0 and event.handled_at_ms > group.moved_at_ms:
         reload(facts, group, event.handled_at_ms, how_sure(event))
         note_answer(group, event)
     elif group.loading_since_at_ms >= 0:
         note_answer(group, event)
     return group
+
+
+def _goes_on(group: Group, event: Event) -> bool:
+    """Whether what the group is doing goes on, so that it was loaded before that began: a JoinGroup is let in that had
+    come before the instant at which the coordinator is another one at the latest, as no request outlives its
+    coordinator; or a generation is answered that is not stored yet, as none outlives it either."""
+    if event.error_code != ErrorCode.NONE:
+        return False
+    if event.kind == Kind.JOIN:
+        return event.handled_at_ms <= group.moved_at_ms < event.decided_at_ms
+    knows = event.kind == Kind.SYNC and event.generation_id == group.generation
+    return knows and group.state == GroupState.COMPLETING
 
 
 def is_from_before(facts: Facts, event: Event) -> bool:
@@ -212,10 +224,11 @@ def begun_anew(facts: Facts, group: Group, begin: float, end: float) -> None:
     taken for it, and everything that follows from that is provisional.
     """
     group.broke_at_ms = begin
-    for member in group.members.values():
-        member.connection = member.heard_on = ""  # none of them lives any more; their numbers are given again
+    for member in (*group.members.values(), *(over.member for over in group.ended.values())):
+        # None of them lives any more, and their numbers are given again. One that is said to have ended may be back.
+        member.connection = member.heard_on = ""
     loads.take_back_since(facts, group, begin, end)
-    if loads.heard_at_ms(group) >= end:
+    if loads.has_answered_since(group, end):
         # It has answered since, but what it answered may have been heartbeats, before it had loaded the group.
         group.loaded_at_ms = max(group.loaded_at_ms, end - 1.0)
         group.unproven_at_ms = max(group.unproven_at_ms, loads.heard_at_ms(group))

@@ -52,7 +52,7 @@ def epoch_row(
         int(bump.stopped_ms / 1000 + 0.5) if over and bump.stopped_ms >= 0 else None,
         None,
         bound(bump.started_at_ms, cause.by),
-        0 if complete else None,
+        bound(bump.completed_at_ms, bump.completed_by) if complete else None,
         withdrawn or None,
         group.protocol,
         bump.moved if over and bump.moved >= 0 else None,
@@ -65,14 +65,14 @@ def stragglers(bump: Bump, straggler_ms: float) -> list[dict[str, Any]]:
         {
             "member_id": one.member_id,
             "client_id": one.client_id or None,
-            "waited_ms": int(one.at_ms - bump.started_at_ms + 0.5),
+            "waited_ms": int(one.at_ms - max(one.since_ms, bump.started_at_ms) + 0.5),
             "joined": joined,
             "pending": False,
             "partitions": one.held_back,
         }
         for joined, some in ((True, bump.reached), (False, bump.dropped))
         for one in some
-        if one.at_ms - bump.started_at_ms > straggler_ms
+        if one.at_ms - max(one.since_ms, bump.started_at_ms) > straggler_ms
     ]
     return sorted(waited, key=lambda one: (-one["waited_ms"], one["member_id"]))
 

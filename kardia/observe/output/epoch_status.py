@@ -11,6 +11,9 @@ from kardia.instants import to_rfc3339
 from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.state.group import Group, Member
 
+SHOWN_TWICE_MS = 2.0
+"""A load is shown by the answer and by the records of one operation, whose instants differ by the width of stamps."""
+
 LATE_SHARE = 1 / 3
 """As for every member: nobody is late before this share of its session timeout has passed in silence."""
 
@@ -59,9 +62,12 @@ def _overdue(group: Group, member: Member, alive_to: float) -> str:
 def _certainty(group: Group, member: Member, now: float) -> Certainty:
     """How sure the deadline of a member is."""
     modern, own = group.modern, member.modern
-    if 0 <= member.session_renewed_at_ms <= max(group.unsure_to, group.gap_at_ms) or member.renewed_unseen:
+    if 0 <= member.session_renewed_at_ms <= max(group.unsure_to + SHOWN_TWICE_MS, group.gap_at_ms):
+        return "provisional"
+    if member.renewed_unseen or group.may_be_classic:
         return "provisional"
     if 0 <= member.deadline < now:
         return "provisional"
-    known = own is not None and (own.classic or (modern is not None and modern.session_from == "given"))
-    return "exact" if known else "inferred"
+    if own is not None and (own.classic or (modern is not None and modern.session_from == "given")):
+        return "exact"
+    return "inferred" if modern is not None and modern.session_from else "provisional"

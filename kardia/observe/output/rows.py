@@ -13,6 +13,7 @@ from kardia.observe.clients.application import UNKNOWN
 from kardia.observe.clients.leaves import LEAVE_DELAY_MS
 from kardia.observe.deadlines.deadlines import polls_unseen
 from kardia.observe.deadlines.waiting import awaited
+from kardia.observe.output.moving import moving
 from kardia.observe.output.status import GroupAt
 from kardia.observe.state.group import NEVER, TELEMETRY_ERROR_MS, Cause, Ended, Group, Member, Rebalance
 from kardia.tables import Row
@@ -257,6 +258,7 @@ def health_row(
         polling,
         told,
         *_epoch_columns(member),
+        moving(group, member, group_at.targets) if status != "ended" else None,
     )
 
 

@@ -15,7 +15,9 @@ from kardia.observe.deadlines import pending
 from kardia.observe.deadlines.deadlines import GRACE_MS
 from kardia.observe.deadlines.phases import longest_ms
 from kardia.observe.output import epoch_status
+from kardia.observe.output.moving import Targets
 from kardia.observe.state.group import Group, Member
+from kardia.rungs import NEEDS_REQUESTS_REASON
 
 
 class GroupAt:
@@ -27,6 +29,7 @@ class GroupAt:
         self._over: dict[str, float] | None = None
         self._longest_ms: int | None = None
         self._pending: tuple[int, list[dict[str, Any]] | None] | None = None
+        self.targets = Targets(group)
 
     def longest_ms(self, group: Group) -> int:
         """Highest rebalance timeout of its members, -1 where none is known."""
@@ -115,7 +118,7 @@ def _certainty(group_at: GroupAt, member: Member) -> Certainty:
 NEEDS_REQUESTS: tuple[str, Certainty, list[str]] = (
     "unknown",
     "unknown",
-    ["needs the request log of its broker: nothing else that was read tells when it was heard"],
+    [NEEDS_REQUESTS_REASON],
 )
 """Of a member of a classic group whose requests are not read."""
 

@@ -15,7 +15,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
 from kardia.observe.ledger.costs import forget_assignment
 from kardia.observe.ledger.ledger import emit, follows_from
-from kardia.observe.members import lives
+from kardia.observe.members import lives, who_broke
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.rebalance import begin, end_member
 from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
@@ -32,6 +32,7 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
         raise AssertionError(f"group {group.group_id!r}: a rebalance that was begun is not there")
     if current.started_at_ms < 0:
         causes.choose(observer, group, current, [])
+        current.started_at_ms = current.started_at_ms if current.started_at_ms >= 0 else at  # nothing shows it earlier
     _name_the_first(observer, group, current)
     causes.take_line(observer, group, current)
     current.caused_by = follows_from(group, current)
@@ -84,7 +85,7 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
         return
     since = max(group.steady_at_ms, group.stable_at_ms)
     first = min(
-        (over for over in group.ended.values() if since < over.ended_at_ms < current.started_at_ms - STAMP_MS),
+        (over for over in group.ended.values() if since <= over.ended_at_ms < current.started_at_ms - STAMP_MS),
         key=lambda over: (over.ended_at_ms, over.member.member_id),
         default=None,
     )
@@ -143,18 +144,19 @@ def become_empty_unseen(observer: Facts, group: Group, since: float) -> None:
     time at which somebody joined."""
     group.pending.clear()
     last_at = group.deserted_at_ms
-    for end in all_ends(group):
-        member, at, why = group.members[end.member_id], min(end.at_ms, since), end.cause
-        if why == "session_expired":
-            ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(end.at_ms, since))
-            at = max(at, ran_out_at)
-        last_at = max(last_at, at)
-        unsure = member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen or end.tied
-        unsure = unsure or observer.is_broken(group.broker, member.session_renewed_at_ms, at)
-        how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"
-        end_member(observer, group, member, at, why, "", how_sure, since)
-        if end.tied:
-            lives.rival(group, end.member_id)
+    with who_broke.end_together(observer, group):
+        for end in all_ends(group):
+            member, at, why = group.members[end.member_id], min(end.at_ms, since), end.cause
+            if why == "session_expired":
+                ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(end.at_ms, since))
+                at = max(at, ran_out_at)
+            last_at = max(last_at, at)
+            unsure = member.session_renewed_at_ms <= group.unsure_to or member.renewed_unseen or end.tied
+            unsure = unsure or observer.is_broken(group.broker, member.session_renewed_at_ms, at)
+            how_sure: Certainty = "provisional" if unsure else "exact" if why == "session_expired" else "inferred"
+            end_member(observer, group, member, at, why, "", how_sure, since, with_others=True)
+            if end.tied:
+                lives.rival(group, end.member_id)
     becomes_empty(observer, group, last_at, since)
     for over in group.ended.values():
         lives.confirm(observer, group, over, since)

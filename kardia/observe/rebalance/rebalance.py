@@ -21,6 +21,7 @@ from kardia.observe.ledger.dropped import how_dropped
 from kardia.observe.ledger.ledger import emit, follows_from, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import loads
+from kardia.observe.rebalance import seats
 from kardia.observe.rebalance.watches import watch_deserted, watch_join_timer, watch_sync_timer
 from kardia.observe.state.entries import Left, Waited
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Join, Member, Rebalance
@@ -39,9 +40,14 @@ def end_member(
     reason: str,
     certainty: Certainty,
     by: float | None = None,
+    *,
+    with_others: bool = False,
 ) -> None:
     """A member is gone: a Stable or Completing group begins to prepare a rebalance in the same instant. `by`: the
-    latest that this can have been, as `Ended.by`."""
+    latest that this can have been, as `Ended.by`. `with_others`: all members end now, and whoever ends them says what
+    becomes of the group."""
+    if group.state == GroupState.COMPLETING:
+        _show_assigned(observer, group, at)
     lives.end(observer, group, member, at, cause, reason, certainty, by)
     if cause == "static_replaced":
         return
@@ -49,17 +55,41 @@ def end_member(
         settle(observer, group, group.rebalance)
         if group.rebalance is not None and group.rebalance.joined_at_ms < 0:
             return  # it left right after the join phase: said, and begun, when that was settled
+    begins = group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN)
+    if begins or (group.state == GroupState.PREPARING and cause in LEAVE_CAUSES):
+        _begin_by(observer, group, _cause_of(group, member, at, cause, reason, certainty, by))
+    if not with_others:
+        watch_deserted(observer, group, at)
+
+
+def _cause_of(
+    group: Group, member: Member, at: float, cause: str, reason: str, certainty: Certainty, by: float | None
+) -> Cause:
+    """An end as the cause of a rebalance, as sure as that nobody else's end was it."""
     trigger = causes.CAUSE_TO_TRIGGER.get(cause, "unknown")
     why = Cause(at, trigger, member.member_id, member.client_id, member.instance_id, reason, certainty, by)
     if stands(why.certainty) and _somebody_else_may_have_gone(group, at):
         why.certainty = "provisional"
     if why.certainty == "inferred" and pending.may_have_joined(group, at):
         why.certainty = "provisional"
-    if group.state == GroupState.PREPARING and cause in LEAVE_CAUSES:
+    return why
+
+
+def _begin_by(observer: Facts, group: Group, why: Cause) -> None:
+    """An end begins a rebalance, or explains the one that is under way."""
+    if group.state == GroupState.PREPARING:
         _may_explain(group, why)
-    if group.state in (GroupState.STABLE, GroupState.COMPLETING, GroupState.UNKNOWN):
+    else:
         begin(observer, group, why, NEVER, len(group.members) + 1)
-    watch_deserted(observer, group, at)
+
+
+def _show_assigned(observer: Facts, group: Group, at: float) -> None:
+    """A follower was answered with its assignment before `at`: so it was stored by then, though the line of the leader,
+    who is answered in the same instant, is put behind what ends the generation."""
+    answered = (one for one in group.members.values() if one.synced_generation == group.generation)
+    since = min((one.session_renewed_at_ms for one in answered), default=NEVER)
+    if since >= 0 and group.rebalance is not None and not group.rebalance.left_after:
+        on_assigned(observer, group, min(since, at))
 
 
 def _may_explain(group: Group, why: Cause) -> None:
@@ -125,8 +155,9 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     joined_at_ms = current.joined_at_ms
     if first_time:
         _correct_replaced(observer, group, current)
+    taken = seats.taken_since(current)
     joins = {join.member_id: join for join in current.joins}
-    gone = _missing_from_the_list(observer, group, current)
+    gone = _missing_from_the_list(observer, group, current, taken)
     missing = Missing(group, current)
     dropped = [how_dropped(observer, group, current, missing, member) for member in gone]
     causes.choose(observer, group, current, dropped)
@@ -148,6 +179,7 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         watch_sync_timer(observer, group)
     group.leader = current.leader or group.leader
     group.protocol_name = current.protocol_name or group.protocol_name
+    seats.hand_over(observer, group, current, taken)
     if first_time:
         current.blocked = pending.blocked(group, current)
     emit(observer, group, current)
@@ -158,9 +190,11 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     current.left_after.clear()
 
 
-def _missing_from_the_list(observer: Facts, group: Group, current: Rebalance) -> list[Member]:
+def _missing_from_the_list(
+    observer: Facts, group: Group, current: Rebalance, taken: list[tuple[str, Join]]
+) -> list[Member]:
     """Members that the leader was not told of, who are none any more; whoever it was told of is one. Without the list
-    it is not known who is."""
+    it is not known who is. `taken`: who came since."""
     if current.listed is None:
         group.membership_complete = False
         return []
@@ -168,15 +202,17 @@ def _missing_from_the_list(observer: Facts, group: Group, current: Rebalance) ->
         if member_id not in group.members:
             _add_listed(observer, group, member_id, instance_id, current.joined_at_ms)
     group.membership_complete = True
-    return [member for member in group.members.values() if member.member_id not in current.listed]
+    known = {*current.listed, *(join.member_id for _, join in taken)}
+    return [member for member in group.members.values() if member.member_id not in known]
 
 
 def _correct_unsynced(observer: Facts, group: Group, current: Rebalance) -> None:
     """The rebalance began before the time for SyncGroup of the generation before was over, which nobody could see then:
     who was said to have gone by that went later."""
+    over_at = current.sync_over_at_ms
     for over in list(group.ended.values()):
         member = over.member
-        if over.cause != "sync_timeout" or over.ended_at_ms != current.sync_over_at_ms:
+        if over.cause != "sync_timeout" or not 0 <= over_at <= over.ended_at_ms <= over_at + LATE_MS:
             continue
         if current.started_at_ms >= over.ended_at_ms - STAMP_MS or over.certainty == "exact":
             continue

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from kardia.certainty import Certainty, weaker
+from kardia.coordinator.behaviour import behaviour_of
 from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.lateness import LATE_MS
@@ -82,11 +83,13 @@ def _end_the_silent(observer: Facts, group: Group, first: Member, at: float) -> 
     """The session of a member was over by `at`, and with that the rebalance began."""
     tied = is_tied(group, first)
     how_sure = deadlines.sureness(group, first)
-    # Who was handed an id may have joined before a timer that is late.
-    if tied or (group.pending and at < first.deadline + LATE_MS):
+    # Who was handed an id may have joined before a timer that is late, and anybody where none is needed.
+    needs_id = not group.release or behaviour_of(group.release).member_id_required
+    if tied or ((group.pending or not needs_id) and at < first.deadline + LATE_MS):
         how_sure = weaker(how_sure, "provisional")
-    ended_at_ms = min(fired_from(group, first.deadline), at)
-    end_member(observer, group, first, ended_at_ms, "session_expired", "", how_sure, at)
+    ran_out_at, known = observer.ran_out(group, first, first.session_renewed_at_ms, at)
+    ended_at_ms = min(max(ran_out_at, fired_from(group, first.deadline)), at)
+    end_member(observer, group, first, ended_at_ms, "session_expired", "", weaker(how_sure, known), at)
     if tied:
         lives.rival(group, first.member_id)
 
@@ -175,5 +178,10 @@ def on_contradicted(observer: Facts, group: Group, at: float) -> None:
     sure: Certainty = "provisional" if doubted else "inferred"
     observer.move(group, at, GroupState.STABLE, "no rebalance: answered as stable", sure)
     group.steady_at_ms = at
-    if over is not None and by_silence:
+    if over is None or not by_silence:
+        return
+    if over.member.renewed_unseen:
+        # It was taken for a member again once before, and not heard of since: it was none, and went at some time.
+        lives.correct(observer, group, over, over.ended_at_ms, "unknown", "unknown")
+    else:
         lives.reinstate(observer, group, over, at, certainty=sure)

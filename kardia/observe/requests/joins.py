@@ -83,6 +83,7 @@ def _let_in(observer: Facts, group: Group, event: Event, at: float) -> None:
         member = group.members.get(member_id)
         if member is None:
             member = notice(observer, group, event, at)
+        member.asked_at_ms = max(member.asked_at_ms, event.handled_at_ms)  # a JoinGroup renews nothing
         identify(observer, group, member, event, str(detail.get("protocol_type", "")))
         polls.on_request(observer, group, member, "join", event.arrived_at_ms)
         timeouts.rejoined(observer, group, member, event.handled_at_ms)
@@ -217,27 +218,43 @@ def _done_by(observer: Facts, event: Event) -> float | None:
 
 def take_fenced(observer: Facts, group: Group, event: Event) -> None:
     """A static process that restarted waited in its JoinGroup, and was replaced by the next one before it was let in:
-    its answer (82) names the id that it had been given."""
+    its answer (82) names the id that it had been given. The next one's own answer may have been read before."""
     detail, taken_at = event.detail or {}, event.handled_at_ms
     member_id = str(detail.get("assigned_member_id", ""))
     if not member_id or member_id in group.ended:
         return
-    old = group.members.get(group.instances.get(event.group_instance_id, ""))
+    heir, held_by = refusals.heir_of(group, event), refusals.held_before(group, event)
+    old, over = group.members.get(held_by), group.ended.get(held_by)
     came_by = "member_joined"
     if old is not None and old.member_id != member_id:
-        known = old.deadline >= 0 and not old.renewed_unseen and old.session_renewed_at_ms > group.unsure_to
-        how_sure: Certainty = "exact" if known else "provisional"
-        if 0 <= old.deadline <= taken_at:
-            how_sure = weaker(how_sure, "exact" if old.deadline < taken_at - LATE_MS else "provisional")
-            lives.end(observer, group, old, old.deadline, "session_expired", "", how_sure, taken_at)
-        else:
-            came_by = "static_replaced"
-            lives.end(observer, group, old, taken_at, "static_replaced", "", how_sure)
+        came_by = _end_the_seated(observer, group, old, taken_at)
+    elif over is not None and over.cause == "static_replaced":
+        came_by = "static_replaced"
+        lives.correct(observer, group, over, taken_at, came_by, over.certainty)
+    if heir is not None:
+        heir.replaces, heir.replaces_surely = member_id, True
     member = Member(member_id, taken_at, instance_id=event.group_instance_id, seen_joining=True)
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, "exact")
     told_from, told_by = told_between(event)
     lives.end(observer, group, member, max(told_from, taken_at), "static_replaced", "", "exact", told_by)
+
+
+def _end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) -> str:
+    """Whose seat was taken at an instant had ended by its session before, or ends by that. Returns by what the process
+    that took it became a member."""
+    current = group.rebalance
+    is_over = current is not None and current.joined_at_ms >= taken_at
+    armed = old.renewed_before_join_at_ms if is_over else old.session_renewed_at_ms  # the end renews who is in it
+    known = old.deadline >= 0 and armed >= 0 and not old.is_unsure(armed) and armed > group.unsure_to
+    how_sure: Certainty = "exact" if known else "provisional"
+    ran_out_at = armed + old.session_ms if old.deadline >= 0 and armed >= 0 else NEVER
+    if 0 <= ran_out_at <= taken_at:
+        how_sure = weaker(how_sure, "exact" if ran_out_at < taken_at - LATE_MS else "provisional")
+        lives.end(observer, group, old, ran_out_at, "session_expired", "", how_sure, taken_at)
+        return "member_joined"
+    lives.end(observer, group, old, taken_at, "static_replaced", "", how_sure)
+    return "static_replaced"
 
 
 def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]:

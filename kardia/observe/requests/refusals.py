@@ -62,7 +62,7 @@ def _note_waiting(observer: Facts, group: Group, event: Event, at: float) -> Non
     current = group.rebalance
     if current is None or current.settled:
         return
-    holder = "" if event.member_id else group.instances.get(event.group_instance_id, "")
+    holder = "" if event.member_id else held_before(group, event)
     current.refused.append(
         Join(
             event.member_id or str((event.detail or {}).get("assigned_member_id", "")),
@@ -76,6 +76,25 @@ def _note_waiting(observer: Facts, group: Group, event: Event, at: float) -> Non
             holder,
         )
     )
+
+
+def heir_of(group: Group, event: Event) -> Join | None:
+    """Whoever took the seat of a static process that is told 82, if it was let in and its own answer was read first:
+    the end of the join phase and the refusal are of one instant then."""
+    current = group.rebalance
+    if current is None or current.joined_at_ms < event.handled_at_ms:
+        return None
+    same = (join for join in current.joins if join.instance_id == event.group_instance_id and not join.asked_id)
+    return next((join for join in same if join.handled_at_ms >= event.handled_at_ms - STAMP_MS), None)
+
+
+def held_before(group: Group, event: Event) -> str:
+    """Who held the seat when a static process came that waited in its JoinGroup and was replaced; empty if nobody."""
+    heir = heir_of(group, event)
+    if heir is None:
+        return group.instances.get(event.group_instance_id, "")
+    seat = (one for one in group.members.values() if one.instance_id == event.group_instance_id)
+    return next((one.member_id for one in seat if one.member_id != heir.member_id), heir.replaces)
 
 
 def _note_new(observer: Facts, group: Group, event: Event, at: float) -> None:

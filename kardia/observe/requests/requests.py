@@ -17,7 +17,7 @@ from kardia.observe.deadlines.phases import STAMP_MS
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import costs
-from kardia.observe.members import habits, lives, polls, who_broke
+from kardia.observe.members import habits, leaving, lives, polls, who_broke
 from kardia.observe.members.identity import identify, learn_library, says_library
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import rebalance, signs
@@ -60,6 +60,7 @@ def on_heartbeat(observer: Facts, event: Event, at: float) -> None:
             member = notice(observer, group, event, at)
         told_nothing = group.release and group.state == GroupState.COMPLETING
         if told_nothing and not behaviour_of(group.release).completing_heartbeat_arms:
+            note_asked(group, event, at)
             who_broke.heard(member, event)
             return
         signs.on_told(observer, group, member, at)
@@ -150,6 +151,7 @@ def notice(observer: Facts, group: Group, event: Event, at: float) -> Member:
 def on_refused(observer: Facts, group: Group, event: Event, at: float) -> None:
     """An answer with an error other than 27: a member that is gone, or a coordinator that moved."""
     error = event.error_code
+    note_asked(group, event, at)
     if error == ErrorCode.UNKNOWN_MEMBER_ID:
         since = event.handled_at_ms if event.kind == Kind.JOIN else NEVER
         gone.on_gone(observer, group, event.member_id, at, since)
@@ -175,6 +177,7 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
     group = moves.group_of(observer, event)
     if event.error_code != NONE:
         if event.error_code == REBALANCE_IN_PROGRESS:
+            note_asked(group, event, at)
             member = group.members.get(event.member_id)
             if member is not None:
                 polls.on_commit(observer, group, member, event)
@@ -194,9 +197,24 @@ def on_commit(observer: Facts, event: Event, at: float) -> None:
     polls.on_commit(observer, group, member, event)
 
 
+def on_txn_commit(observer: Facts, event: Event, at: float) -> None:
+    """TxnOffsetCommit: it never renews a session, and may name no member (`doTxnCommitOffsets`)."""
+    group = observer.groups.get(event.group_id)
+    if group is not None:
+        note_asked(group, event, at)
+
+
+def note_asked(group: Group, event: Event, at: float) -> None:
+    """A member asked for something, which renews nothing: it was not silent."""
+    member = group.members.get(event.member_id)
+    if member is not None:
+        member.asked_at_ms = max(member.asked_at_ms, at)
+
+
 def on_sync(observer: Facts, event: Event, at: float) -> None:
     """SyncGroup: the leader's ends the rebalance; a waiting one renews when it is answered."""
     group = moves.group_of(observer, event)
+    note_asked(group, event, at)
     member = group.members.get(event.member_id)
     if event.error_code == NONE:
         if member is None:
@@ -223,6 +241,7 @@ def _synced(observer: Facts, group: Group, member: Member, event: Event, at: flo
     row = sessions.RENEWALS["sync_served_stable" if served_stable else "sync_propagated"]
     if observer.coordinator in row.coordinators:
         renew(observer, group, member, at)
+        observer.watch(group, member)  # until then its silence was none, and it was to be looked at later
     hardly_waited = at - event.handled_at_ms <= STAMP_MS
     if not leads and hardly_waited and not (served_stable and event.handled_at_ms > group.stable_at_ms + STAMP_MS):
         member.doubtful_at_ms = member.session_renewed_at_ms
@@ -299,10 +318,7 @@ def _left(
         member = notice(observer, group, event._replace(member_id=asked_id), at)
     if member is None:
         return
-    cause, certainty = leaves.why(member, event, asked_id, reason)
-    by_silence = cause == "poll_timeout" and observer.is_blind_since(member.last_poll_at_ms)
-    if certainty == "inferred" and (group.state != GroupState.STABLE or by_silence):
-        certainty = "provisional"  # whoever waits in a rebalance polls and commits nothing, stalled or not
+    cause, certainty = leaving.why(observer, group, member, event, asked_id, reason)
     rebalance.end_member(observer, group, member, at, cause, reason, certainty, by)
 
 
@@ -322,7 +338,7 @@ def on_leave_before(observer: Facts, group: Group, current: Rebalance, event: Ev
     for asked_id, instance_id, reason, error in (event.detail or {}).get("members", ()):
         member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
         if error == NONE and member is not None and member.member_id not in current.listed:
-            verdict = leaves.why(member, event, asked_id or "", reason or "")
+            verdict = leaving.why(observer, group, member, event, asked_id or "", reason or "")
             at = min(event.handled_at_ms, current.joined_at_ms)
             lives.end(observer, group, member, at, verdict.cause, reason or "", verdict.certainty)
 

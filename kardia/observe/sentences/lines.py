@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 
 from kardia.certainty import Certainty
-from kardia.events import Event
+from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState
 from kardia.observe.evidence import gone
 from kardia.observe.facts.facts import Facts
@@ -22,7 +22,7 @@ from kardia.observe.ledger.ledger import emit, follows_from, remember
 from kardia.observe.members import lives
 from kardia.observe.moves import moves
 from kardia.observe.sentences import naming, reasons
-from kardia.observe.state.entries import Kept, Waited
+from kardia.observe.state.entries import BeginLine, Kept, Waited
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Cause, Group, Rebalance
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000.0
@@ -42,13 +42,13 @@ def on_line(facts: Facts, event: Event, at: float) -> None:
     if handler is None:
         return
     group = naming.group_of(facts, event)
-    if group.protocol != "classic" or not _is_believed(facts, group, at, what):
+    if group.protocol != "classic" or not is_believed(facts, group, at, what):
         return
     handler(facts, group, event, at)
     group.said.shown_at_ms = max(group.said.shown_at_ms, at)
 
 
-def _is_believed(facts: Facts, group: Group, at: float, what: str) -> bool:
+def is_believed(facts: Facts, group: Group, at: float, what: str) -> bool:
     """Whether the broker that says it leads the group, as far as is known. One that has not said that it loaded it may
     have done so before its log begins, unless another one has since."""
     if group.broker == facts.broker:
@@ -73,6 +73,51 @@ def lose(facts: Facts, group: Group, at: float, why: str) -> None:
         facts.move(group, at, GroupState.UNKNOWN, why, "unknown")
 
 
+def take_over(facts: Facts, group: Group, end: Event, at: float) -> None:
+    """Its requests are read up to `end`, the sentences of its broker further. Nobody is heard any more: no session is
+    known, and none ends by itself. A group of which nothing was under way is as it was until a sentence says otherwise;
+    a rebalance that a sentence has begun, and no answer has shown, goes on by the sentences.
+    """
+    for member in group.members.values():
+        for kind in ("session", "poll", "rebalance"):
+            if getattr(member, f"{kind}_prediction_at_ms") >= 0:
+                facts.close_prediction(group, member, kind, "unknown", at)
+        member.session_renewed_at_ms = member.heard_at_ms = member.unknown_since_at_ms = NEVER
+        member.polled_at_ms = member.pushed_poll_at_ms = NEVER
+        member.overdue = False
+    current, steady = group.rebalance, group.state in (GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD)
+    began = next((one for one in reversed(group.begin_lines) if one.generation_before == group.generation), None)
+    told = current is not None and current.row_known >= 0 and current.assigned_at_ms < 0
+    if current is not None and told and current.joined_at_ms < 0 <= current.started_at_ms:
+        current.unrequested = current.settled = True
+        facts.move(group, current.started_at_ms, GroupState.PREPARING, "log_ends", "inferred")
+    elif current is not None and (told or (current.joined_at_ms >= 0) != (current.assigned_at_ms >= 0)):
+        lose(facts, group, at, "log_ends")
+        return
+    elif began is not None:
+        _on_preparing(facts, group, _sentence(began, group, end), began.began_at_ms)
+    elif steady:
+        group.rebalance = None
+        group.said.kept = Kept(group.generation, group.state != GroupState.STABLE)
+    else:
+        lose(facts, group, at, "log_ends")
+        return
+    group.said.shown_at_ms = at
+
+
+def _sentence(began: BeginLine, group: Group, end: Event) -> Event:
+    """A sentence about the begin of a rebalance, as it was read."""
+    member_id, *members = began.named or [""]
+    return end._replace(
+        kind=int(Kind.COORDINATOR_LINE),
+        shard=group.shard,
+        group_id=group.group_id,
+        member_id=member_id,
+        generation_id=began.generation_before,
+        detail={"what": "preparing_rebalance", "reason": began.reason, "members": members},
+    )
+
+
 # --- a rebalance
 
 
@@ -85,7 +130,10 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     cause = reasons.cause_of(group, event, at)
     _confirm_admin(facts, group, cause)
     known = group.membership_complete or group.state in (GroupState.EMPTY, GroupState.DEAD)
-    gone_by_it = cause.trigger in _BEGUN_BY_AN_END
+    unsynced = reasons.unsynced(group, event) if cause.trigger == "sync_timeout" else []
+    gone_by_it = len(unsynced) or int(cause.trigger in _BEGUN_BY_AN_END)
+    for member_id in unsynced:
+        naming.end(facts, group, member_id, at, "sync_timeout", "exact")
     remember(group)
     group.rebalance = Rebalance(
         before,
@@ -102,6 +150,8 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
         member = naming.name(facts, group, cause.member_id, at, "member_joined", "exact")
         if member is not None and member.joined_at_ms == at:
             member.client_id, member.instance_id = cause.client_id, cause.instance_id
+            if cause.instance_id:
+                group.instances[cause.instance_id] = member.member_id
             facts.index(group, member)
             facts.emit_member(group, member, at, "exact")
     facts.move(group, at, GroupState.PREPARING, cause.trigger, cause.certainty)
@@ -146,7 +196,8 @@ def _on_assigned(facts: Facts, group: Group, event: Event, at: float) -> None:
             if member is not None:
                 member.generation_first = generation
                 facts.emit_member(group, member, at, "inferred")
-    become_stable(facts, group, current, at, "exact")
+    # It is Stable when what was received is stored, which no line says: some ms later, on a slow disk 100.
+    become_stable(facts, group, current, at, "inferred")
     emit(facts, group, current)
 
 
@@ -285,8 +336,13 @@ def _loaded_as(group: Group, generation: int, count: int) -> tuple[str, Certaint
 
 
 def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
+    """Its broker shuts down, or another one leads it since: which of the two no sentence about the group tells."""
+    _leave(facts, group, at, "coordinator_unloaded")
+
+
+def _leave(facts: Facts, group: Group, at: float, why: str) -> None:
     kept = group.said.kept
-    lose(facts, group, at, "coordinator moved")
+    lose(facts, group, at, why)
     group.said.kept = kept  # whoever loads it finds that
 
 
@@ -297,13 +353,13 @@ def _on_partition(facts: Facts, event: Event, at: float, what: str) -> None:
             continue
         if group.modern is not None and what == "partition_loaded":
             moves.on_load_line(facts, group, at)
-        if group.protocol != "classic" or (group.broker and facts.reads_requests(group.broker)):
+        if group.protocol != "classic" or (group.broker and facts.reads_requests(group.broker, at)):
             continue
         if what == "partition_unloaded" and group.broker == facts.broker:
             if group.state != GroupState.UNKNOWN:
                 _on_unloaded(facts, group, event, at)
         elif what == "partition_loaded" and group.load_told_at_ms < at - LOADS_WITHIN_MS:
-            _on_unloaded(facts, group, event, at)
+            _leave(facts, group, at, "coordinator_loaded" if group.broker == facts.broker else "coordinator moved")
             group.broker = facts.broker
 
 

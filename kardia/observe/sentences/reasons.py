@@ -112,9 +112,21 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
     if trigger == "metadata_changed" and (not group.leader or group.leader == event.member_id):
         # Up to 2.5 the leader that joins again is told of in the same words, and no sentence says who leads.
         trigger, certainty = "leader_rejoined" if group.leader else trigger, "inferred"
-    client_id, instance_id = who(event, own) if trigger == "member_joined" else _known(group, event.member_id)
+    member_id = event.member_id
+    if trigger == "sync_timeout":
+        removed = unsynced(group, event)
+        member_id = removed[0] if removed else member_id
+        certainty = "exact" if removed else "inferred"  # else it may be an old id
+    client_id, instance_id = who(event, own) if trigger == "member_joined" else _known(group, member_id)
     reason = words or (own if trigger == "unknown" else "")
-    return Cause(at, trigger, event.member_id, client_id, instance_id, reason, certainty, named=True)
+    return Cause(at, trigger, member_id, client_id, instance_id, reason, certainty, named=True)
+
+
+def unsynced(group: Group, event: Event) -> list[str]:
+    """Members that a sentence says were removed because they had not sent SyncGroup in time (`expirePendingSync`). It
+    may name the old id of a static member as well, which is none any more."""
+    named = [event.member_id, *map(str, (event.detail or {}).get("members") or ())]
+    return [one for one in dict.fromkeys(named) if one in group.members]
 
 
 def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Cause:

@@ -28,7 +28,7 @@ def on_group_record(facts: Facts, event: Event, at: float) -> None:
     detail = event.detail or {}
     group = naming.group_of(facts, event)
     if detail.get("tombstone"):
-        _on_tombstone(facts, group, at)
+        gone.on_tombstone(facts, group, at)
     else:
         generation = int(detail.get("generation", event.generation_id))
         group.protocol, group.protocol_type = "classic", str(detail.get("protocol_type") or group.protocol_type)
@@ -42,12 +42,6 @@ def on_group_record(facts: Facts, event: Event, at: float) -> None:
             group.stored = Stored(generation, str(detail.get("leader") or ""), ids)
         group.said.listed_at_ms = max(group.said.listed_at_ms, at)
     group.said.shown_at_ms = max(group.said.shown_at_ms, at)
-
-
-def _on_tombstone(facts: Facts, group: Group, at: float) -> None:
-    if group.state != GroupState.DEAD:
-        gone.on_deleted(facts, group, at)
-        group.said.kept = Kept(0, True)
 
 
 def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
@@ -64,7 +58,8 @@ def _on_empty(facts: Facts, group: Group, generation: int, at: float) -> None:
     naming.end_others(facts, group, (), at)
     group.rebalance, group.generation, group.said.kept = None, generation, Kept(generation, True)
     group.membership_complete = True
-    facts.move(group, at, GroupState.EMPTY, "group record", "inferred")
+    # Of a new group it is written for its first JoinGroup, which may wait already.
+    facts.move(group, at, GroupState.EMPTY, "group record", "provisional" if generation == 0 else "inferred")
 
 
 def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: int, at: float) -> None:
@@ -125,7 +120,11 @@ def _take_members(
     for member_id in [one for one in group.members if one not in listed]:
         member = group.members[member_id]
         if member.instance_id and member.instance_id in instances:
-            naming.end_unseen(facts, group, member, at, "static_replaced", "provisional")
+            # In a new generation it may have been evicted, and another one have come under its instance id later.
+            if current is None:
+                naming.end_unseen(facts, group, member, at, "static_replaced", "provisional")
+            else:
+                naming.end_unseen(facts, group, member, at)
         elif current is not None and _did_not_rejoin(group, current, member, longest_ms):
             # Up to 2.1 no sentence tells of a leave either, nor of a reason.
             sure: Certainty = "inferred" if current.cause is not None and current.cause.reason else "provisional"

@@ -80,6 +80,13 @@ class Stored(NamedTuple):
     member_ids: list[str]
 
 
+class SaidEnd(NamedTuple):
+    """Why a member of a group that has epochs is gone, as a sentence says; its record is not read yet."""
+
+    cause: str
+    at_ms: float
+
+
 class Kept(NamedTuple):
     """What the coordinator's sentences said last of what it stored of a group, which is what it loads."""
 

@@ -13,8 +13,19 @@ from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.state.cause import NEVER, Cause
 from kardia.observe.state.compact import KEY
-from kardia.observe.state.entries import BeginLine, Foretold, HandedOut, Kept, Left, NeverUsed, Previous, Stored, Waited
-from kardia.observe.state.modern import ModernGroup, ModernMember
+from kardia.observe.state.entries import (
+    BeginLine,
+    Foretold,
+    HandedOut,
+    Kept,
+    Left,
+    NeverUsed,
+    Previous,
+    SaidEnd,
+    Stored,
+    Waited,
+)
+from kardia.observe.state.modern import Bump, ModernGroup, ModernMember
 
 __all__ = [
     "LOADS_WITHIN_MS",
@@ -121,6 +132,9 @@ class Member:
     """Its open session prediction has outlived the early, provisional step."""
     returned_at_ms: float = NEVER
     """When it was found to be a member still, though taken for ended; its session was renewed at some time before."""
+    asked_at_ms: float = NEVER
+    """Last request of it that was answered and need not have renewed its session: it was not silent then, and may have
+    joined right after."""
     doubtful_at_ms: float = NEVER
     """A renewal that may not have been one: its SyncGroup came in the instant in which the group became Stable."""
     joined_by: float | None = None
@@ -297,6 +311,18 @@ class Told:
     """Last sentence or record that showed it as it is held."""
     listed_at_ms: float = NEVER
     """Last record that listed its members, or none."""
+    sampled_at_ms: float = NEVER
+    """When it was last asked about, if samples of the admin API are read."""
+    sampled_by: str = ""
+    """Source of the last of them."""
+    assigned: dict[str, str] = field(default_factory=dict)
+    """Member id -> its partitions as the last sample says, as a digest."""
+    ends: dict[str, SaidEnd] = field(default_factory=dict)
+    """Members of a group that has epochs that a sentence has ended, until their records are read."""
+    cause: Cause | None = None
+    """What the next epoch begins with, where sentences alone tell of the group."""
+    bump: Bump | None = None
+    """The last epoch of such a group."""
 
 
 @dataclass(slots=True)
@@ -378,6 +404,8 @@ class Group:
     """Its last record; None where that is not known. See `loads`."""
     left_pending: dict[str, Left] = field(default_factory=dict)
     """Ids that left before any JoinGroup of theirs was answered."""
+    upgrade_refused: str = ""
+    """Last member id that asked to join it, a classic group, with the consumer protocol, and was refused."""
     rejected_at_ms: float = NEVER
     """When a full group last refused somebody that it knew, and forgot it: the Java coordinator does not look then if
     the join phase is over, so that all who are left may wait in their JoinGroups until its time is over."""
@@ -421,6 +449,30 @@ class Group:
         return self.moved_at_ms >= 0 and self.state in (GroupState.PREPARING, GroupState.COMPLETING)
 
     @property
+    def may_be_classic(self) -> bool:
+        """Of a consumer group whose records are not read: whether only members of the classic protocol are left. It is
+        a classic one then, unless the broker does not allow that, and who is silent may wait in a JoinGroup."""
+        if self.modern is None or self.modern.by_records or self.modern.protocol != "consumer" or not self.members:
+            return False
+        return all(member.modern is not None and member.modern.classic for member in self.members.values())
+
+    def may_turn_classic(self, at: float) -> bool:
+        """Whether it may have become a classic group by an instant, unseen, so that the sessions of its classic members
+        began anew: no member of the consumer protocol is left whose timers are not over. Where records are read they
+        say it."""
+        modern = self.modern
+        if modern is None or modern.by_records or not modern.mixed:
+            return False
+        others = (member for member in self.members.values() if member.modern is None or not member.modern.classic)
+        return not any(member.deadline > at and not _had_to_give_up_by(member, at) for member in others)
+
+    @property
     def unsure_to(self) -> float:
         """A session that seems to run since then or before runs from a load, whose instant is known within bounds."""
         return max(self.loaded_at_ms, self.unproven_at_ms)
+
+
+def _had_to_give_up_by(member: Member, at: float) -> bool:
+    """Whether a member's time to give partitions up was over by an instant."""
+    own = member.modern
+    return own is not None and own.revoke_since_at_ms >= 0 and own.revoke_since_at_ms + member.rebalance_ms <= at

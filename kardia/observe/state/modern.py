@@ -55,6 +55,9 @@ class ModernMember:
     """When it left for a moment, as a static member (-2); it is a member until its session is over."""
     reached_at_ms: float = NEVER
     """When it came to its epoch."""
+    only_topic: str | None = ""
+    """The one topic to which it has subscribed ever since it joined; empty where there is more, or that is not known;
+    None before it is told to what a new member subscribes."""
     gone_at_ms: float = NEVER
     """Instant of the record that says that it is a member no more, until it is concluded why."""
 
@@ -68,6 +71,10 @@ class Reached:
     at_ms: float
     held_back: int
     """Partitions that it had to give up first."""
+    since_ms: float
+    """Since when it was waited for: the begin of the epoch, or when it joined, if that was later."""
+    by_ms: float | None = None
+    """The latest that it can have ended, of one that ended instead (`Ended.by`)."""
 
 
 @dataclass(slots=True)
@@ -91,7 +98,11 @@ class Bump:
     """Partitions that came to another member than before; -1 if not known."""
     stopped_ms: float = -1.0
     """Partition-milliseconds in it without an owner; -1 if not known."""
+    completed_by: float | None = None
+    """The latest that it can have been over, where the last who was waited for left by a request that waited."""
     row_known: int = -1
+    target_told: bool = False
+    """The row says when the target was computed."""
 
 
 @dataclass(slots=True)
@@ -113,9 +124,15 @@ class ModernGroup:
     """Partition, as `topic id:number`, that had an owner and has none -> since when."""
     owners: dict[str, str] = field(default_factory=dict)
     """Partition -> who had it last."""
+    topic_names: dict[str, str] = field(default_factory=dict)
+    """Topic id -> its name, as far as members that have one topic show it."""
     record_at_ms: float = NEVER
     """Instant of the last record about the group."""
     by_records: bool = False
     """Records of the group are read: what they do not say did not happen up to `record_at_ms`."""
+    mixed: bool = False
+    """Members of the classic protocol were in it."""
+    resolves: bool = False
+    """Somebody joined by a regular expression whose resolution, which makes an epoch, has not been seen."""
     lower_at_ms: float = NEVER
     """Last instant at which an answer showed that the group epoch was not higher than what is held."""

@@ -43,7 +43,7 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
             if member.member_id not in group.members:
                 return
         elif member.session_prediction_at_ms < 0 and now >= deadlines.predict_session_at(observer.settings, member):
-            if deadlines.believed_silent(group, member):
+            if deadlines.believed_silent(group, member) and not _goes_unsynced(group, member):
                 member.session_prediction_at_ms = now
                 member.session_prediction_deadline_at_ms = deadline
                 if now < deadlines.imminent_at(observer.settings, member):
@@ -63,6 +63,12 @@ def on_member_timer(observer: Facts, group: Group, member: Member, now: float) -
         member.poll_prediction_deadline_at_ms = member.last_poll_at_ms + member.rebalance_ms
         observer.emit_prediction(group, member, "poll", "open", NEVER)
     observer.watch(group, member)
+
+
+def _goes_unsynced(group: Group, member: Member) -> bool:
+    """Whether a member that stays silent is removed because it has not sent SyncGroup, before its session is over: then
+    it is not its session that will have ended."""
+    return phases.is_unsynced(group, member) and phases.how_ended(group, member).cause == "sync_timeout"
 
 
 def _is_late(observer: Facts, group: Group, member: Member, now: float) -> bool:
@@ -104,7 +110,8 @@ def on_session_expired(observer: Facts, group: Group, member: Member, deadline: 
     alone = alone and not phases.may_wait_in_full(group, deadline)
     if group.state == GroupState.COMPLETING:
         unsynced_at_ms = phases.sync_deadline(group) if phases.is_unsynced(group, member) else NEVER
-        is_gone = (alone or member.member_id == group.leader) and not 0 <= unsynced_at_ms <= deadline
+        leads = member.member_id == group.leader and deadlines.awaited_in_vain(group, member, deadline)
+        is_gone = (alone or leads) and not 0 <= unsynced_at_ms <= deadline
     elif group.state in (GroupState.STABLE, GroupState.UNKNOWN):
         is_gone = alone or not group.membership_complete or deadlines.surely_silent(group, member)
     else:

@@ -12,7 +12,7 @@ from kardia.observe.deadlines import phases
 from kardia.observe.deadlines.deadlines import GRACE_MS, sureness
 from kardia.observe.deadlines.phases import STAMP_MS, unsynced
 from kardia.observe.facts.facts import Facts
-from kardia.observe.members import lives
+from kardia.observe.members import lives, who_broke
 from kardia.observe.moves import loads
 from kardia.observe.rebalance.emptied import becomes_empty
 from kardia.observe.rebalance.rebalance import end_member
@@ -38,7 +38,8 @@ def conclude_silent(observer: Facts, group: Group, at: float) -> None:
     # Whoever waited in a SyncGroup was sent back in the instant in which the timer fired.
     began, by = (current.sent_back_at_ms, None) if current.sent_back_at_ms >= due - STAMP_MS else (min(due, at), at)
     # An id that was handed out may have been used before that, unseen, and have begun it.
-    sure: Certainty = "provisional" if group.pending else "inferred"
+    # So may anybody be who came when a broker went on that had stood still: its timers were late then.
+    sure: Certainty = "provisional" if group.pending or observer.is_quiet_at(group.broker, due) else "inferred"
     current.cause = Cause(began, why, first.member_id, first.client_id, first.instance_id, "", sure, by)
     current.started_at_ms = current.told_start = began
     current.told_from = group.told_state
@@ -151,14 +152,15 @@ def conclude_deserted(observer: Facts, group: Group, key: str, now: float) -> No
         member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to for member in group.members.values()
     )
     how_sure = "provisional" if unsure else loads.by_silence(observer, group, at)
-    for end in ends:
-        member, over_at = group.members[end.member_id], end.at_ms
-        if end.cause == "session_expired":
-            ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(at, over_at))
-            over_at = max(over_at, ran_out_at)
-        end_member(observer, group, member, over_at, end.cause, "", how_sure, NEVER)
-        if end.tied:
-            lives.rival(group, end.member_id)
+    with who_broke.end_together(observer, group):
+        for end in ends:
+            member, over_at = group.members[end.member_id], end.at_ms
+            if end.cause == "session_expired":
+                ran_out_at, _ = observer.ran_out(group, member, member.session_renewed_at_ms, max(at, over_at))
+                over_at = max(over_at, ran_out_at)
+            end_member(observer, group, member, over_at, end.cause, "", how_sure, NEVER, with_others=True)
+            if end.tied:
+                lives.rival(group, end.member_id)
     group.deserted_at_ms = NEVER
     if group.state != GroupState.EMPTY:
         becomes_empty(observer, group, at, NEVER)

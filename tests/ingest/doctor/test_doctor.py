@@ -18,6 +18,7 @@ from cli.main import app
 from demo.broker import NEWEST, Broker, BrokerSettings
 from ingest.dialects.request_json import RequestJson
 from ingest.doctor import Finding, Level, broker_logging, cluster, loggers, logs, remedies
+from ingest.security.rendering import kafka_python
 
 ROOT = Path(__file__).parents[3]
 CORPORA = ROOT / "tests" / "corpora"
@@ -197,14 +198,18 @@ def test_what_is_not_told_about_levels_is_unknown() -> None:
 
 
 def test_security_settings_reach_the_client_that_asks_for_levels_or_are_named() -> None:
-    given = {"security.protocol": "sasl_ssl", "sasl.username": "u", "ssl.endpoint.identification.algorithm": "none"}
-    assert loggers.translated(given) == {
-        "security_protocol": "SASL_SSL",
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": "u"}
+    assert kafka_python({**given, "sasl.password": "p", "linger.ms": "5"}) == {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
         "sasl_plain_username": "u",
-        "ssl_check_hostname": False,
+        "sasl_plain_password": "p",
     }
-    assert "sasl.kerberos.keytab" in loggers.translated({"sasl.kerberos.keytab": "/k"})
-    assert loggers.translated({"linger.ms": "5"}) == {}
+    assert "GSSAPI" in kafka_python({"security.protocol": "SASL_SSL", "sasl.mechanisms": "GSSAPI"})
+    assert kafka_python({"linger.ms": "5"}) == {"security_protocol": "PLAINTEXT"}
+    open_host = kafka_python({"security.protocol": "ssl", "ssl.endpoint.identification.algorithm": "none"})
+    assert isinstance(open_host, dict)
+    assert not open_host["ssl_context"].check_hostname
 
 
 def test_nothing_to_look_at_is_a_usage_error() -> None:

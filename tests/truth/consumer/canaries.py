@@ -29,7 +29,7 @@ from kardia.coordinator.group import Member as ClassicMember
 from kardia.coordinator.operations import Answer, Commit, Join, Load
 from kardia.coordinator.shard import Shard as ClassicShard
 from kardia.coordinator.timers import Timer
-from tests.truth.canaries import Patch
+from tests.truth.canaries import Patch, refused_heartbeats_renew_the_session
 
 
 def _sessions_last_one_ms_longer() -> Patch:
@@ -41,15 +41,7 @@ def _sessions_last_one_ms_longer() -> Patch:
 
 
 def _refused_heartbeats_renew_the_session() -> Patch:
-    right = coordinator.HANDLERS[Beat]
-
-    def wrong(shard: Shard, beat: Beat) -> None:
-        right(shard, beat)
-        group = shard.groups.get(beat.group_id)
-        if shard.loaded and shard.answers[-1].error_code and group is not None and beat.member_id in group.members:
-            shard.arm_session(beat.group_id, beat.member_id)
-
-    return patch.dict(coordinator.HANDLERS, {Beat: wrong})
+    return refused_heartbeats_renew_the_session(coordinator.HANDLERS, Beat)
 
 
 def _leaving_for_a_while_renews_the_session() -> Patch:

@@ -6,12 +6,10 @@ are planted, and rows of the release table that are turned around, are noticed (
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from kardia.coordinator.consumer.behaviour import SWITCHES
-from tests.truth import run
+from tests.truth import agreeing, run
 from tests.truth.consumer import canaries
 from tests.truth.consumer.coverage import judge, listed
 from tests.truth.coverage import Cell
@@ -29,40 +27,30 @@ RARE = {
 """Mistakes that a short run may miss."""
 
 
-def _holds(versions: tuple[str, ...], operations: int, seed: int, every_cell: bool) -> None:
-    results = run.agree(operations, seed, versions, "consumer")
-    assert [result.version for result in results] == list(versions)
-    for result in results:
-        verdict = result.verdict()
-        assert result.operations >= operations
-        assert not result.disagreements, "\n".join(result.disagreements)
-        assert not (every_cell and verdict.missing), f"{result.version}: not reached"
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_releases_agree_with_the_model() -> None:
-    _holds(tuple(version for version in VERSIONS if version in CONSUMER_VERSIONS), OPERATIONS, 7, every_cell=False)
+    agreeing.holds(
+        "consumer",
+        tuple(version for version in VERSIONS if version in CONSUMER_VERSIONS),
+        OPERATIONS,
+        7,
+        every_cell=False,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(20_000)
 def test_every_release_agrees_with_the_model_and_every_situation_is_met() -> None:
-    _holds(CONSUMER_VERSIONS, MANY, 2, every_cell=True)
+    agreeing.holds("consumer", CONSUMER_VERSIONS, MANY, 2, every_cell=True)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_mistakes_in_the_model_are_noticed() -> None:
-    names = [name for name in (*canaries.EVERY, *SWITCHES) if name not in RARE]
-
-    options = ("--protocol", "consumer", "--operations", "20000", "--canaries", *names)
-    caught = run.finish(run.start("4.4.0", *options))
-
-    assert set(caught) == set(names)
-    assert {name for name, operations in caught.items() if operations < 0} == set()
+    agreeing.notices("consumer", (name for name in (*canaries.EVERY, *SWITCHES) if name not in RARE))
 
 
 @pytest.mark.slow
@@ -78,10 +66,4 @@ def test_a_disagreement_is_told_with_a_short_history_and_the_command_that_shows_
 
 
 def test_cells_are_listed_once_and_a_missing_one_is_told() -> None:
-    cells = [one.cell for one in listed()]
-    assert len(cells) == len(set(cells))
-    assert all(release in CONSUMER_VERSIONS for one in listed() for release in one.releases)
-
-    joins = Cell("Stable", "Beat", "joins", "0")
-    assert joins in judge(Counter(), "4.4.0").missing
-    assert joins not in judge(Counter({joins: 1}), "4.4.0").missing
+    agreeing.lists_cells_once(listed(), judge, Cell("Stable", "Beat", "joins", "0"))

@@ -6,14 +6,39 @@ Field names follow the broker's schema (3.9 and 4.x are alike here).
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from typing import Any
 
+from kardia.coordinator.consumer.operations import Beat, BeatAnswer, Partition, SyncAnswer
+from kardia.coordinator.consumer.wire import write_assignment
 from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
+from kardia.coordinator.share.operations import ShareBeat
 
 
-def request_of(operation: Operation | None) -> tuple[str, dict[str, Any]]:
+def request_of(operation: Operation | Beat | ShareBeat | None) -> tuple[str, dict[str, Any]]:
     """(name of the API, what the line prints as `request`)."""
     match operation:
+        case Beat():
+            return "CONSUMER_GROUP_HEARTBEAT", {
+                "groupId": operation.group_id,
+                "memberId": operation.member_id,
+                "memberEpoch": operation.member_epoch,
+                "instanceId": operation.instance_id,
+                "rackId": operation.rack_id,
+                "rebalanceTimeoutMs": operation.rebalance_timeout_ms,
+                "subscribedTopicNames": None if operation.names is None else list(operation.names),
+                "subscribedTopicRegex": operation.regex,
+                "serverAssignor": operation.assignor,
+                "topicPartitions": None if operation.owned is None else _by_topic(operation.owned),
+            }
+        case ShareBeat():
+            return "SHARE_GROUP_HEARTBEAT", {
+                "groupId": operation.group_id,
+                "memberId": operation.member_id,
+                "memberEpoch": operation.member_epoch,
+                "rackId": operation.rack_id,
+                "subscribedTopicNames": None if operation.names is None else list(operation.names),
+            }
         case Heartbeat():
             return "HEARTBEAT", {
                 "groupId": operation.group_id,
@@ -71,9 +96,18 @@ def _leave_request(operation: Leave) -> dict[str, Any]:
     }
 
 
-def response_of(operation: Operation | None, answer: Answer) -> dict[str, Any]:
+def response_of(
+    operation: Operation | Beat | ShareBeat | None, answer: Answer | BeatAnswer | SyncAnswer
+) -> dict[str, Any]:
     """What the line prints as `response`."""
     response: dict[str, Any] = {"throttleTimeMs": 0, "errorCode": answer.error_code}
+    if isinstance(operation, Beat | ShareBeat):
+        return _beat_response(answer)
+    if isinstance(answer, SyncAnswer):
+        assignment = b"" if answer.error_code else write_assignment(3, answer.assignment)
+        return {**response, "protocolType": "consumer", "protocolName": None, "assignment": _base64(assignment)}
+    if isinstance(answer, BeatAnswer):
+        raise AssertionError(f"{answer}: an answer to a heartbeat for {operation}")
     match operation:
         case Commit():
             partition = {"partitionIndex": operation.partition, "errorCode": answer.error_code}
@@ -106,6 +140,29 @@ def response_of(operation: Operation | None, answer: Answer) -> dict[str, Any]:
         case _:
             pass
     return response
+
+
+def _beat_response(answer: Answer | BeatAnswer | SyncAnswer) -> dict[str, Any]:
+    """A broker that does not lead the shard, or loads it, answers with an error and nothing else."""
+    well = isinstance(answer, BeatAnswer) and not answer.error_code
+    told = answer if isinstance(answer, BeatAnswer) and well else BeatAnswer(0, 0, 0)
+    assignment = None if told.assignment is None else {"topicPartitions": _by_topic(told.assignment)}
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": answer.error_code,
+        "errorMessage": None if well else "refused",
+        "memberId": told.member_id or None,
+        "memberEpoch": told.member_epoch,
+        "heartbeatIntervalMs": told.heartbeat_interval_ms,
+        "assignment": assignment,
+    }
+
+
+def _by_topic(partitions: Iterable[Partition]) -> list[dict[str, Any]]:
+    found: dict[str, list[int]] = {}
+    for topic_id, number in sorted(partitions):
+        found.setdefault(topic_id, []).append(number)
+    return [{"topicId": topic_id, "partitions": numbers} for topic_id, numbers in found.items()]
 
 
 def _base64(data: bytes) -> str:

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kardia.coordinator.consumer.operations import Beat
 from kardia.coordinator.operations import Answer, Commit, Join, Leave, Operation, Sync, groups_of
+from kardia.coordinator.share.operations import ShareBeat
+from kardia.events import shard_of
 from tests.truth.fleet.answers import request_of, response_of
 from tests.truth.fleet.late import JAVA_THREADS, SCALA_THREADS, TimerThread
 from tests.truth.fleet.lines import RequestLog, Sender, Times, line_of
@@ -47,6 +50,9 @@ class Connection:
     waiting: deque[Asked] = field(default_factory=deque)
     reaches_at_ms: float = 0.0
     """When the last request reached it: a connection keeps its order."""
+    logged_at_ms: float = 0.0
+    """When its last line reached the log. Nothing more is read from it before that: `processCompletedSends` of
+    `SocketServer` writes the line and unmutes it then."""
 
 
 @dataclass
@@ -83,6 +89,8 @@ class Broker:
         """Mean time until the other replicas of `__consumer_offsets` have a record; 0 where it has but one."""
         self.stands_to_ms = 0.0
         """Until then its process stands still (SIGSTOP, a starved machine): sockets take what comes, nothing else."""
+        self._stored_at_ms: dict[int, float] = {}
+        """Shard -> when the last record of its coordinator is stored."""
         self._behind: dict[str, Callable[[], None]] = {}
         """Group -> the request that its coordinator has not come to yet, see `_keep`."""
         self._connections: list[Connection] = []
@@ -209,11 +217,16 @@ class Broker:
     def answered(self, asked: Asked, answer: Answer, operation: Operation | None, recorded: bool) -> None:
         """The coordinator has an answer, by `operation` or by a timer; `recorded`: it wrote a record in that step."""
         linger_ms = 0.0
-        writes = isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join) and recorded)
+        writes = isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join | Beat | ShareBeat) and recorded)
         if self.java and operation is asked.operation and writes:
             linger_ms = self.world.random.uniform(4.0, 9.0) + self._append_ms()
         elif isinstance(operation, Commit) or (isinstance(operation, Join) and recorded):
             linger_ms = self._append_ms()
+        if operation is not None and asked.operation is operation and self.cluster.waits(operation):
+            shard, now_ms = shard_of(groups_of(operation)[0]), self.world.now_ms
+            # What writes nothing is answered when that is stored which was written before it.
+            linger_ms = max(linger_ms, self._stored_at_ms.get(shard, 0.0) - now_ms)
+            self._stored_at_ms[shard] = now_ms + linger_ms
         self.world.after(linger_ms, lambda: self._finish(asked, answer))
 
     def _append_ms(self) -> float:
@@ -262,7 +275,8 @@ class Broker:
             line = line_of(now_ms, api, asked.version, asked.number, sender, request, response, times)
         late_ms = chance.expovariate(3.0)
         late_ms += chance.uniform(2.0, self.log.most_late_ms) if chance.random() < 0.01 else 0.0
-        self.log.write(now_ms, late_ms, line)
+        connection.logged_at_ms = max(now_ms + late_ms, connection.logged_at_ms)
+        self.log.write(now_ms, connection.logged_at_ms - now_ms, line)
         reply = answer or Answer(0, int(now_ms), 0)
         self.world.after(asked.network_ms, lambda: asked.hear(reply))
         connection.busy = False

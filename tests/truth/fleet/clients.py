@@ -286,11 +286,22 @@ class Client:
             settings.session_ms,
             settings.poll_interval_ms,
             "consumer",
-            tuple((name, b"\0\3\0\0\0\1\0\1" + bytes([65 + self.subscription % 26])) for name in self.protocols),
+            tuple((name, self._metadata()) for name in self.protocols),
             reason if self.habits.gives_reasons else None,
             f"{called}-{self.life:08x}-{self._ids:04x}-4000-8000-00{self.world.random.getrandbits(40):010x}",
         )
         self._ask(self._group, self.habits.versions[0], operation, self._joined)
+
+    def _metadata(self) -> bytes:
+        """Its subscription: of no topic that anybody reads, as a classic coordinator only compares it."""
+        return b"\0\3\0\0\0\1\0\1" + bytes([65 + self.subscription % 26])
+
+    def _assigned(self, answer: Answer) -> tuple[tuple[str, bytes], ...]:
+        """What the leader assigns."""
+        return tuple((one, b"\0\1" + one.encode()) for one, _, _ in answer.members)
+
+    def _take(self, answer: Answer) -> None:
+        """What a member is assigned."""
 
     def _joined(self, answer: Answer) -> None:
         if self.state != "joining":
@@ -302,7 +313,7 @@ class Client:
             self.member_id, self.generation = answer.member_id, answer.generation_id
             self.state = "syncing"
             leads = bool(answer.members) and not answer.skip_assignment
-            assignments = tuple((one, b"\0\1" + one.encode()) for one, _, _ in answer.members) if leads else ()
+            assignments = self._assigned(answer) if leads else ()
             name = answer.protocol_name
             self._when_polled(lambda: self._sync(name, assignments))
             if self.beats_before_sync:
@@ -336,6 +347,7 @@ class Client:
         if self.state != "syncing":
             return
         if answer.error_code == 0:
+            self._take(answer)
             self.state, self.told = "stable", False
             self.polled_at_ms = self.world.now_ms
             self.heard_at_ms = self.world.now_ms

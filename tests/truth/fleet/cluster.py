@@ -97,13 +97,14 @@ class Cluster:
         self.world = world
         behaviour = behaviour_of(version)
         self.java = behaviour.coordinator is Implementation.JAVA
-        settings = CoordinatorSettings(
+        self._behaviour = behaviour
+        self._settings = CoordinatorSettings(
             initial_rebalance_delay_ms=initial_delay_ms, started_at_ms=int(START_MS), group_max_size=group_max_size
         )
         self.brokers = [Broker(world, self, number + 1, java=self.java, seed=seed) for number in range(brokers)]
-        self.truths = {group_id: Truth(group_id) for group_id in groups}
+        self.truths = {group_id: self._new_truth(group_id) for group_id in groups}
         self.topic = OffsetsTopic(seed, version)
-        self._coordinators = {group_id: Coordinator(behaviour, settings) for group_id in groups}
+        self._coordinators = {group_id: self._new_coordinator(group_id) for group_id in groups}
         self._records: dict[str, GroupRecord | None] = dict.fromkeys(groups)
         self._asked: dict[int, Asked] = {}
         self._due: dict[tuple[str, Kinds], float] = {}
@@ -121,6 +122,17 @@ class Cluster:
             shard = shard_of(group_id)
             self._groups.setdefault(shard, []).append(group_id)
             self.shards[shard] = Shard(self.brokers[shard % brokers])
+
+    def waits(self, operation: Operation) -> bool:  # noqa: ARG002
+        """Whether an answer waits until all is stored that its coordinator wrote before: those of groups that have
+        epochs do. Those of classic groups do so too, which is not played."""
+        return False
+
+    def _new_truth(self, group_id: str) -> Truth:
+        return Truth(group_id)
+
+    def _new_coordinator(self, group_id: str) -> Coordinator:  # noqa: ARG002
+        return Coordinator(self._behaviour, self._settings)
 
     # --- what clients and brokers ask
 
@@ -170,7 +182,7 @@ class Cluster:
             happened, view = coordinator.take_happenings(), coordinator.view(group_id)
             truth.note(happened, view, None)
             self._tell(group_id, happened, None, view)
-            self._write(group_id, coordinator, None, answers)
+            self._write(group_id, coordinator, None, answers, happened)
         recorded = False
         if operation is not None:
             more = coordinator.perform(operation, at_ms, overtakes=True)
@@ -178,7 +190,7 @@ class Cluster:
             recorded, view = any(one.kind == "recorded" for one in happened), coordinator.view(group_id)
             truth.note(happened, view, operation, at_ms)
             self._tell(group_id, happened, operation, view, recorded=recorded)
-            self._write(group_id, coordinator, operation, more)
+            recorded |= self._write(group_id, coordinator, operation, more, happened)
             answers += more
         for answer in answers:
             asked = self._asked.pop(answer.number)
@@ -210,15 +222,22 @@ class Cluster:
             leader.say(now_ms, message, group_id)
 
     def _write(
-        self, group_id: str, coordinator: Coordinator, operation: Operation | None, answers: list[Answer]
-    ) -> None:
-        """Put into the topic what the coordinator has written."""
+        self,
+        group_id: str,
+        coordinator: Coordinator,
+        operation: Operation | None,
+        answers: list[Answer],
+        happened: Sequence[Happening],  # noqa: ARG002
+    ) -> bool:
+        """Put into the topic what the coordinator has written. Whether records of its group were written that
+        `happened` does not tell of."""
         record = coordinator.record(group_id)
         if record is not self._records[group_id]:
             self._records[group_id] = record
             self.topic.group(group_id, record, self.world.now_ms)
         if isinstance(operation, Commit) and answers and answers[0].error_code == ErrorCode.NONE:
             self.topic.commit(group_id, operation.topic, operation.partition, operation.offset, self.world.now_ms)
+        return False
 
     def _wake(self, group_id: str) -> None:
         """Come back when a timer thread of the broker that leads the group gets to its next timer."""

@@ -6,6 +6,8 @@ one is over. Every fault here is one that people meet.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.truth.fleet import odd
 from tests.truth.fleet.clients import LIBRARIES, Client, Habits, Settings, spoken
 from tests.truth.fleet.cluster import Cluster
@@ -76,6 +78,11 @@ class GroupStory:
             return
         if self.world.now_ms > self.to_ms:
             return
+        chance.choice(self._faults())(chance.choice(self.clients))
+        self.world.after(1_500 + chance.expovariate(1 / self.every_ms), self._next)
+
+    def _faults(self) -> list[Callable[[Client], None]]:
+        """What may befall a client or, beside it, its group; the more often it is named the more likely."""
         faults = [
             self._stall,
             self._stall,
@@ -94,8 +101,7 @@ class GroupStory:
             faults.append(self._reload)
         if self.scenario.odd:
             faults += [self._reconnect, self._cut_off, self._remove]
-        chance.choice(faults)(chance.choice(self.clients))
-        self.world.after(1_500 + chance.expovariate(1 / self.every_ms), self._next)
+        return faults
 
     def _tell(self, fault: str, client: Client | None) -> None:
         self.told.append((self.world.now_ms, fault, client.name if client else ""))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kardia.kafka.states import GroupState
 from tests.truth.fleet import ties
 from tests.truth.fleet.damage import Damage
-from tests.truth.fleet.truth import Truth
+from tests.truth.fleet.truth import STAMPS_MS, Truth
 from tests.truth.fleet.world import START_MS
 
 if TYPE_CHECKING:
@@ -107,11 +107,15 @@ def _precise(result: Score, truth: Truth, member_id: str, row: dict[str, Any]) -
     if row["outcome"] == "averted" and row["outcome_at_ms"] < half_ms:
         result.count("predictions taken back before half")
         return
-    member = truth.member_at(member_id, half_ms)
+    if row["outcome"] == "averted" and truth.converted_between(row["predicted_at_ms"], half_ms):
+        result.count("predictions undone by a conversion")  # records tell of it a second later
+        return
+    # A renewal in the very ms in which half has passed has no order with it: both are cut to 1 ms.
+    around = [truth.member_at(member_id, at_ms) for at_ms in (half_ms, half_ms - STAMPS_MS)]
     sure = "" if row["certainty_when_made"] == "inferred" else " (provisional)"
     result.count(f"predictions at half{sure}")
-    if member is not None and abs(member.session_deadline_at_ms - row["deadline_at_ms"]) <= NEAR_MS:
+    if any(one is not None and abs(one.session_deadline_at_ms - row["deadline_at_ms"]) <= NEAR_MS for one in around):
         result.count(f"predictions at half{sure}: right")
     elif not sure:
-        text = f"{member_id}: deadline said {row['deadline_at_ms']}, then {member}"
+        text = f"{member_id}: deadline said {row['deadline_at_ms']}, then {around[0]}"
         result.problem("foretold and untrue", truth.group_id, row["predicted_at_ms"], text)

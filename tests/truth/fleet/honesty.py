@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kardia.coordinator.operations import MemberView
 from kardia.kafka.states import GroupState
-from tests.truth.fleet import ties
+from tests.truth.fleet import ledgers, ties
 from tests.truth.fleet.bounds import MOST_LATE_MS, off_ms
 from tests.truth.fleet.truth import Life, Truth
 from tests.truth.fleet.world import START_MS
@@ -111,6 +111,11 @@ def _ended(truth: Truth, member_id: str, at_ms: int, bound_ms: int | None, cause
     return f"said to end at {at_ms - START_MS:,.0f} by {cause}; {_lives(truth, member_id)}"
 
 
+def _was_one_for_less_than_a_ms(truth: Truth, member_id: str, at_ms: int) -> bool:
+    """Whether a process had its seat taken by the next one in the ms in which it came."""
+    return any(life.joined_at_ms == life.ended_at_ms == at_ms for life in _lives(truth, member_id))
+
+
 def _member(truth: Truth, row: dict[str, Any]) -> str:
     member_id = row["member_id"]
     if row["ended_at_ms"] is not None:
@@ -118,7 +123,8 @@ def _member(truth: Truth, row: dict[str, Any]) -> str:
     begun = row["joined_at_ms"] + (row["at_bound_ms"] or 0)
     found = _near(truth, member_id, row["at_ms"]) or _near(truth, member_id, max(row["at_ms"], begun))
     if found is None:
-        return "said to be a member; it was not"
+        brief = _was_one_for_less_than_a_ms(truth, member_id, row["joined_at_ms"])
+        return "" if brief else "said to be a member; it was not"
     said = row["session_timeout_ms"]
     if said is not None and said != found.session_timeout_ms:
         later = truth.member_at(member_id, row["at_ms"] + NEAR_MS)
@@ -139,6 +145,9 @@ def _has_successor(truth: Truth, member_id: str, at_ms: int) -> bool:
 
 def _transition(truth: Truth, row: dict[str, Any]) -> str:
     at_ms, cause = row["at_ms"], row["cause"]
+    said = truth.says_of(row)
+    if said is not None:
+        return said
     if row["entity"] == "member":
         if cause == "fenced":  # it is told so at some time after somebody else had its place
             return "" if _has_successor(truth, row["member_id"], at_ms) else "said to be fenced; nobody had its place"
@@ -146,8 +155,8 @@ def _transition(truth: Truth, row: dict[str, Any]) -> str:
             return _ended(truth, row["member_id"], at_ms, row["at_bound_ms"], cause)
         if any(_near(truth, row["member_id"], at_ms + late_ms) for late_ms in (0, row["at_bound_ms"] or 0)):
             return ""
-        if any(life.joined_at_ms == life.ended_at_ms == at_ms for life in _lives(truth, row["member_id"])):
-            return ""  # it was one, for less than a ms
+        if _was_one_for_less_than_a_ms(truth, row["member_id"], at_ms):
+            return ""
         return f"said to be a member by {cause}; it was not"
     to, bound_ms = row["to_state"], row["at_bound_ms"]
     to_ms = at_ms + (MOST_LATE_MS if bound_ms is None else bound_ms)
@@ -166,16 +175,22 @@ def _rebalance(truth: Truth, row: dict[str, Any]) -> str:
     found = [one for one in truth.rebalances if one.generation_before == row["generation_before"]]
     if not found:
         return f"no rebalance of generation {row['generation_before']}"
-    # After a load a generation is left a second time.
-    true = min(found, key=lambda one: abs(one.started_at_ms - row["started_at_ms"]))
+    # After a load, and by another group of the name, a generation is left a second time.
+    true = min(found, key=lambda one: ledgers.distance(one, row))
     if true.trigger == "sync_timeout" and not true.member_id:
         return ""  # of an id left behind by a replaced static member: nothing can show it
     if abs(off_ms(row["started_at_ms"], row["at_bound_ms"], true.started_at_ms)) > NEAR_MS:
         return f"started at {row['started_at_ms'] - START_MS:,.0f}, {row['trigger']}; {true}"
+    if {row["trigger"], true.trigger} == {"metadata_changed", "topic_metadata"} and truth.converted_between(
+        true.started_at_ms - 1, true.started_at_ms
+    ):
+        return ""  # a conversion looks at the topics for the first time, and takes a seat: either makes the epoch
     both_left = {row["trigger"], true.trigger} <= {"poll_timeout", "member_left", "removed_by_admin"}
     if row["trigger"] != "unknown" and row["trigger"] != true.trigger and not both_left:
         return f"trigger {row['trigger']}; {true}"
     named = row["trigger_member_id"] or ""
+    if true.trigger == "sync_timeout" and named in ledgers.unsynced(truth, true):
+        return ""  # one timer removes all who are missing, in the order of a hash table
     if row["certainty"] == "exact" and row["trigger"] == true.trigger and named != true.member_id:
         return f"begun by {named}; {true}"
     return ""
@@ -198,12 +213,15 @@ def _health(truth: Truth, row: dict[str, Any]) -> str:
         return ""
     if abs(found.session_deadline_at_ms - said) <= DEADLINE_MS:
         return ""
+    if truth.converted_just_before(at_ms):
+        return ""
     if given_up_at is not None:
         at_ms = given_up_at - 1
     before = truth.member_at(member_id, at_ms - 1)  # instants are whole ms: it may have been answered within this one
     if before is not None and (before.waits_for_join or before.waits_for_sync):
         return ""
     near = [truth.member_at(member_id, at_ms + shift) for shift in (-1, -2, -4, -NEAR_MS, NEAR_MS)]
+    near += truth.member_between(member_id, truth.unanswered_since_ms(at_ms), at_ms)
     if any(one is not None and abs(one.session_deadline_at_ms - said) <= DEADLINE_MS for one in near):
         return ""
     return f"deadline {found.session_deadline_at_ms - START_MS:,.0f}, said {said - START_MS:,.0f}"

@@ -2,7 +2,7 @@
 each with its trigger, who began it, its instants, its generation, and who was waited for.
 
 A row belongs to the true rebalance of its generation; where a load took a generation back, which then is left a second
-time, to the one that began nearest to it. Instants in ms.
+time, to the one that is nearest to it. Instants in ms.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _matched(
             place for place, one in enumerate(truth.rebalances) if one.generation_before == row["generation_before"]
         ]
         if places:
-            nearest = min(places, key=lambda place: abs(truth.rebalances[place].started_at_ms - row["started_at_ms"]))
+            nearest = min(places, key=lambda place: distance(truth.rebalances[place], row))
             of_true.setdefault(nearest, []).append(row)
         elif not evidence.complete and row["certainty"] == "unknown":
             result.count("rebalances of a generation that is said to be unknown")
@@ -97,7 +97,16 @@ def _matched(
     return of_true
 
 
-def _unsynced(truth: Truth, one: TrueRebalance) -> set[str]:
+def distance(one: TrueRebalance, row: dict[str, Any]) -> tuple[int, int, int]:
+    """How far a row is from a true rebalance: by its start within its bound, by its completion, by its start alone."""
+    off = abs(off_ms(row["started_at_ms"], row["at_bound_ms"], one.started_at_ms))
+    over = 0
+    if row["completed_at_ms"] is not None and one.assigned_at_ms >= 0:
+        over = abs(off_ms(row["completed_at_ms"], row["completed_bound_ms"], one.assigned_at_ms))
+    return off, over, abs(one.started_at_ms - row["started_at_ms"])
+
+
+def unsynced(truth: Truth, one: TrueRebalance) -> set[str]:
     """Who was removed by the timer for SyncGroup that began a rebalance."""
     removed = (life for life in truth.lives if life.cause == "sync_timeout")
     return {life.member_id for life in removed if abs(life.ended_at_ms - one.started_at_ms) <= 1}
@@ -121,7 +130,7 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
     else:
         result.count("rebalances: trigger right")
     named = row["trigger_member_id"] or ""
-    if row["trigger"] == one.trigger == "sync_timeout" and named in _unsynced(truth, one):
+    if row["trigger"] == one.trigger == "sync_timeout" and named in unsynced(truth, one):
         named = one.member_id  # one timer removes all who are missing, in the order of a hash table
     if row["trigger"] == one.trigger and named != one.member_id:
         if row["certainty"] in ("exact", "inferred") or named not in _near(truth, one):
@@ -202,6 +211,8 @@ def _straggler(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, A
     waited |= {
         member_id: at_ms - one.started_at_ms for member_id, at_ms in one.joins.items() if member_id not in waited
     }
+    if row["completed_at_ms"] is None and row["protocol"] not in (None, "classic"):
+        return  # told while it lasted, and not over by the end of the log
     if len(waited) < 2 or max(waited.values()) < 600 or row["trigger"] == "unknown":
         return
     result.count("stragglers")

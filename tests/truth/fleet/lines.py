@@ -1,7 +1,7 @@
 """The request log as the broker writes it: one JSON line per request that was answered, in Kafka's field order.
 
 Shapes are those of recorded lines of 3.9 and 4.x. A stamp is cut to 1 ms; the durations are given in ms to 1 µs. The
-lines of one network thread are in order, those of several a little mixed: each has an instant at which it is written.
+lines of one connection are in order, those of several a little mixed: each has an instant at which it is written.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ API = {
     "LEAVE_GROUP": 13,
     "SYNC_GROUP": 14,
     "DELETE_GROUPS": 42,
+    "CONSUMER_GROUP_HEARTBEAT": 68,
+    "SHARE_GROUP_HEARTBEAT": 76,
 }
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode

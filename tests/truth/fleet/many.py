@@ -18,7 +18,8 @@ from tests.truth.fleet.report import INVENTED, JUDGED_TABLES, NEVER_WRONG, Repor
 from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.score import Score
 
-BEGIN, END = "<!-- begin: the fleet -->", "<!-- end: the fleet -->"
+CLASSIC, EPOCHS = "the fleet", "the fleet of groups with epochs"
+"""Parts of the page, each between marks of its name."""
 
 SHOWN = 200
 """Problems that are printed at the end; all are counted."""
@@ -46,7 +47,9 @@ def many(
     work = []
     for number in range(runs):
         scenario = turns[number % len(turns)]
-        work.append((versions[played[scenario.name] % len(versions)], seed + number, scenario))
+        able = [one for one in versions if scenario.is_played_by(one)]
+        if able:
+            work.append((able[played[scenario.name] % len(able)], seed + number, scenario))
         played[scenario.name] += 1
     sums = {
         (version, scenario.name): Report(version, seed, 0, scenario, Score())
@@ -87,11 +90,12 @@ def _joined(reports: Sequence[Report], name: str, scenario: Scenario) -> Report:
     return whole
 
 
-def write(reports: Sequence[Report], path: Path) -> None:
-    """Put the sums between the marks of a page."""
-    head, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    path.write_text(f"{head}{BEGIN}\n{told(reports)}{END}{tail}", encoding="utf-8")
+def write(reports: Sequence[Report], path: Path, part: str = CLASSIC) -> None:
+    """Put the sums between the marks of a part of a page."""
+    begin, end = f"<!-- begin: {part} -->", f"<!-- end: {part} -->"
+    head, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, _, tail = rest.partition(end)
+    path.write_text(f"{head}{begin}\n{told(reports)}{end}{tail}", encoding="utf-8")
 
 
 def told(reports: Sequence[Report], *, problems: bool = False) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from kardia.coordinator.settings import CoordinatorSettings
 from tests.truth.fleet import upheavals
 from tests.truth.fleet.cluster import Cluster
+from tests.truth.fleet.epochs.cluster import EpochCluster
+from tests.truth.fleet.epochs.stories import EpochStory
 from tests.truth.fleet.faults import GroupStory
 from tests.truth.fleet.lines import Line
 from tests.truth.fleet.odd import MAX_SIZE
@@ -35,6 +37,8 @@ class Run:
     ended_at_ms: float
     sleeps: list[tuple[float, float]] = field(default_factory=list)
     """From when to when the machine stood still."""
+    session_ms: int = -1
+    """Session timeout of members of the newer protocols."""
 
 
 def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Run:
@@ -43,13 +47,19 @@ def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Ru
     names = [f"g{number}" for number in range(max(groups // scenario.fewer, 1))]
     delay_ms = world.random.choice((0, 500, 3_000))
     most = MAX_SIZE if scenario.odd else CoordinatorSettings().group_max_size
-    cluster = Cluster(world, version, names, delay_ms, scenario.brokers, seed, most)
+    kind: type[GroupStory] = GroupStory
+    session_ms = -1
+    cluster: Cluster
+    if scenario.protocol:
+        kind, speaks = EpochStory, "share" if scenario.protocol == "share" else "consumer"
+        cluster = with_epochs = EpochCluster(world, version, names, scenario.brokers, seed, speaks)
+        session_ms = with_epochs.session_ms
+    else:
+        cluster = Cluster(world, version, names, delay_ms, scenario.brokers, seed, most)
     for broker in cluster.brokers:
         broker.log.most_late_ms = 70.0 if scenario.disorder else 12.0
     end_ms = START_MS + scenario.lasts_ms
-    stories = {
-        name: GroupStory(world, cluster, name, end_ms - 8_000, scenario, place) for place, name in enumerate(names)
-    }
+    stories = {name: kind(world, cluster, name, end_ms - 8_000, scenario, place) for place, name in enumerate(names)}
     if not scenario.quiet:
         for broker in cluster.brokers:
             upheavals.ask_beside(cluster, broker)
@@ -59,4 +69,5 @@ def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Ru
     logs = [broker.log.lines(end_ms) for broker in cluster.brokers]
     server_logs = [broker.server_log.lines(end_ms) for broker in cluster.brokers]
     records = sorted(cluster.topic.records, key=lambda one: (one.read_at_ms, one.partition, one.offset))
-    return Run(version, seed, scenario, logs, server_logs, records, cluster.truths, stories, end_ms, cluster.sleeps)
+    sleeps = cluster.sleeps
+    return Run(version, seed, scenario, logs, server_logs, records, cluster.truths, stories, end_ms, sleeps, session_ms)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kardia.kafka.releases import JAVA, version_of
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -40,6 +42,13 @@ class Scenario:
     """Members of the groups of a run, in turn; by chance, one to six, without any."""
     fewer: int = 1
     """Of how many groups that are asked for one is played: those here cost so much more."""
+    protocol: str = ""
+    """`consumer` or `share`: what the groups speak; `migration`: they go from classic to consumer, some back. Without:
+    classic."""
+    tells_session: bool = True
+    """The observer is told how long the broker's sessions of the newer protocols are."""
+    requests: bool = True
+    """The observer reads the request log."""
     lasts_ms: float = 90_000.0
     """Length of a run on the brokers' clock."""
 
@@ -48,11 +57,21 @@ class Scenario:
     inferred_goal: float = 0.999
 
     @property
+    def takes_its_turn(self) -> bool:
+        """Whether tests that play every scenario play this one: of the newer protocols three stand for all."""
+        return bool(self.share) and (not self.protocol or self.name in ("consumer", "share", "migration, requests"))
+
+    def is_played_by(self, version: str) -> bool:
+        """Whether brokers of a release have such groups."""
+        return not self.protocol or version_of(version) >= JAVA
+
+    @property
     def plain(self) -> bool:
         """Whether the evidence is complete and the brokers are well: then everything can be known."""
         stands_still = self.stops or self.asleep
         upset = self.moves or self.restarts or self.outages or stands_still or self.quiet or self.reloads
-        return not (self.blind or upset)
+        less = bool(self.protocol) and not (self.tells_session and self.requests and self.records)
+        return not (self.blind or upset or less)
 
     @property
     def must_find(self) -> tuple[str, ...]:
@@ -62,7 +81,9 @@ class Scenario:
         they began is not known; nor is it where nobody asks a living broker anything. A cause is not judged in either:
         sessions run from a load that is known within bounds, so that of two possible causes the other may have come
         first, and it is said provisionally."""
-        return () if self.blind or self.reloads or self.quiet else ("missed end",)
+        if self.blind or self.reloads or self.quiet or (self.protocol and not self.tells_session):
+            return ()
+        return ("missed end",)
 
     @property
     def blind(self) -> bool:
@@ -114,6 +135,77 @@ SCENARIOS = {
         Scenario("middle with records", "the same, and all of `__consumer_offsets`", 2, middle=True, records=True),
         Scenario("gaps", "pieces of the log are lost, and the collector says so", 2, loses="told"),
         Scenario("lost lines", "single lines are lost, and only the count shows it", 2, loses="untold"),
+        Scenario(
+            "consumer",
+            "consumer groups: requests, `__consumer_offsets`, and the session timeout of the broker",
+            4,
+            records=True,
+            protocol="consumer",
+        ),
+        Scenario("consumer, requests", "the same, without `__consumer_offsets`", 3, protocol="consumer"),
+        Scenario(
+            "consumer, records",
+            "the same, `__consumer_offsets` alone",
+            2,
+            records=True,
+            requests=False,
+            protocol="consumer",
+        ),
+        Scenario(
+            "consumer, session unknown",
+            "requests and records of consumer groups, and nobody tells how long a session is",
+            2,
+            records=True,
+            tells_session=False,
+            protocol="consumer",
+        ),
+        Scenario(
+            "consumer, requests, session unknown",
+            "requests of consumer groups, and nobody tells how long a session is",
+            2,
+            tells_session=False,
+            protocol="consumer",
+        ),
+        Scenario("share", "share groups: requests and records", 2, records=True, protocol="share"),
+        Scenario("share, requests", "share groups: requests alone", 2, protocol="share"),
+        Scenario(
+            "migration",
+            "classic groups whose members are restarted with the consumer protocol, some of them back, with faults all "
+            "the while: requests and records",
+            4,
+            records=True,
+            protocol="migration",
+        ),
+        Scenario("migration, requests", "the same, requests alone", 3, protocol="migration"),
+        Scenario(
+            "migration, records", "the same, records alone", 2, records=True, requests=False, protocol="migration"
+        ),
+        Scenario(
+            "consumer, failover",
+            "consumer groups; one of three brokers dies, the others take over",
+            2,
+            brokers=3,
+            records=True,
+            restarts=True,
+            protocol="consumer",
+        ),
+        Scenario(
+            "migration, moves",
+            "groups that migrate while their shards move between three brokers",
+            2,
+            brokers=3,
+            records=True,
+            moves=True,
+            protocol="migration",
+        ),
+        Scenario(
+            "consumer, gaps",
+            "consumer groups; pieces of the log are lost, and the collector says so",
+            2,
+            records=True,
+            loses="told",
+            protocol="consumer",
+        ),
         Scenario("reloads", "a coordinator gives groups up and loads them, within 0.4 s", 0, reloads=True),
     )
 }

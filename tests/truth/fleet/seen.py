@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ingest.collector import OFFSETS_SOURCE
 from ingest.offline import ParsedRange, parse_range, plan, route, tick
 from ingest.offsets_records import record_event
+from ingest.offsets_source import MARGIN_MS
 from ingest.router import Directory
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.observe import Observer, ObserverSettings
@@ -110,11 +112,12 @@ def observe(
     damage = damage_of(run) if damaged else Damage()
     topic = run.records if (run.scenario.records if records is None else records) else []
     reads_server = run.scenario.server if server is None else server
-    texts = [run.logs, run.server_logs if reads_server else []]
+    texts = [run.logs if run.scenario.requests else [], run.server_logs if reads_server else []]
     logs = _logs(
         *([[one for one in lines if one.written_at_ms > damage.begins_at_ms] for lines in some] for some in texts)
     )
-    observer = Observer(ObserverSettings("truth"))
+    session_ms = run.session_ms if run.scenario.tells_session else -1
+    observer = Observer(ObserverSettings("truth", consumer_session_ms=session_ms, share_session_ms=session_ms))
     rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
     before: list[Event] = []
     seen = Seen(rows, 0, 0, damage)
@@ -133,6 +136,9 @@ def observe(
             if event is None or event.kind == Kind.REJECTED:
                 raise AssertionError(f"{one}: a record of the simulated broker was not understood")
             step.append(event)
+        if topic:
+            read = place - begin
+            step.append(tick(OFFSETS_SOURCE, begin, place, now - MARGIN_MS, read, read, {}, now))
         _name(seen.named, step)
         seen.events += len(step)
         _add(rows, observer.step([*before, *step]))
@@ -147,9 +153,10 @@ def _logs(texts: list[list[Line]], server_texts: list[list[Line]]) -> list[Log]:
     """The logs of the brokers, parsed; a FETCH once for each shard of its client. `server_texts`: the same brokers'."""
     pieces: list[tuple[list[Line], ParsedRange]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for number, lines in enumerate(texts):
+        for number in range(max(len(texts), len(server_texts))):
             path = Path(folder) / f"{number}" / "kafka-request.log"
             path.parent.mkdir()
+            lines = texts[number] if texts else []
             path.write_bytes(b"".join(line.text for line in lines))
             servers = []
             for server_lines in server_texts[number : number + 1]:

@@ -7,7 +7,9 @@ milliseconds on the broker's clock.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Join, Leave, MemberView, Operation, View
@@ -232,6 +234,23 @@ class Truth:
 
     # --- asking
 
+    def says_of(self, row: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """Of a row of `transitions` that only groups with epochs have: what is untrue in it, "" if nothing is. None of
+        any other row."""
+        return None
+
+    def unanswered_since_ms(self, at_ms: float) -> float:
+        """What was asked for since then may not have been answered by an instant."""
+        return at_ms
+
+    def converted_just_before(self, at_ms: float) -> bool:  # noqa: ARG002
+        """Whether the group changed its protocol so shortly before an instant that no reader of its records knew it."""
+        return False
+
+    def converted_between(self, from_ms: float, to_ms: float) -> bool:  # noqa: ARG002
+        """Whether the group changed its protocol in a stretch of time: then the sessions of all begin anew."""
+        return False
+
     def view_at(self, at_ms: float) -> View | None:
         """The group at an instant, after what happened at it."""
         place = bisect_right(self._at, at_ms) - 1
@@ -243,6 +262,11 @@ class Truth:
         if view is None:
             return None
         return next((member for member in view.members if member.member_id == member_id), None)
+
+    def member_between(self, member_id: str, from_ms: float, to_ms: float) -> list[MemberView | None]:
+        """A member as it was, one after the other, in a stretch of time."""
+        inside = (at_ms for at_ms in self._at if from_ms < at_ms <= to_ms)
+        return [self.member_at(member_id, at_ms) for at_ms in (from_ms, *inside)]
 
     def shown_after_ms(self, cause: str, at_ms: float) -> int:
         """How long after an instant nothing shows what happened then: that the time for SyncGroup was over, or that a

@@ -14,7 +14,15 @@ import jpype
 
 from tests.truth.oracle.jvm import MadeUp, either, jclass
 
+SPINS = 5_000
+"""Timers that may fire in one instant. A group whose members are all static, and ask for no time to rejoin, has its
+join timer fire and be armed again without end when nobody rejoins: a broker is busy with it until a session is over."""
+
 _PACKAGES = ("org.apache.kafka.server.util.timer", "kafka.utils.timer")
+
+
+class SpinError(Exception):
+    """Kafka's coordinator goes round in circles, and time stands still with it."""
 
 
 class Clock:
@@ -25,6 +33,8 @@ class Clock:
         self.now_ms = 0
         self._heap: list[tuple[int, int, Any, Callable[[], None]]] = []
         self._numbers = 0
+        self._fired = 0
+        """Timers in this instant."""
         # In Java from 3.6 on, before in Scala.
         self._entry = either(*(f"{package}.TimerTaskEntry" for package in _PACKAGES))
         self._millis = jclass("java.util.concurrent.atomic.AtomicLong")(0)
@@ -48,13 +58,14 @@ class Clock:
     def set(self, now_ms: int) -> None:
         """Move the clock; fires nothing."""
         if now_ms != self.now_ms:
-            self.now_ms = now_ms
+            self.now_ms, self._fired = now_ms, 0
             self._millis.set(now_ms)
             self._nanos.set(now_ms * 1_000_000)
 
     def clear(self) -> None:
         """Forget all timers."""
         self._heap.clear()
+        self._fired = 0
 
     def at(self, deadline_at_ms: int, act: Callable[[], None]) -> None:
         """Do something of our own at an instant."""
@@ -71,9 +82,12 @@ class Clock:
         return None
 
     def fire(self) -> None:
-        """Fire the timer that `next_at_ms` told of, at its instant."""
+        """Fire the timer that `next_at_ms` told of, at its instant. Raises SpinError when there is no end to them."""
         deadline_at_ms, number, _, act = heapq.heappop(self._heap)
         self.set(max(deadline_at_ms, self.now_ms))
+        self._fired += 1
+        if self._fired > SPINS:
+            raise SpinError(f"{SPINS} timers have fired at {self.now_ms}")
         self.on_fire(number)
         act()
 

@@ -13,13 +13,12 @@ from typing import Any
 import jpype
 
 from kardia.coordinator.consumer.operations import ConsumerMemberView, ConsumerView, Partition, Topic
-from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import View
-from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_release import JavaRelease
 from tests.truth.oracle.jvm import field, jclass
 from tests.truth.oracle.requests import COMMITS_BY_ID
+from tests.truth.oracle.settings import AnySettings
 
 _MODERN = "org.apache.kafka.coordinator.group.modern."
 _IMAGE = "org.apache.kafka.image."
@@ -30,7 +29,7 @@ _COORDINATOR_IMAGE = "org.apache.kafka.coordinator.common.runtime.KRaftCoordinat
 class ConsumerRelease(JavaRelease):
     """One shard of the Java coordinator that holds consumer groups."""
 
-    def __init__(self, clock: Clock, settings: ConsumerSettings | ShareSettings) -> None:
+    def __init__(self, clock: Clock, settings: AnySettings) -> None:
         """Build it and become its coordinator, in a cluster without topics."""
         self._tasks: list[Any] = []
         self._ids: dict[str, str] = {}

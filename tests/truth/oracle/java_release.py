@@ -11,15 +11,12 @@ from typing import Any
 
 import jpype
 
-from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.operations import View
-from kardia.coordinator.settings import CoordinatorSettings
-from kardia.coordinator.share.settings import ShareSettings
 from tests.truth.oracle.clock import Clock
 from tests.truth.oracle.java_log import JavaLog
 from tests.truth.oracle.jvm import MadeUp, either, field, jclass
 from tests.truth.oracle.members import member_view
-from tests.truth.oracle.settings import properties
+from tests.truth.oracle.settings import AnySettings, properties
 
 _RUNTIME = "org.apache.kafka.coordinator.common.runtime."
 _GROUP = "org.apache.kafka.coordinator.group."
@@ -32,7 +29,7 @@ _PERSISTER = "org.apache.kafka.server.share.persister."
 class JavaRelease:
     """One shard of the Java coordinator. `service` takes requests; call `settle` after each."""
 
-    def __init__(self, clock: Clock, settings: CoordinatorSettings | ConsumerSettings | ShareSettings) -> None:
+    def __init__(self, clock: Clock, settings: AnySettings) -> None:
         """Build it and become its coordinator."""
         self._clock = clock
         self._settings = settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kardia.coordinator.consumer.settings import ConsumerSettings
 from kardia.coordinator.settings import CoordinatorSettings
 from kardia.coordinator.share.settings import ShareSettings
+from kardia.coordinator.streams.settings import StreamsSettings
 
 VERSIONS = ("3.9.2", "4.1.2", "4.4.0")
 """Scala's coordinator in the last release that has it; Java's in an older and in the newest release driven here."""
@@ -20,10 +21,15 @@ fetched for long runs only."""
 _MINUTE_MS = 60_000
 
 
-def properties(settings: CoordinatorSettings | ConsumerSettings | ShareSettings) -> dict[str, str]:
+AnySettings = CoordinatorSettings | ConsumerSettings | ShareSettings | StreamsSettings
+
+
+def properties(settings: AnySettings) -> dict[str, str]:
     """Settings as a Java broker reads them. Raises ValueError when the retention is not a whole number of minutes."""
     if isinstance(settings, ShareSettings):
         return _of_share_groups(settings)
+    if isinstance(settings, StreamsSettings):
+        return _of_streams_groups(settings)
     if settings.offsets_retention_ms % _MINUTE_MS:
         raise ValueError(f"offsets_retention_ms {settings.offsets_retention_ms}: the broker counts in minutes")
     if isinstance(settings, ConsumerSettings):
@@ -82,5 +88,27 @@ def _of_share_groups(settings: ShareSettings) -> dict[str, str]:
     }
 
 
+def _of_streams_groups(settings: StreamsSettings) -> dict[str, str]:
+    streams = "group.streams."
+    return {
+        streams + "min.session.timeout.ms": "1",
+        streams + "max.session.timeout.ms": "1800000",
+        streams + "min.heartbeat.interval.ms": "1",
+        streams + "max.assignment.interval.ms": "600000",
+        streams + "session.timeout.ms": str(settings.group_streams_session_timeout_ms),
+        streams + "heartbeat.interval.ms": str(settings.group_streams_heartbeat_interval_ms),
+        streams + "max.size": str(settings.group_streams_max_size),
+        streams + "num.standby.replicas": str(settings.group_streams_num_standby_replicas),
+        streams + "initial.rebalance.delay.ms": str(settings.group_streams_initial_rebalance_delay_ms),
+        streams + "assignment.interval.ms": str(settings.group_streams_assignment_interval_ms),
+        streams + "rack.aware.assignment.tags": ",".join(settings.group_streams_rack_aware_assignment_tags),
+        "offsets.retention.check.interval.ms": str(settings.offsets_retention_check_interval_ms),
+        "group.max.size": "2147483647",
+    }
+
+
 CONSUMER_VERSIONS = tuple(version for version in EVERY_VERSION if version.startswith("4."))
 """Releases that coordinate consumer groups."""
+
+STREAMS_VERSIONS = CONSUMER_VERSIONS[1:]
+"""Releases that coordinate streams groups; 4.0 has none."""

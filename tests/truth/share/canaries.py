@@ -12,7 +12,7 @@ from kardia.coordinator.share.group import Member, ShareGroup
 from kardia.coordinator.share.operations import ShareBeat
 from kardia.coordinator.share.shard import SESSION, Shard
 from kardia.coordinator.timers import Timer
-from tests.truth.canaries import Patch
+from tests.truth.canaries import Patch, refused_heartbeats_renew_the_session
 
 
 def _sessions_last_one_ms_longer() -> Patch:
@@ -24,15 +24,7 @@ def _sessions_last_one_ms_longer() -> Patch:
 
 
 def _refused_heartbeats_renew_the_session() -> Patch:
-    right = coordinator.HANDLERS[ShareBeat]
-
-    def wrong(shard: Shard, beat: ShareBeat) -> None:
-        right(shard, beat)
-        group = shard.groups.get(beat.group_id)
-        if shard.loaded and shard.answers[-1].error_code and group is not None and beat.member_id in group.members:
-            shard.arm_session(beat.group_id, beat.member_id)
-
-    return patch.dict(coordinator.HANDLERS, {ShareBeat: wrong})
+    return refused_heartbeats_renew_the_session(coordinator.HANDLERS, ShareBeat)
 
 
 def _states_are_there_at_once() -> Patch:

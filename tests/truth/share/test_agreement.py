@@ -6,12 +6,10 @@ mistakes that are planted, and rows of the release table that are turned around,
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from kardia.coordinator.share.behaviour import SWITCHES
-from tests.truth import run
+from tests.truth import agreeing
 from tests.truth.coverage import Cell
 from tests.truth.oracle.settings import CONSUMER_VERSIONS
 from tests.truth.share import canaries
@@ -26,46 +24,25 @@ MOOT = {
 """Rows that a short run of this release cannot tell."""
 
 
-def _holds(versions: tuple[str, ...], operations: int, seed: int, every_cell: bool) -> None:
-    results = run.agree(operations, seed, versions, "share")
-    assert [result.version for result in results] == list(versions)
-    for result in results:
-        assert result.operations >= operations
-        assert not result.disagreements, "\n".join(result.disagreements)
-        assert not (every_cell and result.verdict().missing), f"{result.version}: not reached"
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_newest_release_agrees_with_the_model() -> None:
-    _holds(CONSUMER_VERSIONS[-1:], OPERATIONS, 7, every_cell=False)
+    agreeing.holds("share", CONSUMER_VERSIONS[-1:], OPERATIONS, 7, every_cell=False)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(20_000)
 def test_every_release_agrees_with_the_model_and_every_situation_is_met() -> None:
-    _holds(CONSUMER_VERSIONS, MANY, 2, every_cell=True)
+    agreeing.holds("share", CONSUMER_VERSIONS, MANY, 2, every_cell=True)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_mistakes_in_the_model_are_noticed() -> None:
-    names = [name for name in (*canaries.EVERY, *SWITCHES) if name not in MOOT]
-
-    options = ("--protocol", "share", "--operations", "20000", "--canaries", *names)
-    caught = run.finish(run.start("4.4.0", *options))
-
-    assert set(caught) == set(names)
-    assert {name for name, operations in caught.items() if operations < 0} == set()
+    agreeing.notices("share", (name for name in (*canaries.EVERY, *SWITCHES) if name not in MOOT))
 
 
 def test_cells_are_listed_once_and_a_missing_one_is_told() -> None:
-    cells = [one.cell for one in listed()]
-    assert len(cells) == len(set(cells))
-    assert all(release in CONSUMER_VERSIONS for one in listed() for release in one.releases)
-
-    leaves = Cell("Stable", "ShareBeat", "member leaves", "0, new epoch")
-    assert leaves in judge(Counter(), "4.4.0").missing
-    assert leaves not in judge(Counter({leaves: 1}), "4.4.0").missing
+    agreeing.lists_cells_once(listed(), judge, Cell("Stable", "ShareBeat", "member leaves", "0, new epoch"))

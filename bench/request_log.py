@@ -1,0 +1,179 @@
+"""What the request log costs the broker: a real one under a steady load, its request log off, on for the group APIs,
+and on with FETCH, in turns on the same running process.
+
+The modes take turns (`ROUNDS` times at each rate), so that each is measured beside the others: the logging
+configuration is written anew, and the broker goes on by it within a second. One process sends produce requests at their
+instants, one record each, and times them; others consume in a group and commit. Broker CPU is its own, from /proc.
+The last rate is as fast as the sender goes with `WINDOW` requests under way. JVM options are those of Kafka's scripts.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.request_log_load import AS_FAST_AS_IT_GOES
+from bench.result import Result, cpu_seconds
+from demo import broker_logging
+from demo.broker import Broker, BrokerSettings
+
+RATES = (200, 1_000, AS_FAST_AS_IT_GOES)
+"""Produce requests per second. Each of them is fetched, so there are as many fetches, unless they come together."""
+
+ROUNDS = 3
+SECONDS = 6.0
+WARM_S = 15.0
+"""Both compilers of the JVM are done with what is hot."""
+
+CONSUMERS = 3
+TOPIC = "orders"
+PARTITIONS = 3
+PATIENCE_S = 60.0
+FETCH = 1
+
+MODES: dict[str, tuple[int, ...]] = {
+    "off": (),
+    "group APIs": tuple(number for number in broker_logging.APIS if number != FETCH),
+    "with FETCH": tuple(broker_logging.APIS),
+}
+"""Mode -> APIs whose lines are kept; the filter is that of docs/request-logging.md."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One mode at one rate for some seconds."""
+
+    rate: int
+    mode: str
+    produced_per_s: float
+    fetched_per_s: float
+    """Records that the group read."""
+    broker_cpu_s: float
+    """CPU seconds of the broker per second."""
+    p99_ms: float
+    """Of a produce request, from the call to its acknowledgement."""
+    log_bytes_per_s: float
+
+
+def request_log_stage(work: Path, scale: float) -> list[Result]:
+    """CPU of the broker, produce rate and latency at each rate and in each mode, beside the log off."""
+    seconds = max(1.0, SECONDS * scale)
+    return [result for rate in RATES for result in _results(rate, turns(work / str(rate), rate, seconds, scale))]
+
+
+def turns(work: Path, rate: int, seconds: float, scale: float = 1.0) -> list[Turn]:
+    """Every mode in turn, `ROUNDS` times."""
+    settings = BrokerSettings(as_served=True, heap_mb=1_024, watched_s=1)
+    with Broker(work, settings) as broker:
+        broker.create_topic(TOPIC, PARTITIONS)
+        with _consuming(broker):
+            _load(broker, rate, max(1.0, WARM_S * scale))
+            return [_turn(broker, rate, mode, seconds) for _ in range(ROUNDS) for mode in MODES]
+
+
+def _turn(broker: Broker, rate: int, mode: str, seconds: float) -> Turn:
+    _switch(broker, mode)
+    before = _counters(broker)
+    told = _load(broker, rate, seconds)
+    passed = [after - begin for begin, after in zip(before, _counters(broker), strict=True)]
+    lasted_s, cpu_s, read, grown = passed
+    return Turn(
+        rate, mode, told["produced"] / told["lasted_s"], read / lasted_s, cpu_s / lasted_s, told["p99_ms"],
+        grown / lasted_s,
+    )  # fmt: skip
+
+
+def _counters(broker: Broker) -> tuple[float, float, float, float]:
+    """Seconds of a clock, CPU seconds of the broker, records that were read, and bytes of its request log."""
+    read = sum(float(_counted(broker, number).read_text()) for number in range(CONSUMERS))
+    return time.monotonic(), cpu_seconds(broker.pid), read, broker.request_log.stat().st_size
+
+
+def _counted(broker: Broker, number: int) -> Path:
+    return broker.directory / f"consumer-{number}"
+
+
+def _switch(broker: Broker, mode: str) -> None:
+    """Give the broker another configuration, and wait until it goes by it: the consumers fetch and commit meanwhile."""
+    text = broker_logging.log4j2_xml(broker.logs, apis=MODES[mode], watched_s=1)
+    broker.logging.write_text(text, encoding="utf-8")
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        begin = broker.request_log.stat().st_size
+        time.sleep(1.0)  # the window that is looked at, not a wait for something
+        with broker.request_log.open("rb") as opened:
+            opened.seek(begin)
+            lines = opened.read()
+        fetches, commits = lines.count(b'"requestApiKey":1,'), lines.count(b'"requestApiKey":8,')
+        if (fetches > 0, commits > 0) == (FETCH in MODES[mode], bool(MODES[mode])):
+            return
+    raise TimeoutError(f"the broker did not take the mode {mode} within {PATIENCE_S:.0f} s")
+
+
+def _load(broker: Broker, rate: int, seconds: float) -> dict[str, float]:
+    """Send for some seconds; what the sender counted."""
+    words = ("send", broker.bootstrap, TOPIC, str(rate), str(seconds))
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.request_log_load", *words], capture_output=True, text=True, check=True
+    )
+    told: dict[str, float] = json.loads(done.stdout)
+    return told
+
+
+@contextmanager
+def _consuming(broker: Broker) -> Iterator[None]:
+    """Consumers of one group meanwhile, each a process."""
+    command = [sys.executable, "-m", "bench.request_log_load", "consume", broker.bootstrap, TOPIC]
+    consumers = [
+        subprocess.Popen([*command, str(_counted(broker, number))], stdin=subprocess.PIPE)
+        for number in range(CONSUMERS)
+    ]
+    try:
+        yield
+    finally:
+        for consumer in consumers:
+            consumer.communicate(timeout=PATIENCE_S)  # closes what it reads from, which ends it
+
+
+def _results(rate: int, found: list[Turn]) -> list[Result]:
+    """One line for each mode: medians over the rounds, the log off in the same rounds as the baseline."""
+    results = []
+    by_mode = {mode: [turn for turn in found if turn.mode == mode] for mode in MODES}
+    off = by_mode["off"]
+    for mode, some in by_mode.items():
+        cpu = statistics.median(turn.broker_cpu_s for turn in some)
+        per_request = [turn.broker_cpu_s / turn.produced_per_s * 1e6 for turn in some]
+        pairs = [turn.broker_cpu_s / turn.produced_per_s / (one.broker_cpu_s / one.produced_per_s)
+                 for turn, one in zip(some, off, strict=True)]  # fmt: skip
+        results.append(
+            Result(
+                "request-log",
+                f"{'as fast as it goes' if rate == AS_FAST_AS_IT_GOES else f'{rate:,} requests/s'}, log {mode}",
+                cpu * 100,
+                "% of a core, broker",
+                statistics.median(turn.broker_cpu_s for turn in off) * 100,
+                "log off",
+                statistics.median(per_request),
+                more={
+                    "cpu_per_request_to_off": round(statistics.median(pairs), 3),
+                    "read_per_s": round(statistics.median(turn.fetched_per_s for turn in some)),
+                    "produced_per_s": round(statistics.median(turn.produced_per_s for turn in some)),
+                    "produced_to_off": round(
+                        statistics.median(
+                            turn.produced_per_s / one.produced_per_s for turn, one in zip(some, off, strict=True)
+                        ),
+                        3,
+                    ),
+                    "p99_ms": round(statistics.median(turn.p99_ms for turn in some), 2),
+                    "log_kb_per_s": round(statistics.median(turn.log_bytes_per_s for turn in some) / 1e3),
+                },
+            )
+        )
+    return results

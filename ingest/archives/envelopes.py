@@ -1,0 +1,316 @@
+"""Lines of a log as others wrap them: container runtimes, the journal, exports of Elasticsearch, Loki and their like.
+
+One form per file, chosen by its head (`form_of`). A form gives entries: the text as the broker wrote it, who wrote it
+as far as the wrapper says (host, pod, unit), and whether the line goes on in the next entry. An entry that its wrapper
+damaged is a `Refusal`. Reads no line of Kafka's beyond its stamp.
+
+Truth, all of it documented by those who write the forms: Docker's json-file driver (`{"log","stream","time"}`; a text
+without line end goes on), the CRI log format of Kubernetes (`TIME STREAM TAG TEXT`, tag P goes on, F ends), systemd's
+Journal Export Format and `journalctl -o json` (a field that is not UTF-8 is a list of bytes; one over 4,096 bytes is
+null without `--all`; `_LINE_BREAK=line-max` goes on), the Elastic Common Schema, `logcli -o jsonl`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from ingest.dialects import MAX_LINE_BYTES
+
+MAX_ENTRY_BYTES = 8 * MAX_LINE_BYTES
+"""Longest entry read. JSON writes a byte as six at worst (`\\u001b`), and what stands around the text has some kB."""
+
+MESSAGE_FIELDS = ("MESSAGE", "log", "line", "event.original", "message", "msg", "_raw", "textPayload", "body")
+"""Names under which the text of a line is looked for, the surer ones first: the journal; Docker, Fluent Bit; Loki; what
+Elastic's agents keep of the original; Filebeat, Vector, Logstash; Splunk; Google Cloud; OpenTelemetry."""
+
+ORIGIN_FIELDS = (
+    ("kubernetes.pod.name", "kubernetes.pod_name", "labels.pod", "labels.pod_name", "stream.pod", "pod", "pod_name"),
+    ("resource.labels.pod_name", "k8s.pod.name", "resource.k8s.pod.name", "CONTAINER_NAME", "container.name"),
+    ("host.name", "host.hostname", "hostname", "_HOSTNAME", "labels.hostname", "labels.host", "labels.instance"),
+    ("host", "agent.hostname", "agent.name", "instance", "resource.host.name"),
+)
+"""Names under which the writer of a line is looked for. A pod says more than its host, on which others may run."""
+
+UNIT_FIELD = "_SYSTEMD_UNIT"
+"""Beside the host: two brokers of one machine are two units."""
+
+_TIME_FIELDS = ("@timestamp", "timestamp", "time", "instant")
+_LEVEL_FIELDS = ("log.level", "level", "levelname")
+_LOGGER_FIELDS = ("log.logger", "logger_name", "loggerName", "logger")
+
+_STAMPED = re.compile(rb"\s*\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}")
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3,9}(?:Z|[+-][0-9]{2}:?[0-9]{2})")
+_CRI = re.compile(
+    rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2}) (stdout|stderr) ([FP])[^ ]* ?"
+)
+_EXPORTED = re.compile(rb"(?:__CURSOR|[A-Z_][A-Z0-9_]{0,63})=")
+_BULK_ACTIONS = frozenset(("index", "create", "update", "delete"))
+_LENGTH = struct.Struct("<Q")
+_decode = msgspec.json.Decoder().decode
+
+
+class Entry(NamedTuple):
+    """What one entry wraps."""
+
+    text: bytes
+    """Without the line end that closes it; may hold others."""
+    origin: str = ""
+    """Who wrote it, "" where the wrapper does not say."""
+    channel: str = ""
+    """stdout or stderr: a line goes on within one of them."""
+    goes_on: bool = False
+
+
+class Refusal(NamedTuple):
+    """An entry that cannot be used: reason of `kardia.events.REJECT_REASONS`, and what was expected."""
+
+    reason: str
+    expected: str
+
+
+class Placed(NamedTuple):
+    """An entry, where it stands in the file, and its first bytes."""
+
+    found: Entry | Refusal | None
+    """None: it belongs to the wrapper (an action of a bulk file, a blank line)."""
+    start: int
+    end: int
+    head: bytes
+
+
+class Form(NamedTuple):
+    """How the lines of one file are wrapped."""
+
+    name: str
+    read: Callable[[BinaryIO], Iterator[Placed]]
+    tells_origin: bool = True
+    """Whether entries of several brokers may stand in one file."""
+
+
+Reader = Callable[[bytes], Entry | Refusal | None]
+
+
+def form_of(head: bytes, message_field: str = "") -> Form | None:
+    """The form of a file by its head, None for plain lines. `message_field` overrides `MESSAGE_FIELDS`."""
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    if not lines:
+        return None
+    first = lines[0].lstrip(b"\xef\xbb\xbf \t")
+    if _CRI.match(first):
+        return Form("CRI", _by_line(_read_cri), tells_origin=False)
+    if _EXPORTED.match(first) and b"\n" in head:
+        return Form("journal export", _read_export)
+    if not first.startswith(b"{"):
+        return None
+    documents = [document for line in lines[:2_000] if isinstance(document := _document(line), dict)]
+    if documents and {"log", "stream", "time"} <= documents[0].keys() <= {"log", "stream", "time", "attrs"}:
+        return Form("json-file", _by_line(_read_json_file), tells_origin=False)
+    field = message_field or _best_field(documents)
+    return Form(f"JSON, {field}", _by_line(_JsonEntries(field).read)) if field else None
+
+
+def _best_field(documents: list[dict[str, Any]]) -> str:
+    """The field that holds lines of a log most often; "" if none does."""
+    counts: Counter[str] = Counter()
+    for document in documents:
+        for name in MESSAGE_FIELDS:
+            text = _text(_field(_body(document), name))
+            if isinstance(text, bytes) and (_STAMPED.match(text) or _rebuilt(_body(document), text) is not None):
+                counts[name] += 1
+    return max(MESSAGE_FIELDS, key=lambda name: counts[name]) if counts else ""
+
+
+def plain_lines(opened: BinaryIO) -> Iterator[Placed]:
+    """Lines that nothing wraps: a file into which a broker wrote several logs."""
+    return _by_line(Entry)(opened)
+
+
+# --- forms of one line per entry --------------------------------------------------------------------------------
+
+
+def _by_line(read: Reader) -> Callable[[BinaryIO], Iterator[Placed]]:
+    def entries(opened: BinaryIO) -> Iterator[Placed]:
+        at = 0
+        while line := opened.readline(MAX_ENTRY_BYTES + 1):
+            start, at = at, at + len(line)
+            if len(line) > MAX_ENTRY_BYTES:
+                while line[-1:] != b"\n" and (rest := opened.readline(MAX_ENTRY_BYTES)):
+                    at += len(rest)
+                    line = line[:1024] + rest[-1:]
+                yield Placed(Refusal("line_too_long", f"at most {MAX_ENTRY_BYTES} bytes"), start, at, line[:1024])
+                continue
+            bare = line.rstrip(b"\r\n")
+            yield Placed(read(bare) if bare.strip() else None, start, at, bare[:1024])
+
+    return entries
+
+
+def _read_cri(line: bytes) -> Entry | Refusal:
+    match = _CRI.match(line)
+    if match is None:
+        return Refusal("unknown_shape", "`TIME stdout|stderr F|P TEXT`, as container runtimes write it")
+    return Entry(line[match.end() :], "", match[1].decode(), match[2] == b"P")
+
+
+def _read_json_file(line: bytes) -> Entry | Refusal:
+    document = _document(line)
+    if isinstance(document, Refusal):
+        return document
+    text = _text(document.get("log"))
+    if not isinstance(text, bytes):
+        return Refusal("unknown_shape", 'a text under "log"')
+    channel = document.get("stream")
+    return Entry(text.rstrip(b"\r\n"), "", channel if isinstance(channel, str) else "", not text.endswith(b"\n"))
+
+
+class _JsonEntries:
+    """Documents with the text in a named field."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def read(self, line: bytes) -> Entry | Refusal | None:
+        """One document."""
+        document = _document(line)
+        if isinstance(document, Refusal):
+            return document
+        if len(document) == 1 and _BULK_ACTIONS.issuperset(document):
+            return None
+        body = _body(document)
+        value = _field(body, self._field)
+        text = _text(value)
+        if value is None and self._field == "MESSAGE" and "MESSAGE" in body:
+            return Refusal("incomplete_line", "a message; journalctl leaves out those over 4,096 bytes without --all")
+        if isinstance(text, Refusal):
+            return Refusal(text.reason, f"{text.expected} under {self._field!r}"[:200])
+        ends = text.rstrip(b"\r\n")
+        whole = ends if _STAMPED.match(ends) else _rebuilt(body, ends) or ends
+        return Entry(whole, _origin(body), str(body.get("stream", ""))[:16], _goes_on(body))
+
+
+def _document(line: bytes) -> dict[str, Any] | Refusal:
+    try:
+        document = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Refusal("bad_json", f"one JSON document per line: {error}"[:200])
+    return document if isinstance(document, dict) else Refusal("bad_json", "one JSON object per line")
+
+
+def _body(document: dict[str, Any]) -> dict[str, Any]:
+    """The document as it was indexed: exports of Elasticsearch put it under `_source`."""
+    source = document.get("_source")
+    return source if isinstance(source, dict) else document
+
+
+def _field(document: dict[str, Any], name: str) -> Any:
+    """A field by its name, which is written whole or as a path."""
+    if name in document:
+        return document[name]
+    head, dot, rest = name.partition(".")
+    inner = document.get(head)
+    return _field(inner, rest) if dot and isinstance(inner, dict) else None
+
+
+def _text(value: Any) -> bytes | Refusal:
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, list) and all(isinstance(one, int) and 0 <= one <= 255 for one in value):
+        return bytes(value)
+    return Refusal("unknown_shape", "a text")
+
+
+def _named(document: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next((value[:200] for name in names if isinstance(value := _field(document, name), str) and value), "")
+
+
+def _origin(document: dict[str, Any]) -> str:
+    for names in ORIGIN_FIELDS:
+        found = _named(document, names)
+        if found:
+            unit = document.get(UNIT_FIELD)
+            return f"{found}/{unit[:200]}" if isinstance(unit, str) else found
+    return ""
+
+
+def _goes_on(document: dict[str, Any]) -> bool:
+    if document.get("_LINE_BREAK") == "line-max" or document.get("CONTAINER_PARTIAL_MESSAGE") == "true":
+        return True
+    return document.get("_p", document.get("logtag")) == "P"  # Fluent Bit's names of the CRI tag
+
+
+def _rebuilt(document: dict[str, Any], text: bytes) -> bytes | None:
+    """A line of a broker whose own layout is JSON, as the shipped layout writes it; None if the parts are not there."""
+    at, logger = _named(document, _TIME_FIELDS), _named(document, _LOGGER_FIELDS)
+    if not logger or not _ISO.fullmatch(at):
+        return None
+    level = _named(document, _LEVEL_FIELDS) or "INFO"
+    return b"[%s] %s %s (%s)" % (at.encode(), level.encode(), text, logger.encode())
+
+
+# --- the journal's export format --------------------------------------------------------------------------------
+
+
+_KEPT = frozenset((b"MESSAGE", b"_HOSTNAME", b"_SYSTEMD_UNIT", b"CONTAINER_NAME", b"_LINE_BREAK", b"_TRANSPORT"))
+_KEPT |= {b"CONTAINER_PARTIAL_MESSAGE"}
+
+
+def _read_export(opened: BinaryIO) -> Iterator[Placed]:
+    """Fields line by line, a blank line between entries; a field that is not plain text has its length before it."""
+    at = start = 0
+    fields: dict[bytes, bytes] = {}
+    trouble: Refusal | None = None
+    begun = False
+    while line := opened.readline(MAX_ENTRY_BYTES + 1):
+        at += len(line)
+        if line == b"\n":
+            if begun:
+                yield Placed(trouble or _exported(fields), start, at, fields.get(b"MESSAGE", b"")[:1024])
+            fields, trouble, begun, start = {}, None, False, at
+            continue
+        begun = True
+        name, equals, value = line.rstrip(b"\n").partition(b"=")
+        if not line.endswith(b"\n"):
+            trouble = Refusal("incomplete_line", "a whole entry; the file ends in the middle of this one")
+        elif not equals:
+            size = opened.read(_LENGTH.size)
+            at += len(size)
+            value, read, whole = _sized(opened, size)
+            at += read
+            if not whole:
+                trouble = Refusal("incomplete_line", "a field as long as it says")
+        if name in _KEPT:
+            fields[name] = value
+    if begun:
+        yield Placed(trouble or _exported(fields), start, at, fields.get(b"MESSAGE", b"")[:1024])
+
+
+def _sized(opened: BinaryIO, size: bytes) -> tuple[bytes, int, bool]:
+    """A field with its length before it: what is kept of it, bytes read, and whether it was whole."""
+    if len(size) < _LENGTH.size:
+        return b"", 0, False
+    (length,) = _LENGTH.unpack(size)
+    kept = opened.read(min(length, MAX_ENTRY_BYTES))
+    read = len(kept)
+    while read < length:
+        more = opened.read(min(length - read, MAX_ENTRY_BYTES))
+        if not more:
+            return kept, read, False
+        read += len(more)
+    end = opened.read(1)
+    return kept, read + len(end), end == b"\n"
+
+
+def _exported(fields: dict[bytes, bytes]) -> Entry | Refusal | None:
+    text = fields.get(b"MESSAGE")
+    if text is None:
+        return None  # an entry of the journal itself
+    document: dict[str, Any] = {name.decode(): value.decode("utf-8", "replace") for name, value in fields.items()}
+    return Entry(text, _origin(document), "", _goes_on(document))

@@ -1,0 +1,150 @@
+"""What a file is, by its content: a request log, a server.log, a capture of `__consumer_offsets` or
+of the admin API, or a wrapped log.
+
+Looks at the head and the tail of a file, never at its name, except to leave out the other logs that a broker keeps
+beside these two and that say nothing of groups (`OTHER_LOGS`): their lines look like those of server.log.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ingest.archives.envelopes import Form, form_of, plain_lines
+from ingest.archives.opened import head_of, packing_of
+from ingest.errors import LogFileError
+from ingest.samples import is_sample
+
+HEAD_BYTES = 4 * 1024 * 1024
+"""What shows the kind of a file stands in this much of it: a broker that starts names its components at once."""
+
+_TAIL_BYTES = 64 * 1024
+
+REQUEST_MARK = b"Completed request:"
+"""In every line of the request logger (`RequestChannel.updateRequestMetrics`)."""
+
+SERVER_LINE = re.compile(
+    rb"^\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}[,.][0-9]{3,9}\S* +(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) +"
+    rb"(?:\[(?:Group|KafkaServer|KafkaRaftServer|Broker|ReplicaManager|Replica|Partition|SocketServer|LogManager|"
+    rb"TransactionCoordinator|KafkaApi|ExpirationReaper|ThrottledChannelReaper|ControllerServer|Share)|"
+    rb"(?!Completed request:).*\((?:kafka\.(?:server|coordinator|cluster|network|raft)\.|"
+    rb"org\.apache\.kafka\.(?:coordinator|server|image|raft)\.))",
+    re.MULTILINE,
+)
+"""A line that only a broker's server.log has, from 2.0 to 4.4."""
+
+_JSON = re.compile(rb"\s*(?:\{|\[\s*(?:[\[{\"]|\Z))")
+
+OTHER_LOGS = re.compile(r"(?:controller|state-change|log-cleaner|kafka-authorizer|kafkaServer-gc|zookeeper)\b.*")
+
+
+class Kind(StrEnum):
+    """What is done with a file."""
+
+    REQUEST = "request"
+    SERVER = "server"
+    OFFSETS = "offsets"
+    SAMPLES = "samples"
+    WRAPPED = "wrapped"
+    OTHER = "other"
+    EMPTY = "empty"
+
+
+class Known(NamedTuple):
+    """A file and what it is."""
+
+    path: Path
+    kind: Kind
+    form: Form | None = None
+    """How the lines of a wrapped one are read."""
+    why: str = ""
+    """Why another one is left out."""
+
+
+MIXED = Form("several logs in one", plain_lines, tells_origin=False)
+"""Lines of both logs in one file, as a container writes them to its output."""
+
+
+class _Record(msgspec.Struct):
+    """The keys that only a capture has."""
+
+    partition: int
+    offset: int
+    key: str | None
+
+
+class _ShortRecord(msgspec.Struct):
+    p: int
+    o: int
+    k: str | None
+
+
+_RECORDS = (msgspec.json.Decoder(_Record).decode, msgspec.json.Decoder(_ShortRecord).decode)
+
+
+def wrapped_in(path: Path, message_field: str = "") -> Form | None:
+    """How the lines of a file that was named as a log are wrapped; None if they are not. Raises `LogFileError`."""
+    return form_of(head_of(path, HEAD_BYTES), message_field)
+
+
+def kind_of(path: Path, message_field: str = "") -> Known:
+    """What a file is. Raises `LogFileError` for one that cannot be read."""
+    head = head_of(path, HEAD_BYTES)
+    if not head.strip():
+        return Known(path, Kind.EMPTY)
+    first = next(line for line in head.split(b"\n") if line.strip())
+    if _is_record(first):
+        return Known(path, Kind.OFFSETS)
+    if is_sample(first):
+        return Known(path, Kind.SAMPLES)
+    form = form_of(head, message_field)
+    if form is not None:
+        return Known(path, Kind.WRAPPED, form)
+    if _JSON.match(first):
+        return Known(path, Kind.OTHER, why=_no_lines(head, first))
+    if OTHER_LOGS.fullmatch(path.name):
+        return Known(path, Kind.OTHER, why="a broker's log that says nothing of groups, by its name")
+    sample = head + b"\n" + _tail(path)
+    requests, server = REQUEST_MARK in sample, SERVER_LINE.search(sample) is not None
+    if requests and server:
+        return Known(path, Kind.WRAPPED, MIXED)
+    if requests or server:
+        return Known(path, Kind.REQUEST if requests else Kind.SERVER)
+    return Known(path, Kind.OTHER, why="no line of a broker's request log or server.log in its first 4 MiB")
+
+
+def _is_record(line: bytes) -> bool:
+    for decode in _RECORDS:
+        try:
+            decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        return True
+    return False
+
+
+def _tail(path: Path) -> bytes:
+    try:
+        if packing_of(path) is not None:
+            return b""
+        with path.open("rb") as opened:
+            opened.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return opened.read().partition(b"\n")[2]
+    except OSError as error:
+        raise LogFileError(f"the file cannot be read: {error}", str(path), "a readable log", "see to it") from error
+
+
+def _no_lines(head: bytes, first: bytes) -> str:
+    """Why a file of JSON is of no use, with what to do about it."""
+    try:
+        document = msgspec.json.decode(first)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or b'"resultType"' in head[:4096] or b'"hits"' in head[:4096]:
+        return "JSON, but not one document per line; `jq -c '.[]'` (or '.hits.hits[]') writes it so"
+    names = ", ".join(sorted(document)[:8])[:200]
+    return f"JSON with no broker's line in a field that is known; its fields: {names}; name it with --message-field"

@@ -1,0 +1,30 @@
+"""Why a member left, as sure as the evidence about its polls was whole: `leaves` says it of a log without holes.
+
+Remembers nothing. A poll that was not seen is a sign only where it would have been seen: not while lines were lost or a
+broker logged nothing at all, and not in a rebalance, in which whoever waits polls and commits nothing.
+"""
+
+from __future__ import annotations
+
+from kardia.events import Event
+from kardia.kafka.states import GroupState
+from kardia.observe.clients import leaves
+from kardia.observe.clients.leaves import Verdict
+from kardia.observe.facts.facts import Facts
+from kardia.observe.state.group import Group, Member
+
+
+def why(facts: Facts, group: Group, member: Member, event: Event, asked_id: str, reason: str) -> Verdict:
+    """Cause of an accepted LeaveGroup entry for `member`, asked while the group was as it is held."""
+    verdict = leaves.why(member, event, asked_id, reason)
+    in_rebalance = group.modern is None and group.state != GroupState.STABLE
+    if verdict.certainty == "inferred" and in_rebalance:
+        return verdict._replace(certainty="provisional")
+    return weakened(facts, member, verdict)
+
+
+def weakened(facts: Facts, member: Member, verdict: Verdict) -> Verdict:
+    """A verdict that rests on polls that were not seen, where some may not have been seen because nothing was."""
+    if verdict == ("poll_timeout", "inferred") and facts.is_blind_since(member.last_poll_at_ms):
+        return verdict._replace(certainty="provisional")
+    return verdict

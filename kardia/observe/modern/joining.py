@@ -1,0 +1,117 @@
+"""What an answered heartbeat with epoch 0 shows where records do not: who is new, whose place it takes, and which epoch
+that makes.
+
+A join is one epoch more, by names; what the answer has beyond it came before, unseen, and by a regular expression the
+epoch comes later. Since 4.3 an answer may have the epoch of an older target, so that epochs are counted only. Sources:
+`GroupMetadataManager.consumerGroupHeartbeat`, `getOrMaybeSubscribeStaticConsumerMember`,
+`maybeUpdateRegularExpressions`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kardia.certainty import weaker
+from kardia.events import Event
+from kardia.lateness import LATE_MS
+from kardia.observe.facts.facts import Facts
+from kardia.observe.modern import ends, epochs, evidence, groups
+from kardia.observe.requests.handling import took_effect
+from kardia.observe.state.group import Cause, Group, Member
+from kardia.observe.state.modern import ModernGroup
+
+DELAYED = 5
+"""Status of a streams group whose first assignment waits for more members (`streams.initial.rebalance.delay.ms`)."""
+
+
+def joined(
+    facts: Facts, group: Group, modern: ModernGroup, member: Member | None, event: Event, answered: int
+) -> Member:
+    """A member joined, or asked for everything again: one that was refused begins anew under the same id."""
+    at, by = took_effect(event, facts.coordinator)
+    if member is not None:
+        told_now = modern.by_records and member.joined_at_ms >= event.arrived_at_ms - LATE_MS
+        if not told_now and not modern.by_records and _ran_out(group, member, at):
+            evidence.on_gone(facts, group, event.member_id, at)
+            member = group.members.get(event.member_id)
+        if member is not None:
+            return member
+    if group.generation < 0 and answered <= groups.FIRST_EPOCH_MAX and not group.members:
+        group.membership_complete = True
+    old = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
+    replaces = old is not None and (groups.own_of(old).away_since_at_ms >= 0 or groups.own_of(old).classic)
+    # What the answer has beyond the epoch that the join makes came before it, unseen.
+    makes_one = not replaces and not _by_regex(event)
+    if 0 <= group.generation < answered - makes_one:
+        evidence.hidden(facts, group, answered - makes_one, at)
+    members_before = len(group.members)
+    cause = "static_replaced" if replaces else "member_joined"
+    if old is not None and old.member_id in group.members:
+        sure: Any = "exact" if replaces else "provisional"
+        if not replaces and _ran_out(group, old, at):
+            evidence.on_gone(facts, group, old.member_id, at)
+        elif not replaces and not modern.by_records:
+            evidence.end_within(facts, group, old, at)
+        if old.member_id in group.members:
+            ends.remove(facts, group, old, at, "static_replaced", "", sure, by, told=replaces)
+    member = groups.add(
+        facts, group, event.member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=True
+    )
+    member.seen_joining, member.joined_by = True, by
+    if old is not None and replaces:
+        groups.inherit(old, member)
+    facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
+    if not replaces:
+        _count_join(facts, group, event, member, answered, members_before, by)
+    return member
+
+
+def _by_regex(event: Event) -> bool:
+    """Whether a member joins by a regular expression alone."""
+    detail = event.detail or {}
+    return bool(detail.get("regex")) and not detail.get("topics")
+
+
+def _ran_out(group: Group, member: Member, at: float) -> bool:
+    """Whether a timer of a member was due by an instant."""
+    due = ends.timers(group, member)
+    return bool(due) and due[0].at_ms <= at
+
+
+def _count_join(
+    facts: Facts, group: Group, event: Event, member: Member, answered: int, members_before: int, by: float | None
+) -> None:
+    """A member that is new is one epoch more. What the answer has beyond that came before it, unseen; an answer with
+    less has the epoch of a target that is older: one is computed once in a while (`assignment.interval.ms`)."""
+    at, before, detail = member.joined_at_ms, group.generation, event.detail or {}
+    why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", "exact", by)
+    delayed = DELAYED in (detail.get("status") or ())
+    if _by_regex(event):
+        _count_join_by_regex(group, member, answered, at)
+        return
+    if before < 0:
+        why.certainty = "inferred"
+        first = groups.FIRST_EPOCH_MAX if delayed and group.membership_complete else answered
+        epochs.raised(facts, group, first, why, members_before)
+        return
+    for bump in group.modern.bumps if answered <= before and group.modern is not None else ():
+        if bump.epoch > answered:  # its number is counted, and so are those
+            why.certainty = weaker(why.certainty, bump.cause.certainty)
+    if answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values()):
+        why.certainty = weaker(why.certainty, "provisional")
+    epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=answered > before)
+
+
+def _may_be_gone(group: Group, member: Member, at: float) -> bool:
+    return evidence.due_by(group, member, at) or ends.may_have_run_out(group, member, at)
+
+
+def _count_join_by_regex(group: Group, member: Member, answered: int, at: float) -> None:
+    """Who joins by a regular expression alone makes no epoch unless that was resolved before: its resolution makes one,
+    some ms later, which nobody asks for. The first epoch of a group is one by itself up to 4.2."""
+    if group.generation < 0:
+        group.generation = answered
+        epochs.computed(group, answered, at)
+    if group.modern is not None:
+        group.modern.resolves = not group.modern.by_records
+    epochs.came_to(group, member, groups.own_of(member), answered, at)

@@ -1,0 +1,63 @@
+"""Why a member left a group that has epochs: a heartbeat with epoch -1 has no words for it.
+
+Java gives up its subscription when it closes and keeps it when its application did not poll in time. librdkafka sends
+the same in both cases (up to 2.14 when the interval is over, later when the application polls again): there it is what
+was seen of its polls before, as where a LeaveGroup has no reason.
+"""
+
+from __future__ import annotations
+
+from kardia.certainty import Certainty
+from kardia.events import Event, Kind
+from kardia.kafka.libraries import LIBRARIES
+from kardia.observe.clients import leaves
+from kardia.observe.facts.facts import Facts
+from kardia.observe.members import leaving
+from kardia.observe.modern import groups
+from kardia.observe.state.group import Group, Member
+
+Why = tuple[str, Certainty]
+"""End cause, and how sure it is."""
+
+
+def why_left(facts: Facts, group: Group, member: Member, event: Event) -> Why:
+    """Why a member left by a heartbeat."""
+    detail, library = event.detail or {}, LIBRARIES[member.library]
+    if detail.get("protocol") != "consumer" or "topics" in detail or "regex" in detail:
+        return "left", "exact"
+    if member.library in ("java", "streams"):
+        return _by_java(facts, group, member, event) if "owned" in detail else ("left", "exact")
+    if library.poll_interval and leaves.poll_interval_ran_out(member, event.arrived_at_ms):
+        return leaving.weakened(facts, member, leaves.Verdict("poll_timeout", "inferred"))
+    may_have_run_out = library.gives_up and leaves.quiet_for(member, event.arrived_at_ms)
+    return "left", "unknown" if may_have_run_out else "inferred"
+
+
+def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
+    """A sign of a poll within the interval says that it closed."""
+    interval_ms = member.rebalance_ms
+    if interval_ms <= 0:
+        return "left", "exact"
+    silent_ms = event.arrived_at_ms - member.last_poll_at_ms
+    if member.last_poll_at_ms >= 0 and silent_ms < interval_ms - leaves.LEAVE_DELAY_MS:
+        return "left", "exact"
+    blind = facts.was_silent(group.broker, member.last_poll_at_ms, event.arrived_at_ms)
+    blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
+    return "poll_timeout", "provisional" if blind or member.last_poll_at_ms < 0 else "inferred"
+
+
+def by_request(facts: Facts, group: Group, event: Event | None) -> dict[str, Why]:
+    """Who left by the request that an answer belongs to, and why."""
+    if event is None or event.error_code != 0:
+        return {}
+    detail = event.detail or {}
+    found: dict[str, Why] = {}
+    if event.kind == Kind.MODERN_HEARTBEAT and detail.get("member_epoch") == groups.LEAVES:
+        member = group.members.get(event.member_id)
+        found[event.member_id] = ("left", "exact") if member is None else why_left(facts, group, member, event)
+    elif event.kind == Kind.LEAVE:
+        for asked_id, instance_id, reason, error in detail.get("members", ()):
+            member = group.members.get(asked_id or group.instances.get(instance_id or "", ""))
+            if error == 0 and member is not None:
+                found[member.member_id] = leaving.why(facts, group, member, event, asked_id or "", reason or "")
+    return found

@@ -1,0 +1,249 @@
+"""What the coordinator's sentences in server.log prove of groups that have epochs.
+
+Where requests or records of the group are read they say nearly everything; a sentence adds why a member is gone, with
+the very instant, which no record has and silence only suggests. It is the broker's own word: where something else had
+been concluded, that is counted as a disagreement. Of a group of which neither is read the sentences are all there is:
+who joined and ended, each new epoch with what came before it, the target assignment. When a member of a consumer group
+has come to an epoch no sentence says, so that a rebalance is never told to be over, and whether the group is Stable is
+`unknown`. Sources: `GroupMetadataManager.java` of 4.0 to 4.4; the words are in
+`ingest/dialects/epoch_sentences.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kardia.certainty import Certainty, stands
+from kardia.events import Event
+from kardia.kafka.states import GroupState, ModernState
+from kardia.observe.evidence import disagreements
+from kardia.observe.facts.facts import Facts
+from kardia.observe.modern import ends, operations
+from kardia.observe.moves import moves
+from kardia.observe.output.epoch_rows import epoch_row
+from kardia.observe.sentences import lines, naming
+from kardia.observe.state.entries import SaidEnd
+from kardia.observe.state.group import Cause, Group, Member
+from kardia.observe.state.modern import Bump
+
+REASONS = (
+    ("the member session expired", "session_expired"),
+    ("it failed to transition from epoch ", "rebalance_timeout"),
+    ("the classic member failed to join ", "join_timeout"),
+    ("the member failed to sync ", "sync_timeout"),
+)
+"""Begin of the coordinator's reason for fencing a member -> cause of its end."""
+
+BEGAN_WITHIN_MS = 1_000.0
+"""A new epoch that is told so long after the sentence about a member at most, in which nothing else was told of the
+group, is that member's: both are of one operation. A broker that has just started takes 0.1 s between the two."""
+
+MAX_ENDS = 1_000
+"""Ends of a group that are remembered until their records are read."""
+
+
+def on_line(facts: Facts, event: Event, at: float) -> bool:
+    """A sentence. `at`: its stamp, epoch ms. False where it is none about a group that has epochs."""
+    what = str((event.detail or {}).get("what"))
+    handler = _BY_SENTENCE.get(what)
+    if handler is None:
+        return False
+    group = facts.groups.get(event.group_id)
+    if facts.reads_requests(facts.broker, at) or facts.reads_records():
+        if group is not None:
+            _beside(facts, group, event, at, what)
+        return True
+    group = naming.group_of(facts, event)
+    if group.modern is None and lines.is_believed(facts, group, at, _LIKE.get(what, what)):
+        handler(facts, group, event, at)
+        group.said.shown_at_ms = max(group.said.shown_at_ms, at)
+    return True
+
+
+# --- beside requests or records
+
+
+def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> None:
+    """Why a member is gone; of all else the requests and records say more, and earlier."""
+    cause = _cause_of(event) if what == "epoch_member_fenced" else ""
+    if not cause and not (what == "epoch_member_left" and not facts.reads_requests(facts.broker, at)):
+        return  # with its requests a leave has its own reason
+    if moves.is_overtaken(facts, group):
+        if cause:
+            disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id, cause), event, at)
+        return
+    sure: Certainty = "exact" if cause else "unknown"
+    cause = cause or "left"
+    member, over = group.members.get(event.member_id), group.ended.get(event.member_id)
+    if member is not None and member.modern is not None:
+        if member.modern.gone_at_ms >= 0:
+            operations.finish(facts, group, member, cause, "", sure)
+        elif facts.reads_records():
+            _remember(group, event.member_id, SaidEnd(cause, at))
+        elif cause != "left":
+            tell = disagreements.of_fencing(facts, group, event.member_id, cause, at)
+            disagreements.tell(facts, group, tell, event, at)
+            ends.remove_counted(facts, group, member, at, cause, "", "exact", told=True)
+    elif over is not None:
+        if cause != "left":
+            disagreements.tell(
+                facts, group, disagreements.of_fencing(facts, group, event.member_id, cause, at), event, at
+            )
+        agrees = over.cause == cause and not (over.told and over.certainty == "exact")
+        if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.certainty))):
+            ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, sure)
+            over.told = True
+
+
+def _remember(group: Group, member_id: str, end: SaidEnd) -> None:
+    """The record of it comes later: it says that the member is gone, and not why."""
+    said = group.said.ends
+    said[member_id] = end
+    if len(said) > MAX_ENDS:
+        del said[next(iter(said))]
+
+
+def _cause_of(event: Event) -> str:
+    reason = str((event.detail or {}).get("reason", ""))
+    return next((cause for words, cause in REASONS if reason.startswith(words)), "")
+
+
+# --- alone
+
+
+def _on_joined(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """It is said of every request with epoch 0 that is accepted, also of one whose member is there."""
+    protocol = str((event.detail or {}).get("reason", ""))
+    group.protocol = protocol if protocol != "classic" else "consumer"
+    if event.member_id in group.members:
+        return
+    _named(facts, group, event, at, "member_joined")
+
+
+def _named(facts: Facts, group: Group, event: Event, at: float, why: str) -> Member | None:
+    member = naming.name(facts, group, event.member_id, at, why, "exact")
+    if member is not None and member.joined_at_ms == at:
+        member.instance_id = event.group_instance_id
+        if member.instance_id:
+            group.instances[member.instance_id] = member.member_id
+        facts.index(group, member)
+        facts.emit_member(group, member, at, "exact")
+        group.said.cause = Cause(at, why, member.member_id, "", member.instance_id, named=True)
+    return member
+
+
+def _on_replaced(facts: Facts, group: Group, event: Event, at: float) -> None:
+    for old_id in (event.detail or {}).get("members") or ():
+        naming.end(facts, group, str(old_id), at, "static_replaced", "exact")
+    _named(facts, group, event, at, "static_replaced")
+
+
+def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """A poll interval that ran out is a leave as well: which of the two, takes the request log."""
+    _over(facts, group, event, at, "left", "unknown")
+
+
+def _on_fenced(facts: Facts, group: Group, event: Event, at: float) -> None:
+    _over(facts, group, event, at, _cause_of(event), "exact")
+
+
+def _over(facts: Facts, group: Group, event: Event, at: float, cause: str, certainty: Certainty) -> None:
+    member = group.members.get(event.member_id)
+    naming.end(facts, group, event.member_id, at, cause, certainty)
+    instance_id = member.instance_id if member is not None else event.group_instance_id
+    if group.protocol != "consumer":
+        group.said.cause = None  # its epoch has no line, and the next one that has is another
+        return
+    trigger = ends.TRIGGERS_BY_END.get(cause, "unknown")
+    sure: Certainty = "exact" if certainty == "exact" else "inferred"
+    group.said.cause = Cause(at, trigger, event.member_id, "", instance_id, "", sure, named=True)
+
+
+def _on_away(facts: Facts, group: Group, event: Event, at: float) -> None:
+    facts.emit_transition(group, at, event.member_id, "Member", "Member", "static_left", "exact")
+
+
+def _on_raised(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """A new epoch; what was told just before is why. Of an epoch that a fencing made in a share or streams group no
+    sentence tells: the next one names a higher number."""
+    cause, group.said.cause = group.said.cause, None
+    streams = bool(event.member_id)
+    protocol = "streams" if streams else group.protocol if group.protocol != "classic" else "consumer"
+    group.protocol = protocol
+    if cause is None or not 0 <= at - cause.at <= BEGAN_WITHIN_MS or cause.trigger == "static_replaced":
+        cause = Cause(at, "unknown", certainty="unknown", named=True)
+    bump = Bump(event.generation_id - 1, event.generation_id, at, cause)
+    cause.at = at
+    group.generation, group.said.bump = event.generation_id, bump
+    _tell(facts, group, bump)
+    facts.move(group, at, ModernState.ASSIGNING, cause.trigger, "exact")
+
+
+def _on_computed(facts: Facts, group: Group, event: Event, at: float) -> None:
+    bump = group.said.bump
+    if bump is not None and bump.epoch == event.generation_id and bump.computed_at_ms < 0:
+        bump.computed_at_ms = at
+        _tell(facts, group, bump)
+    group.generation = max(group.generation, event.generation_id)
+    if group.protocol == "share":
+        facts.move(group, at, ModernState.STABLE, "assignment", "inferred")
+    else:
+        facts.move(group, at, GroupState.UNKNOWN, "assignment", "unknown")  # who has come to it is not told
+
+
+def _tell(facts: Facts, group: Group, bump: Bump) -> None:
+    bump.row_known = facts.known_at_ms(group, bump.row_known)
+    settings = facts.settings
+    facts.rows["rebalances"].append(
+        epoch_row(
+            settings.cluster_id, group, bump, bump.row_known, bump.cause.certainty, settings.straggler_ms, False, False
+        )
+    )
+
+
+def _on_upgraded(facts: Facts, group: Group, event: Event, at: float) -> None:
+    before = group.told_state
+    group.protocol = str((event.detail or {}).get("reason", "consumer"))
+    group.rebalance = group.said.kept = None
+    facts.tell_group(group, at, before, "upgraded", "exact")
+
+
+def _on_downgraded(facts: Facts, group: Group, _event: Event, at: float) -> None:
+    before, group.protocol = group.told_state, "classic"
+    group.said.bump = group.said.cause = None
+    facts.tell_group(group, at, before, "downgraded", "exact")
+
+
+def _on_loaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
+    group.loaded_at_ms = group.load_told_at_ms = at
+    group.said.bump = group.said.cause = None
+    facts.tell_group(group, at, group.told_state, "coordinator_loaded", "exact")
+
+
+def _on_unloaded(facts: Facts, group: Group, _event: Event, at: float) -> None:
+    group.said.bump = group.said.cause = None
+    lines.lose(facts, group, at, "coordinator_unloaded")
+
+
+def _nothing(_facts: Facts, _group: Group, _event: Event, _at: float) -> None:
+    """A member that asked in vain, or one that has come to an epoch, which nothing here counts."""
+
+
+_LIKE = {"epoch_group_loaded": "group_loaded", "epoch_group_unloaded": "group_unloaded"}
+
+_BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
+    "epoch_raised": _on_raised,
+    "target_computed": _on_computed,
+    "epoch_member_joined": _on_joined,
+    "epoch_member_replaced": _on_replaced,
+    "epoch_member_left": _on_left,
+    "epoch_member_away": _on_away,
+    "epoch_member_fenced": _on_fenced,
+    "epoch_member_reached": _nothing,
+    "instance_in_use": _nothing,
+    "upgraded": _on_upgraded,
+    "downgraded": _on_downgraded,
+    "epoch_group_loaded": _on_loaded,
+    "epoch_group_unloaded": _on_unloaded,
+}
+"""What each sentence does of a group that only sentences tell of."""

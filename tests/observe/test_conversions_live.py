@@ -1,0 +1,83 @@
+"""A group that changes its protocol as a live job reads it: records soon after the lines, their ticks a second behind.
+
+Instants in ms from the start of a scene. Members a and b speak the classic protocol, c the consumer protocol.
+"""
+
+from __future__ import annotations
+
+from tests.support.modern_scene import ModernScene, since_start
+from tests.support.stories import named, standing
+
+BEHIND_MS = 1_000.0
+CLASSIC = {"a": 10_000, "b": 10_000}
+
+
+def read(scene: ModernScene, at: float) -> None:
+    """Everything written so far has been read, and the collector tells how far that is sure."""
+    scene.records_read(at - BEHIND_MS)
+    scene.tick(at)
+
+
+def converted() -> ModernScene:
+    """A classic group of two that c has made a consumer group; all three have come to epoch 2."""
+    scene = ModernScene()
+    scene.joined(1_000, 1, {"a": 10, "b": 20}, first=("a", "b"))
+    scene.synced(1_010, "a", "b", partitions={"a": 2, "b": 2})
+    scene.group_record(1_005, 1, CLASSIC)
+    read(scene, 2_500)
+    scene.deleted(5_000)
+    for member in CLASSIC:
+        scene.record(5_000, "member", member, rebalance_timeout_ms=10_000, topics=["t"], classic_session_ms=10_000)
+    scene.record(5_000, "epoch", epoch=1)
+    for member, owned in (("a", [0, 1]), ("b", [2, 3])):
+        scene.record(5_000, "target", member, assigned=owned)
+        scene.record(5_000, "current", member, epoch=1, state=0, assigned=owned, revoking=[])
+    scene.record_join(5_000, "c", 2, ())
+    scene.comes(5_010, "c", 2, since=4_990)
+    read(scene, 7_000)
+    for member, owned in (("a", [0]), ("b", [2])):
+        scene.record_current(7_100, member, 2, 0, owned)
+    scene.record_current(7_110, "c", 2, 0, [1, 3])
+    scene.beat(7_115, "c", 2, owned=(), assigned=(1, 3))
+    for at in range(8_000, 19_000, 1_000):
+        scene.generation = 2
+        scene.heartbeat(at, "a")
+        scene.heartbeat(at, "b")
+        scene.beat(at, "c", 2)
+        read(scene, at + 200)
+    return scene
+
+
+def test_the_leave_that_makes_it_classic_again_is_known_by_its_heartbeat_whatever_is_read_before_that() -> None:
+    scene = converted()
+    for member in ("a", "b", "c"):
+        for what in ("current", "target", "member"):
+            scene.record(20_000, what, member)
+    scene.record(20_000, "epoch")
+    scene.group_record(20_000, 2, CLASSIC)
+    scene.goes(20_015, "c", since=19_990)
+    read(scene, 20_100)
+    scene.commit(20_180, "a", 7)
+    read(scene, 20_300)
+    read(scene, 20_600)
+    scene.leave(20_700, "b")
+    scene.leave(20_800, "a")
+    scene.empty_record(20_800, 3)
+    for at in range(21_000, 25_000, 400):
+        read(scene, at)
+    known = scene.known_live()
+
+    ends = {row["member_id"]: row for row in standing("members", known.rows["members"])}
+    assert {name: (row["end_cause"], since_start(row["ended_at_ms"])) for name, row in ends.items()} == {
+        "c": ("left", 20_000),
+        "b": ("left", 20_700),
+        "a": ("left", 20_800),
+    }
+    told = [row["end_cause"] for row in named("members", known.rows["members"]) if row["member_id"] == "c"]
+    assert [cause for cause in told if cause is not None] == ["left"], "said once, and not as unknown before"
+    last = max(standing("rebalances", known.rows["rebalances"]), key=lambda row: row["generation_after"])
+    assert (last["trigger"], last["trigger_member_id"], since_start(last["started_at_ms"])) == (
+        "member_left",
+        "c",
+        20_000,
+    )

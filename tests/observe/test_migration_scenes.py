@@ -1,0 +1,114 @@
+"""Groups that change their protocol: the shortest history of each thing that was said wrongly of one, or not at all.
+
+Instants in ms from the start of a scene. Members x and y speak the classic protocol, c and a the consumer protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kardia.events import Kind
+from tests.observe.test_fleet_scenes import classic, upgraded
+from tests.support.modern_scene import STABLE, ModernScene, both, rebalances, since_start
+from tests.support.stories import named
+
+JOINED: dict[str, Any] = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer"}
+
+
+def seat(*, records: bool, generation: int) -> ModernScene:
+    """The static member a is the last one of the consumer protocol; h takes its seat with JoinGroup at 5,000, and is
+    answered with a generation."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    if records:
+        scene.record_join(1_000, "a", 1, (0, 1), instance="i")
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000, instance="i")
+    if records:
+        for what in ("current", "target", "member"):
+            scene.record(5_000, what, "a")
+        scene.record(5_000, "computed")
+        scene.record(5_000, "epoch")
+        scene.group_record(5_000, 1, {"h": 10_000})
+        (scene.events[-1].detail or {})["members"][0][1] = "i"
+    detail = JOINED | {"assigned_member_id": "h"}
+    scene._event(Kind.JOIN, 5_010, since=5_000, group_instance_id="i", generation_id=generation, detail=detail)
+    scene.tick(8_000)
+    return scene
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_a_seat_that_is_taken_with_epoch_0_makes_a_classic_group_that_rebalances(records: bool) -> None:
+    """Kafka answers with the epoch that the member has then; 0 is no generation of anybody."""
+    known = seat(records=records, generation=0).known()
+    assert known.ended()["a"][:2] == (5_000, "static_replaced")
+    assert known.alive() == {"h"}
+    assert known.states()[-1] == (5_000, "PreparingRebalance")
+    [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "downgraded"]
+    assert row["certainty"] == ("exact" if records else "inferred")
+
+
+def test_a_seat_that_is_taken_with_the_epoch_of_the_group_rebalances_nothing() -> None:
+    known = seat(records=True, generation=1).known()
+    assert known.states()[-1] == (5_000, "Stable")
+    [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "downgraded"]
+    assert row["certainty"] == "exact"
+
+
+def test_an_epoch_that_comes_after_the_assignment_of_a_member_is_of_another_operation() -> None:
+    """The member joined by an expression that was known; in the same millisecond a topic had grown."""
+    scene = both()
+    scene.record(5_000, "member", "n", rebalance_timeout_ms=8_000, topics=[], regex="t.*")
+    scene.record_current(5_000, "n", 2, STABLE, ())
+    scene.record(5_000, "epoch", epoch=3)
+    scene.tick(6_000)
+    assert rebalances(scene.known())[-1][2:] == ("topic_metadata", None)
+
+
+@pytest.mark.parametrize(("error", "cause"), [(69, "upgrade_refused"), (-1, "upgrade_failed")])
+def test_a_classic_group_that_does_not_become_a_consumer_group_says_so_once(error: int, cause: str) -> None:
+    scene = ModernScene()
+    classic(scene)
+    for at in (3_000, 3_500):
+        detail = {"protocol": "consumer", "member_epoch": 0, "answered_epoch": -1, "interval_ms": 0}
+        scene._event(Kind.MODERN_HEARTBEAT, at, member_id="c", error_code=error, detail=detail)
+    scene.tick(4_000)
+    known = scene.known()
+    rows = [row for row in named("transitions", known.rows["transitions"]) if row["member_id"] == "c"]
+    assert [(row["cause"], since_start(row["at_ms"]), row["certainty"]) for row in rows] == [(cause, 3_000, "exact")]
+    assert known.alive() == {"x", "y"}
+
+
+def live(kind: Kind, error: int, **more: Any) -> dict[str, Any]:
+    """Health of x, of the classic protocol in a consumer group, last heard at 5,000, as a request of it of 6,000 waits
+    for the records of its time."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 3_000, "x", "y")
+    scene.heartbeat(5_000, "x", generation=1)
+    scene.records_read(5_500)
+    scene._event(kind, 6_000, member_id="x", error_code=error, generation_id=1, **more)
+    scene.tick(6_200)
+    rows = named("health", scene.known_live().rows["health"])
+    return [row for row in rows if row["member_id"] == "x" and row["status"] != "ended"][-1]
+
+
+def test_a_refused_sync_that_waits_for_records_renews_no_session() -> None:
+    row = live(Kind.SYNC, 27, detail={"protocol_name": "range", "assignments": [], "assignment": []})
+    assert (since_start(row["session_deadline_at_ms"]), row["certainty"]) == (15_000, "provisional")
+
+
+def test_a_leave_that_waits_for_records_makes_its_member_unsure() -> None:
+    row = live(Kind.LEAVE, 0, detail={"members": [["x", "", "", 0]]})
+    assert row["certainty"] == "provisional"
+
+
+def test_a_conversion_ends_what_was_foretold_of_sessions() -> None:
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(1_500, 8_000, "y")
+    upgraded(scene, 8_500, "x", "y")
+    scene.heartbeat(9_000, "y", generation=1)
+    scene.tick(9_500)
+    assert ("x", "session", "averted") in scene.known().predictions()

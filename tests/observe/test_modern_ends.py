@@ -1,0 +1,219 @@
+"""Groups that have epochs: how a member ends, by its own leave, by a timer, or by a seat that is taken.
+
+Instants in ms from the start of a scene.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.modern_scene import (
+    ModernScene,
+    health,
+    pair,
+    rebalances,
+    since_start,
+)
+from tests.support.stories import named
+
+FENCED_EPOCH, UNRELEASED_INSTANCE = 110, 111
+
+
+# --- ends
+
+
+def test_a_silent_member_is_evicted_one_session_after_its_last_heartbeat() -> None:
+    scene = pair()
+    scene.beats(6_200, 14_000, 2, "a")
+    scene.beat(14_200, "a", 2, 3, assigned=(0, 1))
+    scene.beat(14_300, "a", 3, 3, owned=(0, 1))
+    scene.tick(20_000)
+    known = scene.known()
+    assert known.ended() == {"b": (14_100, "session_expired", "exact")}
+    assert rebalances(known)[-1] == (3, 14_200, "session_expired", "b")
+    assert known.rebalances()[-1]["partitions_moved"] == 1
+
+
+def test_only_silence_shows_it_and_it_is_inferred() -> None:
+    scene = pair()
+    scene.beats(6_100, 17_000, 2, "b")
+    scene.tick(17_000)
+    known = scene.known()
+    assert known.ended() == {"a": (14_200, "session_expired", "inferred")}
+    assert named("members", known.rows["members"])[-1]["at_bound_ms"] is None
+
+
+def test_a_member_is_not_ended_by_silence_if_nothing_says_how_long_its_session_is() -> None:
+    scene = pair(given_ms=-1)
+    scene.beats(6_100, 70_000, 2, "b")
+    scene.tick(70_000)
+    known = scene.known()
+    assert known.ended() == {}
+    row = health(known, "a")
+    assert (row["status"], row["certainty"]) == ("overdue", "provisional")
+    assert "default session timeout of 45000 ms" in row["reasons"][0]
+    assert known.predictions() == []
+
+
+def test_answers_with_the_old_epoch_long_after_it_say_that_nobody_was_evicted() -> None:
+    """The session is longer than the configuration says, as a group may have one of its own."""
+    scene = pair()
+    scene.beats(6_100, 18_200, 2, "b")
+    scene.tick(19_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    assert rebalances(known)[-1][0] == 2
+    assert known.states()[-1][1] == "Stable"
+
+
+def test_a_partition_that_is_given_to_somebody_shows_that_its_owner_is_gone() -> None:
+    """At some time since the last answer with the epoch before; how long a session is nobody knows."""
+    scene = pair(given_ms=-1, version="4.1.2")
+    scene.beats(6_200, 14_000, 2, "a")
+    scene.beat(14_200, "a", 2, 3, assigned=(0, 1))
+    scene.tick(15_000)
+    known = scene.known()
+    assert known.ended() == {"b": (12_200, "session_expired", "inferred")}
+    assert named("members", known.rows["members"])[-1]["at_bound_ms"] == 2_000
+    assert rebalances(known)[-1] == (3, 14_200, "session_expired", "b")
+
+
+def test_a_partition_that_its_owner_gave_up_shows_nothing() -> None:
+    scene = pair(given_ms=-1)
+    scene.comes(5_000, "c", 3)
+    scene.beat(6_100, "b", 2, 3, owned=(1,))
+    scene.beat(6_200, "a", 2, 2, assigned=())
+    scene.beat(6_300, "a", 2, 3, owned=())
+    scene.beat(8_000, "c", 3, 3, assigned=(0,))
+    scene.tick(9_000)
+    known = scene.known()
+    assert known.ended() == {}
+    assert rebalances(known)[-1] == (3, 6_300, "member_joined", "c")
+
+
+def test_a_member_that_does_not_give_up_its_partitions_is_evicted_though_it_heartbeats() -> None:
+    scene = pair()
+    scene.comes(5_000, "c", 3)
+    scene.beat(6_100, "b", 2, 3, owned=(1,))
+    scene.beat(6_200, "a", 2, 2, assigned=())
+    scene.beats(8_200, 14_000, 2, "a")
+    scene.beats(8_100, 14_000, 3, "b", "c")
+    scene.beat(14_300, "b", 3, 4)
+    scene.tick(16_000)
+    known = scene.known()
+    assert known.ended() == {"a": (14_200, "rebalance_timeout", "exact")}
+    held = next(row for row in known.rebalances() if row["generation_after"] == 3)["stragglers"][0]
+    assert (held["member_id"], held["joined"], held["partitions"]) == ("a", False, 1)
+
+
+def test_the_group_waits_for_who_must_give_something_up_and_until_when() -> None:
+    scene = pair()
+    scene.comes(5_000, "c", 3)
+    scene.beat(6_200, "a", 2, 2, assigned=())
+    scene.beat(8_200, "a", 2)
+    scene.tick(9_000)
+    row = health(scene.known(), "a")
+    assert (row["member_state"], row["partitions"], row["partitions_revoking"]) == ("unrevoked", 0, 1)
+    assert (since_start(row["awaited_since_at_ms"]), since_start(row["awaited_until_at_ms"])) == (6_200, 14_200)
+
+
+def test_who_gives_its_partitions_up_in_time_is_not_evicted() -> None:
+    scene = pair()
+    scene.comes(5_000, "c", 3)
+    scene.beat(6_100, "b", 2, 3, owned=(1,))
+    scene.beat(6_200, "a", 2, 2, assigned=())
+    scene.beat(13_000, "a", 2, 3, owned=())
+    scene.beats(8_100, 20_000, 3, "b", "c")
+    scene.beats(15_000, 20_000, 3, "a")
+    scene.tick(20_000)
+    assert scene.known().ended() == {}
+
+
+@pytest.mark.parametrize(("said", "cause"), [({"topics": [], "owned": ()}, "left"), ({"owned": ()}, "poll_timeout")])
+def test_java_keeps_its_subscription_when_its_application_did_not_poll(said: dict[str, Any], cause: str) -> None:
+    scene = pair(given_ms=45_000)
+    scene.beats(6_200, 15_000, 2, "a", "b")
+    scene.beat(15_000, "a", -1, **said)
+    scene.tick(16_000)
+    ((at, found, _),) = scene.known().ended().values()
+    assert (at, found) == (15_000, cause)
+
+
+def test_a_leave_begins_an_epoch() -> None:
+    scene = pair()
+    scene.goes(5_000, "b")
+    scene.beat(6_200, "a", 2, 3, assigned=(0, 1))
+    scene.tick(7_000)
+    known = scene.known()
+    assert known.ended() == {"b": (5_000, "left", "exact")}
+    assert rebalances(known)[-1] == (3, 6_200, "member_left", "b")
+    assert known.states()[-2:] == [(5_000, "Assigning"), (6_200, "Stable")]
+
+
+def test_the_last_member_that_leaves_leaves_an_empty_group() -> None:
+    scene = ModernScene()
+    scene.comes(1_000, "a", 1, (0, 1))
+    scene.goes(5_000, "a")
+    scene.tick(6_000)
+    known = scene.known()
+    assert known.states()[-1] == (5_000, "Empty")
+    assert rebalances(known)[-1] == (2, 5_000, "member_left", "a")
+
+
+# --- static members
+
+
+def static() -> ModernScene:
+    """A static member s, and b; epoch 2."""
+    scene = ModernScene()
+    scene.comes(1_000, "s", 1, (0, 1), instance="i")
+    scene.comes(2_000, "b", 2)
+    scene.beat(3_000, "s", 1, 1, assigned=(0,), instance="i")
+    scene.beat(3_050, "s", 1, 2, owned=(0,), instance="i")
+    scene.beat(4_000, "b", 2, 2, assigned=(1,))
+    scene.beat(4_200, "s", 2, instance="i")
+    return scene
+
+
+def test_a_leave_for_a_moment_begins_no_epoch_and_its_session_runs_on() -> None:
+    scene = static()
+    scene.goes(5_000, "s", -2, instance="i")
+    scene.beats(6_000, 13_000, 2, "b")
+    scene.tick(13_500)
+    known = scene.known()
+    assert known.alive() == {"s", "b"}
+    assert known.states()[-1] == (5_000, "Reconciling")
+    row = health(known, "s")
+    assert (row["member_state"], since_start(row["session_deadline_at_ms"])) == ("away", 14_200)
+    scene.beats(14_000, 16_000, 2, "b")
+    scene.beat(16_000, "b", 2, 3, assigned=(0, 1))
+    scene.tick(17_000)
+    assert scene.known().ended() == {"s": (14_200, "session_expired", "exact")}
+
+
+def test_a_static_member_that_comes_back_takes_its_place_without_an_epoch() -> None:
+    scene = static()
+    scene.goes(5_000, "s", -2, instance="i")
+    scene.comes(7_000, "s2", 2, (0,), instance="i")
+    scene.beats(8_000, 12_000, 2, "b", "s2")
+    scene.tick(12_000)
+    known = scene.known()
+    assert known.ended() == {"s": (7_000, "static_replaced", "exact")}
+    assert rebalances(known)[-1][0] == 2
+    assert known.states()[-1] == (7_000, "Stable")
+
+
+def test_a_refusal_changes_nothing_of_the_member() -> None:
+    """110: another epoch; 111: the instance id is another's. Neither renews a session."""
+    scene = static()
+    scene.beat(6_000, "b", 1, error=FENCED_EPOCH)
+    scene.comes(6_500, "z", 0, error=UNRELEASED_INSTANCE, instance="i")
+    scene.comes(6_600, "z", 0, error=UNRELEASED_INSTANCE, instance="i")
+    scene.tick(8_000)
+    known = scene.known()
+    assert known.alive() == {"s", "b"}
+    rows = named("transitions", known.rows["transitions"])
+    assert [(row["member_id"], row["cause"]) for row in rows[-2:]] == [("b", "fenced"), ("z", "instance_id_in_use")]
+    assert since_start(health(known, "b")["last_heard_at_ms"]) == 4_000
