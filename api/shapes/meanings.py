@@ -63,6 +63,8 @@ MEANINGS: dict[str, str] = {
     "host": "always kardia",
     "href": "where this is",
     "joined": "whether it joined in the end",
+    "from_member_id": "who has the partition and is to give it up; null where nobody has it, or nobody is known to",
+    "to_member_id": "whose target has the partition; null where that is not known",
     "lanes": "members, by the name of their lane",
     "last_status": "status in its latest sample",
     "session_headroom_ratio": "part of the session timeout that was left, 0 to 1; null if not known",

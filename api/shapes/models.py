@@ -60,7 +60,7 @@ class PollDeadline(Deadline):
 class Assignment(Answer):
     """Target and current assignment of a present member of a group that has epochs."""
 
-    group_epoch: int | None
+    group_epoch: int | None = Field(description="epoch of the whole group, to which each member is to come")
     member_epoch: int | None = Field(description="lower than the group's while the member has yet to come to it")
     member_state: str = Field(description="what `health` says of it: stable, unrevoked, unreleased, away, unknown")
     partitions: int | None = Field(description="partitions that it may read; null where that is not known")

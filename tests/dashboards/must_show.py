@@ -80,15 +80,25 @@ DANGER = (
     NO_REBALANCE,
     cell("group", "Members over time", WHO, "", "imminent", ALARM),
     cell("group", "Members", WHO, "status", "imminent", ALARM),
-    cell("group", "Members", WHO, "certainty", "exact", WELL),
     NO_EVICTION,
     NOBODY_AWAITED,
     stat("member", "Status", "imminent", ALARM),
-    stat("member", "How sure", "exact", WELL),
     stat("member", "Ended because of", "still a member", PLAIN),
     cell("member", "Status over time", WHO, "", "imminent", ALARM),
 )
 """Of a member that is about to be taken away, whichever timeout it is."""
+
+SURELY = (
+    cell("group", "Members", WHO, "certainty", "exact", WELL),
+    stat("member", "How sure", "exact", WELL),
+)
+"""The broker's log goes on beyond the instant at which an answer to the member would have been logged."""
+
+LIKELY = (
+    cell("group", "Members", WHO, "certainty", "inferred", REST),
+    stat("member", "How sure", "inferred", REST),
+)
+"""The broker's last line is so near that an answer to the member may be under way."""
 
 TAKEN_AWAY = (
     *STABLE,
@@ -140,6 +150,7 @@ MUST_SHOW = {
         (-2_000, -1_000),
         (
             *DANGER,
+            *LIKELY,
             cell("group", "Members", WHO, "session ends in", "1.6 s", ALARM),
             cell("group", "Members", "c01-a", "session ends in", "≥ 8.6 s", PLAIN),
             cell("group", "Members", "c01-a", "status", "ok", WELL),
@@ -167,6 +178,7 @@ MUST_SHOW = {
         (-2_000, -1_000),
         (
             *DANGER,
+            *SURELY,
             cell("fleet", "Who is next", "c04-b", "left", "≥ 0.4 s", PLAIN),
             cell("group", "Members", "c04-b", "status", "ok", WELL),
             cell("group", "Members", "c04-b", "session ends in", "≥ 0.4 s", PLAIN),
