@@ -271,7 +271,8 @@ class Observer(Intake):
         """Whether an event waits for the rest of its group's join burst, which may have come before it."""
         group = self.groups.get(event.group_id)
         waits = event.group_id in self.awaiting
-        has_epochs = event.kind == Kind.MODERN_HEARTBEAT or (group is not None and group.modern is not None)
+        may_have = group is not None and (group.modern is not None or bool(group.operation))
+        has_epochs = event.kind == Kind.MODERN_HEARTBEAT or may_have
         if (has_epochs or waits) and event.kind in _WITH_RECORDS and self._awaits_records(group, event, at):
             return True
         if waits and group is not None and event.kind in _FROM_TOPIC:

@@ -109,8 +109,9 @@ def is_sent(bootstrap: str, topic: str, group: str, state: str | None) -> bool:
     )
 
 
-def play(kafka: Broker, group: str, topic: str, sampler: Sampler, file: BinaryIO) -> None:
-    """Three members come one after the other; one leaves, one is killed and expires."""
+def play(kafka: Broker, group: str, topic: str, sampler: Sampler, file: BinaryIO, is_known: Callable[[], bool]) -> None:
+    """Three members come one after the other, the second when somebody else knows of the group too; one leaves, one is
+    killed and expires."""
     seen: dict[str, tuple[str, int]] = {}
 
     def is_seen(state: str, count: int) -> bool:
@@ -128,6 +129,7 @@ def play(kafka: Broker, group: str, topic: str, sampler: Sampler, file: BinaryIO
         for number, name in enumerate(("stays", "leaves", "dies"), 1):
             members.append(start(name))
             until(lambda number=number: is_seen("Stable", number), f"{name} is a member")  # type: ignore[misc]
+            until(is_known, "the collector has sampled the group")
         members[1].terminate()
         until(lambda: is_seen("Stable", 2), "it has left")
         members[2].kill()
@@ -186,7 +188,7 @@ def story(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Story:
     try:
         with samples.open("wb") as file, collecting(kafka.bootstrap, events, folder):
             until(lambda: is_sent(kafka.bootstrap, events, "", None), "the collector samples")
-            play(kafka, group, topic, sampler, file)
+            play(kafka, group, topic, sampler, file, lambda: is_sent(kafka.bootstrap, events, group, "Stable"))
             until(lambda: is_sent(kafka.bootstrap, events, group, "Empty"), "the collector has seen the end")
     finally:
         sampler.close()

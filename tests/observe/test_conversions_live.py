@@ -81,3 +81,31 @@ def test_the_leave_that_makes_it_classic_again_is_known_by_its_heartbeat_whateve
         "c",
         20_000,
     )
+
+
+def test_a_step_that_ends_between_the_records_of_a_conversion_makes_no_deletion() -> None:
+    """The first record is read, and a heartbeat of a member, before the others: they were written in one batch."""
+    scene = ModernScene()
+    scene.joined(1_000, 1, {"a": 10, "b": 20}, first=("a", "b"))
+    scene.synced(1_010, "a", "b", partitions={"a": 2, "b": 2})
+    scene.group_record(1_005, 1, CLASSIC)
+    read(scene, 2_500)
+    scene.deleted(5_000)
+    scene.heartbeat(5_020, "a")
+    read(scene, 5_100)
+    for member in CLASSIC:
+        scene.record(5_000, "member", member, rebalance_timeout_ms=10_000, topics=["t"], classic_session_ms=10_000)
+    scene.record(5_000, "epoch", epoch=1)
+    for member, owned in (("a", [0, 1]), ("b", [2, 3])):
+        scene.record(5_000, "target", member, assigned=owned)
+        scene.record(5_000, "current", member, epoch=1, state=0, assigned=owned, revoking=[])
+    scene.record_join(5_000, "c", 2, ())
+    scene.comes(5_010, "c", 2, since=4_990)
+    for at in range(5_200, 9_000, 400):
+        read(scene, at)
+    known = scene.known_live()
+
+    told = [(since_start(row["at_ms"]), row["cause"]) for row in named("transitions", known.rows["transitions"])]
+    assert "deleted" not in {cause for _, cause in told}
+    assert (5_000, "upgraded") in told
+    assert known.alive() == {"a", "b", "c"}

@@ -19,12 +19,14 @@ MOST_MS = 3_000.0
 
 
 def must_wait(group: Group | None, event: Event, at: float, read_to: float) -> bool:
-    """Whether a request waits, of a group that has epochs, or may have them by what waits already. `read_to`: up to
-    when all records have been read, negative if none are."""
+    """Whether a request waits, of a group that has epochs, or may have them by what waits already or by records that
+    are gathered. `read_to`: up to when all records have been read, negative if none are."""
     if not 0 <= read_to < at <= read_to + MOST_MS or event.error_code in COORDINATOR_MOVED:
         return False
     if group is None:
         return event.kind == Kind.MODERN_HEARTBEAT
+    if group.modern is None and group.operation:
+        return True  # whatever it says, it is understood by what the operation has made of the group
     if event.kind == Kind.MODERN_HEARTBEAT:
         lives = heartbeats.changes_nothing(group, event)
     else:
