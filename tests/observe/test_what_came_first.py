@@ -535,3 +535,33 @@ def test_a_follower_that_leaves_in_the_ms_in_which_it_has_its_assignment_shows_t
     assert completed[2] == START + 9_200
     assert [at for at, state in known.states() if state == "Stable"] == [3_010, 9_200, 10_110]
     assert known.ended() == {"b": (9_200, "left", "exact")}
+
+
+def test_of_static_members_that_all_expired_the_first_began_it_whoever_is_told_so() -> None:
+    """z is due last. It had come under a new id, z1, which ended another life; when it comes back it is answered 25, and
+    joins alone, two generations later."""
+    scene = Scene()
+    instances = {"x": "ix", "y": "iy", "z": "iz"}
+    scene.joined(3_000, 1, dict.fromkeys(instances, 0.0), first=("x", "y", "z"), instances=instances, session_ms=6_000)
+    scene.synced(3_010, "x", "y", "z")
+    scene.heartbeats(5_000, 9_000, "x", "y", "z", every=2_000)
+    scene.heartbeat(9_040, "x")
+    scene.heartbeat(9_080, "y")
+    scene.replaced(11_000, "z1", "iz", session_ms=6_000)
+    scene.tick(17_200)
+    scene.heartbeat(17_300, "z1", error=UNKNOWN_MEMBER)
+    scene.joined(17_310, 3, {"z2": 17_310}, first=("z2",), instances={"z2": "iz"}, session_ms=6_000)
+    scene.synced(17_320, "z2")
+    scene.tick(20_000)
+    known = scene.known_step_by_step()
+    assert {member: life(known, member)["ended_at_ms"] - START for member in ("x", "y", "z", "z1")} == {
+        "x": 15_040,
+        "y": 15_080,
+        "z": 11_000,
+        "z1": 17_000,
+    }
+    rows = [row for row in known.rebalances() if row["started_at_ms"] > START + 10_000]
+    assert [(row["started_at_ms"] - START, row["trigger"], row["trigger_member_id"]) for row in rows] == [
+        (15_040, "session_expired", "x"),
+        (17_310, "member_joined", "z2"),
+    ]

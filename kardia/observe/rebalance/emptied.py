@@ -84,17 +84,19 @@ def _name_the_first(observer: Facts, group: Group, current: Rebalance) -> None:
     if current.told_from != GroupState.STABLE or current.row_known >= 0:
         return
     since = max(group.steady_at_ms, group.stable_at_ms)
+    before = current.started_at_ms - STAMP_MS
+    begin_one = (over for over in group.ended.values() if over.cause in causes.CAUSE_TO_TRIGGER)
     first = min(
-        (over for over in group.ended.values() if since <= over.ended_at_ms < current.started_at_ms - STAMP_MS),
+        (over for over in begin_one if since <= over.ended_at_ms < before),
         key=lambda over: (over.ended_at_ms, over.member.member_id),
         default=None,
     )
-    if first is None or first.cause not in causes.CAUSE_TO_TRIGGER:
+    if first is None:
         return
     member = first.member
     sure = weaker(first.certainty, "inferred")
-    before = current.cause.trigger if current.cause is not None else "session_expired"
-    if before != "session_expired" and current.started_at_ms <= first.ended_at_ms + LATE_MS:
+    said = current.cause.trigger if current.cause is not None else "session_expired"
+    if said != "session_expired" and current.started_at_ms <= first.ended_at_ms + LATE_MS:
         sure = weaker(sure, "provisional")  # its timer may have been late
     current.cause = Cause(
         first.ended_at_ms,
