@@ -565,3 +565,17 @@ def test_of_static_members_that_all_expired_the_first_began_it_whoever_is_told_s
         (15_040, "session_expired", "x"),
         (17_310, "member_joined", "z2"),
     ]
+
+
+def test_of_a_member_that_was_never_heard_nothing_is_reckoned_about_the_others() -> None:
+    """A record names a and b, the log begins with b, and b's session is over when the group is Empty. a had ended at some
+    time before, so b may have run out of its time to rejoin as well."""
+    scene = Scene()
+    scene.group_record(3_000, 1, {"a": 6_000, "b": 6_000})
+    scene.generation = 1
+    scene.heartbeats(17_000, 20_001, "b")
+    scene.empty_record(26_001, 2)
+    scene.tick(30_000)
+    row = life(scene.known(), "b")
+    assert (row["ended_at_ms"] - START, row["end_cause"], row["certainty"]) == (26_000, "session_expired", "provisional")
+    assert life(scene.known(), "a")["end_cause"] == "unknown"

@@ -115,6 +115,8 @@ def all_ends(group: Group) -> list[DueEnd]:
     if group.state == GroupState.PREPARING or not ends:
         return ends
     began = ends[0].at_ms
+    if began < 0:  # of one that was never heard: when that join phase began is not known, and so not when it was over
+        return [end if group.members[end.member_id].instance_id else end._replace(tied=True) for end in ends]
     left = [group.members[end.member_id] for end in ends if end.at_ms > began]
     longest = max((member.rebalance_ms for member in left), default=-1)
     if longest <= 0:
