@@ -121,7 +121,7 @@ def _joined(facts: Facts, group: Group, event: Event, member_id: str, at: float,
     members_before, instance = len(group.members), event.group_instance_id
     old = group.members.get(group.instances.get(instance, "")) if instance else None
     if old is not None:
-        ends.remove(facts, group, old, at, "static_replaced", "", "exact", by, told=True)
+        ends.remove(facts, group, old, at, "static_replaced", "", ends.seat_sure(group, old, at), by, told=True)
     member = groups.add(facts, group, member_id, at, instance, event.client_id, event.client_host, is_new=True)
     member.seen_joining, member.joined_by = True, by
     cause = "member_joined" if old is None else "static_replaced"

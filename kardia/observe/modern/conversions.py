@@ -13,6 +13,7 @@ from typing import Any
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState, MemberState
+from kardia.lateness import LATE_MS
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members.identity import identify
@@ -175,9 +176,13 @@ def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty)
 
 
 def _begin_anew(facts: Facts, group: Group, member: Member, at: float) -> None:
-    """The session of a member begins anew as its group is another one."""
+    """The session of a member begins anew as its group is another one. If it was over by then as far as was seen, the
+    member is gone, or waited where it could not be seen."""
     if 0 <= member.session_renewed_at_ms < at:
+        was_over = 0 <= member.deadline <= at + LATE_MS
         member.begin_anew(at)
+        if was_over and (group.modern is None or not group.modern.by_records):
+            member.doubtful_at_ms = at
         if member.session_prediction_at_ms >= 0:
             facts.close_prediction(group, member, "session", "averted", at)
     member.overdue = False

@@ -81,6 +81,16 @@ def may_have_run_out(group: Group, member: Member, at: float) -> bool:
     return not group.is_session_known(member) and not 0 <= silent_ms <= 2 * interval_ms
 
 
+def seat_sure(group: Group, old: Member, at: float) -> Certainty:
+    """How sure it is that a static member was one still when another one came in its place at an instant, by requests
+    alone: not if it had left for a while, or never came back, and one of its timers may have been over by then."""
+    if group.modern is not None and group.modern.by_records:
+        return "exact"
+    due = timers(group, old)
+    may_be_gone = bool(due) and due[0].at_ms <= at
+    return "provisional" if may_be_gone or not group.is_session_known(old) or old.renewed_unseen else "exact"
+
+
 def arm_session(group: Group, member: Member) -> None:
     """The session timeout in force of a member: its own if it speaks the classic protocol, else that of its group; the
     broker's default where nothing says it."""
@@ -181,9 +191,14 @@ def may_begin_anew(facts: Facts, group: Group, at: float) -> None:
     others begin anew."""
     if group.may_be_classic:
         for one in group.members.values():
-            one.begin_anew(max(at, one.session_renewed_at_ms))
-            one.doubtful_at_ms = one.session_renewed_at_ms
-            facts.watch(group, one)
+            begin_in_doubt(facts, group, one, at)
+
+
+def begin_in_doubt(facts: Facts, group: Group, member: Member, at: float) -> None:
+    """The session of a member may begin anew: until it is heard nothing is sure about it."""
+    member.begin_anew(max(at, member.session_renewed_at_ms))
+    member.doubtful_at_ms = member.session_renewed_at_ms
+    facts.watch(group, member)
 
 
 def remove_counted(

@@ -9,8 +9,6 @@ epoch comes later. Since 4.3 an answer may have the epoch of an older target, so
 
 from __future__ import annotations
 
-from typing import Any
-
 from kardia.certainty import weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
@@ -47,7 +45,7 @@ def joined(
     members_before = len(group.members)
     cause = "static_replaced" if replaces else "member_joined"
     if old is not None and old.member_id in group.members:
-        sure: Any = "exact" if replaces else "provisional"
+        sure = ends.seat_sure(group, old, at) if replaces else "provisional"
         if not replaces and _ran_out(group, old, at):
             evidence.on_gone(facts, group, old.member_id, at)
         elif not replaces and not modern.by_records:
@@ -61,9 +59,20 @@ def joined(
     if old is not None and replaces:
         groups.inherit(old, member)
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
+    if replaces and group.modern is not None and group.modern.mixed and not modern.by_records:
+        _doubt_classic(facts, group, member, at)
     if not replaces:
         _count_join(facts, group, event, member, answered, members_before, by)
     return member
+
+
+def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> None:
+    """The first of the consumer protocol took the seat of a member that spoke the classic one: if the group had become
+    a classic one unseen, it changes back now, and the sessions of all others begin anew."""
+    others = [one for one in group.members.values() if one is not member]
+    if all(groups.own_of(one).classic for one in others):
+        for one in others:
+            ends.begin_in_doubt(facts, group, one, at)
 
 
 def _by_regex(event: Event) -> bool:
