@@ -109,3 +109,39 @@ def test_a_step_that_ends_between_the_records_of_a_conversion_makes_no_deletion(
     assert "deleted" not in {cause for _, cause in told}
     assert (5_000, "upgraded") in told
     assert known.alive() == {"a", "b", "c"}
+
+
+def test_what_is_read_may_end_within_a_conversion() -> None:
+    scene = ModernScene()
+    scene.joined(1_000, 1, {"a": 10, "b": 20}, first=("a", "b"))
+    scene.synced(1_010, "a", "b", partitions={"a": 2, "b": 2})
+    scene.group_record(1_005, 1, CLASSIC)
+    scene.tick(4_990)
+    scene.deleted(5_000)
+    scene.tick(5_000)
+    known = scene.known()
+    assert known.alive() == {"a", "b"}
+    assert known.ended() == {}
+
+
+def test_a_leave_whose_answer_is_read_late_began_the_rebalance_of_the_group_that_it_made_classic() -> None:
+    """Until then nothing says why c is gone; and n, who asked for a member id meanwhile, began nothing."""
+    scene = converted()
+    for member in ("a", "b", "c"):
+        for what in ("current", "target", "member"):
+            scene.record(20_000, what, member)
+    scene.record(20_000, "epoch")
+    scene.group_record(20_000, 2, CLASSIC)
+    for at in range(20_100, 23_000, 400):
+        read(scene, at)
+    scene.goes(23_100, "c", since=19_990)
+    scene.joined(23_300, 3, {"a": 23_200, "b": 23_250, "n": 20_030}, first=("n",))
+    scene.synced(23_310, "a", "b", "n")
+    for at in range(23_400, 27_000, 400):
+        read(scene, at)
+    last = max(standing("rebalances", scene.known_live().rows["rebalances"]), key=lambda row: row["generation_after"])
+    assert (last["trigger"], last["trigger_member_id"], since_start(last["started_at_ms"])) == (
+        "member_left",
+        "c",
+        20_000,
+    )

@@ -112,3 +112,22 @@ def test_a_conversion_ends_what_was_foretold_of_sessions() -> None:
     scene.heartbeat(9_000, "y", generation=1)
     scene.tick(9_500)
     assert ("x", "session", "averted") in scene.known().predictions()
+
+
+@pytest.mark.parametrize(("given_ms", "sure"), [(-1, "provisional"), (10_000, "provisional"), (45_000, "exact")])
+def test_a_seat_that_is_taken_late_may_have_been_nobodys(given_ms: int, sure: str) -> None:
+    """a left for a moment at 3,000 and is replaced at 20,000: its session may have been over, unless that is known to
+    be longer."""
+    scene = ModernScene(given_ms=given_ms)
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000, instance="i")
+    scene.comes(1_510, "b", 2, since=1_500)
+    scene.goes(3_000, "a", -2, instance="i")
+    scene.beats(3_500, 19_900, 2, "b", every=1_000)
+    scene.comes(20_010, "a2", 2, (0, 1), since=20_000, instance="i")
+    scene.beats(20_900, 22_000, 2, "b", every=1_000)
+    scene.tick(23_000)
+    rows = {row["member_id"]: row for row in named("members", scene.known().rows["members"])}
+    if rows["a"]["end_cause"] == "static_replaced":
+        assert rows["a"]["certainty"] == sure
+    else:
+        assert (given_ms, rows["a"]["end_cause"]) == (10_000, "session_expired")

@@ -538,8 +538,8 @@ def test_a_follower_that_leaves_in_the_ms_in_which_it_has_its_assignment_shows_t
 
 
 def test_of_static_members_that_all_expired_the_first_began_it_whoever_is_told_so() -> None:
-    """z is due last. It had come under a new id, z1, which ended another life; when it comes back it is answered 25, and
-    joins alone, two generations later."""
+    """z is due last. It had come under a new id, z1, which ended another life. When it comes back it is answered 25,
+    and joins alone, two generations later."""
     scene = Scene()
     instances = {"x": "ix", "y": "iy", "z": "iz"}
     scene.joined(3_000, 1, dict.fromkeys(instances, 0.0), first=("x", "y", "z"), instances=instances, session_ms=6_000)
@@ -568,8 +568,8 @@ def test_of_static_members_that_all_expired_the_first_began_it_whoever_is_told_s
 
 
 def test_of_a_member_that_was_never_heard_nothing_is_reckoned_about_the_others() -> None:
-    """A record names a and b, the log begins with b, and b's session is over when the group is Empty. a had ended at some
-    time before, so b may have run out of its time to rejoin as well."""
+    """A record names a and b, the log begins with b, and b's session is over when the group is Empty. a had ended at
+    some time before, so b may have run out of its time to rejoin as well."""
     scene = Scene()
     scene.group_record(3_000, 1, {"a": 6_000, "b": 6_000})
     scene.generation = 1
@@ -577,5 +577,9 @@ def test_of_a_member_that_was_never_heard_nothing_is_reckoned_about_the_others()
     scene.empty_record(26_001, 2)
     scene.tick(30_000)
     row = life(scene.known(), "b")
-    assert (row["ended_at_ms"] - START, row["end_cause"], row["certainty"]) == (26_000, "session_expired", "provisional")
+    assert (row["ended_at_ms"] - START, row["end_cause"], row["certainty"]) == (
+        26_000,
+        "session_expired",
+        "provisional",
+    )
     assert life(scene.known(), "a")["end_cause"] == "unknown"

@@ -242,16 +242,27 @@ def confirm(facts: Facts, group: Group, over: Ended, by: float) -> None:
 
 def correct(facts: Facts, group: Group, over: Ended, at: float, cause: str, certainty: Certainty) -> None:
     """An end was another one; the rebalance that it began is explained by it."""
-    before = over.ended_at_ms
+    before, began = over.ended_at_ms, _began_downgraded(group, over)
     lives.correct(facts, group, over, at, cause, certainty)
+    why = cause_of(over.member, over.ended_at_ms, cause, over.reason, certainty)
+    if began and group.rebalance is not None:
+        group.rebalance.cause = why
     if group.modern is None:
         return
-    why = cause_of(over.member, over.ended_at_ms, cause, over.reason, certainty)
     for bump in group.modern.bumps:
         same = bump.cause.member_id == over.member.member_id and abs(bump.cause.at - before) <= LATE_MS
         if same:
             why.at = bump.started_at_ms if abs(bump.started_at_ms - over.ended_at_ms) <= epochs.STAMP_MS else why.at
             epochs.explain(facts, group, bump, why)
+
+
+def _began_downgraded(group: Group, over: Ended) -> bool:
+    """Whether the end made a classic group of a consumer group, and began the rebalance that is under way."""
+    current = group.rebalance
+    if group.modern is not None or current is None or current.cause is None or current.row_known >= 0:
+        return False
+    same = current.cause.member_id == over.member.member_id
+    return same and abs(current.cause.at - over.ended_at_ms) <= LATE_MS
 
 
 def back(facts: Facts, group: Group, over: Ended, at: float, why: str = "still a member") -> Member:

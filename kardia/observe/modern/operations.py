@@ -94,6 +94,20 @@ def _may_go_on(facts: Facts, group: Group) -> bool:
     return 0 <= facts.records_to < group.operation[0].logged_at_ms
 
 
+def _is_cut(group: Group) -> bool:
+    """Whether the rest of an operation is missing: a group that has members still is not deleted, so that its tombstone
+    is followed by the records of the group of another protocol that it becomes."""
+    records_of_it = group.operation
+    if group.modern is None:
+        taken_away = len(records_of_it) == 1 and records_of_it[0].kind == Kind.GROUP_RECORD
+    else:
+        tombstones = (one for one in records_of_it if _is_tombstone(one))
+        classic = any(one.kind == Kind.GROUP_RECORD for one in records_of_it)
+        taken_away = not classic and any(_type(one) in _EPOCH for one in tombstones)
+    at = records_of_it[0].logged_at_ms
+    return taken_away and any(one.deadline > at and not one.renewed_unseen for one in group.members.values())
+
+
 def _gather(facts: Facts, group: Group, event: Event, at: float) -> None:
     if not group.operation:
         facts.schedule_by_records(group, at + CLOSED_AFTER_MS, "operation", str(int(at)))
@@ -115,6 +129,9 @@ def on_timer(facts: Facts, group: Group, key: str, due: float) -> None:
 def close(facts: Facts, group: Group, by: Event | None = None) -> None:
     """Understand what was gathered. `by`: the event that shows that the operation is over, maybe the answer of the
     request that caused it."""
+    if _is_cut(group):
+        group.operation, facts.divergences = [], facts.divergences + 1
+        return
     operation, group.operation = group.operation, []
     waits = _next_waiting(group, operation[0].logged_at_ms)
     by = min((one for one in (by, waits) if one is not None), key=lambda one: one.decided_at_ms, default=None)

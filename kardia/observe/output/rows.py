@@ -82,7 +82,7 @@ def member_row(
         member.client_host or None,
         name,
         version,
-        member.session_ms if group.is_session_known(member) else None,
+        group.shown_session_ms(member),
         _timeout(member.rebalance_ms),
         instant(member.joined_at_ms),
         instant(over.ended_at_ms) if over else None,

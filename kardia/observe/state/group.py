@@ -48,6 +48,10 @@ TELEMETRY_ERROR_MS = 1_500.0
 way."""
 
 
+CONFIGURED_MS = 100
+"""People configure session timeouts of so many ms, or a multiple of them."""
+
+
 @dataclass(slots=True)
 class Member:
     """One life of a member, from the coordinator's ADD to its end."""
@@ -441,6 +445,15 @@ class Group:
         return member.session_ms >= 0 and (
             own is None or own.classic or (modern is not None and modern.session_from != "")
         )
+
+    def shown_session_ms(self, member: Member) -> int | None:
+        """How long the session of a member is, if that is known to the ms: one that was learned from how long somebody
+        was silent before an eviction is, where that is a number that people configure."""
+        if not self.is_session_known(member):
+            return None
+        own, modern = member.modern, self.modern
+        learned = own is not None and not own.classic and modern is not None and modern.session_from == "seen"
+        return None if learned and member.session_ms % CONFIGURED_MS else member.session_ms
 
     @property
     def is_undone(self) -> bool:
