@@ -108,6 +108,20 @@ def test_a_jvm_is_a_part_of_its_role() -> None:
     assert len(memory(python)[0].faults) == 1
 
 
+def test_a_process_that_comes_and_goes_is_no_growth() -> None:
+    """It is there in a smaller or a larger part of each third; what grows beneath it is seen."""
+
+    def python(mb_per_hour: float) -> list[Sample]:
+        share = {0: 20, 1: 100, 2: 110}
+        return [
+            Sample(at, STREAM_PYTHON, 1, 600 + 150 * (at % 130 < share[at // 1_300]) + mb_per_hour * at / 3_600)
+            for at in range(0, 3_900, 2)
+        ]
+
+    assert memory(python(0))[0].faults == []
+    assert len(memory(python(90))[0].faults) == 1
+
+
 def test_a_log_that_floods_is_said() -> None:
     most = int(LOG_KB_PER_HOUR["serve"] * 1_000)
     assert floods({"serve": most, "collect": 10}, 1.0) == []

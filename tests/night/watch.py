@@ -7,6 +7,7 @@ Spark has, the Python processes are judged by themselves, and the JVM by what is
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import statistics
@@ -29,6 +30,10 @@ JUDGED_S = 900.0
 """Growth is judged of a life that lasted so long after it had settled: below, noise would be taken for a trend."""
 
 STREAM_PYTHON, STREAM_HEAP = "stream, Python", "stream, heap after collection"
+
+LULL_S = 300.0
+"""Spark forks a Python process for each batch of the archive, every two minutes, and ends it a minute later: 150 MB
+that are there or not. What the job keeps is what it has in the quietest moment of so long."""
 
 STEP_MB = {"collect": 5.0, STREAM_PYTHON: 50.0, STREAM_HEAP: 25.0, "serve": 20.0, "notify": 20.0}
 """A life that did not grow by more is flat, whatever that is in an hour: allocators take memory, and give it back, in
@@ -157,6 +162,8 @@ def _growth(life: Sequence[Sample]) -> tuple[float, float] | None:
     heap it is the least of each: a collection of the young leaves what is old, needed or not."""
     settled_s = HEAP_SETTLED_S if life[0].role == STREAM_HEAP else SETTLED_S
     settled = [one for one in life if one.at_s - life[0].at_s >= settled_s]
+    if life[0].role == STREAM_PYTHON:
+        settled = _quietest(settled)
     if not settled or settled[-1].at_s - settled[0].at_s < JUDGED_S:
         return None
     third = len(settled) // 3
@@ -165,6 +172,12 @@ def _growth(life: Sequence[Sample]) -> tuple[float, float] | None:
     size: Callable[[Iterable[float]], float] = min if life[0].role == STREAM_HEAP else _middle
     grown_mb = size(one.mb for one in late) - size(one.mb for one in early)
     return grown_mb / hours, grown_mb
+
+
+def _quietest(samples: Iterable[Sample]) -> list[Sample]:
+    """The least of each `LULL_S`."""
+    lulls = itertools.groupby(samples, key=lambda one: one.at_s // LULL_S)
+    return [min(some, key=lambda one: one.mb) for _, some in lulls]
 
 
 def _middle(numbers: Iterable[float]) -> float:
