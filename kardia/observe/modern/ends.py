@@ -216,9 +216,16 @@ def remove_counted(
     """The same where no record says that the group has a new epoch: it has, unless one that nothing explained is it."""
     members_before = len(group.members)
     why = remove(facts, group, member, at, cause, reason, certainty, by, told=told)
-    open_bump = next((bump for bump in epochs.unexplained(group) if _fits(bump.cause, at, by)), None)
+    fitting = [
+        bump
+        for bump in epochs.unexplained(group)
+        if bump.cause.member_id in ("", member.member_id) and _fits(bump.cause, at, by)
+    ]
+    open_bump = fitting[0] if fitting else None
     if open_bump is not None:
         why.at = max(why.at, 0.0)
+        if len(fitting) > 1:
+            why.certainty = weaker(why.certainty, "provisional")  # which of them it began is not shown
         epochs.explain(facts, group, open_bump, why)
     elif group.generation >= 0:
         epochs.raised(facts, group, group.generation + 1, why, members_before)
