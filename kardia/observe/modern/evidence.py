@@ -7,7 +7,9 @@ its owner had not given up, shows that the owner is gone.
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty, weaker
+from dataclasses import replace
+
+from kardia.certainty import Certainty, stands, weaker
 from kardia.kafka.releases import version_of
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
@@ -93,6 +95,9 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float) -> None:
     if epoch > group.generation:
         since = _not_before(facts, group)
         sure: Certainty = "inferred" if since >= 0 else "unknown"
+        for bump in list(modern.bumps):  # what was counted since then may have come after what was not seen
+            if since <= bump.cause.at < at and bump.epoch < epoch and stands(bump.cause.certainty):
+                epochs.explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
         since = min(since, at) if since >= 0 else at
         why = Cause(since, "unknown", certainty=sure, by=at)
         epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
