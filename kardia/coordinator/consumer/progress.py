@@ -102,7 +102,9 @@ def _epoch(shard: Shard, arrival: Arrival, regex: expressions.Outcome, members: 
     if updated.classic is not None:
         bump = names_changed or regex.changed
     else:
-        bump = names_changed or regex.bumps or group.group_epoch == 0
+        # A group that a classic one of generation 0 has become is in epoch 0 in any release.
+        first = group.group_epoch == 0 and not shard.behaviour.groups_start_at_one
+        bump = names_changed or regex.bumps or first
         bump = bump or (shard.behaviour.assignor_counts and _assignor_changed(shard, group, members))
     if not bump and group.refreshed and group.group_epoch >= group.refreshed_epoch:
         return _Epoch(group.group_epoch, None, group.alike)

@@ -66,8 +66,9 @@ def _unsubscribe(member: Member, aim: Aim, behaviour: ConsumerBehaviour) -> Memb
     dropped = {one: since for one, since in member.assigned.items() if one[0] not in aim.subscribed}
     previous = member.epoch if behaviour.unsubscribing_sets_previous_epoch else member.previous_epoch
     if not dropped:
-        # Without any subscription Kafka builds the member anew even if nothing is taken from it.
-        anew = aim.subscribes_to_nothing and not member.pending
+        # Without any subscription Kafka builds the member anew even if nothing is taken from it; not one that is new.
+        is_new = member.epoch == 0 and member.previous_epoch < 0
+        anew = aim.subscribes_to_nothing and not member.pending and not is_new
         return replace(member, previous_epoch=previous) if anew else member
     kept = {one: since for one, since in member.assigned.items() if one not in dropped}
     pending = {**member.pending, **dropped}
