@@ -25,6 +25,9 @@ NEEDS_REQUESTS_REASON = "needs the request log of its broker: nothing else that 
 GONE_REASON = "left or was evicted: which is unknown, needs server.log or the request log"
 """Reason of the end of a member that one sample of the admin API names and the next one does not."""
 
+TAKEN_REASON = "another process has its seat: replaced, or evicted before; needs server.log or the request log"
+"""The same of a static member whose group.instance.id somebody else has in the next sample."""
+
 Degree = Literal["yes", "partly", "no"]
 
 

@@ -11,7 +11,7 @@ import ssl
 from pathlib import Path
 
 from ingest.errors import SettingsError
-from ingest.security import jaas, properties
+from ingest.security import jaas, java, properties
 from ingest.security.config import ClientConfig, Password, Ticket, Token
 
 _PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
@@ -65,11 +65,35 @@ def on_a_cluster(config: ClientConfig) -> dict[str, str]:
             "a file with the names of Java (sasl.jaas.config, ssl.truststore.location), at this path on each worker",
             "write one, lay it there with its stores, and pass it with --client-config",
         )
+    _check_for_executors(config)
     known = {
         name: str(config.path.absolute().parent / value) if name.endswith(".location") else value
         for name, value in config.written_java.items()
     }
+    if isinstance(config.login, Token):
+        known["sasl.login.callback.handler.class"] = _OAUTH_HANDLER  # without it Java makes up tokens itself
     return _references(known, config.path.absolute())
+
+
+def _check_for_executors(config: ClientConfig) -> None:
+    """What this process would translate, and executors that read the file itself do not."""
+    newer = [name for name in java.SINCE_4_1 if name in config.written_java]
+    if newer:
+        raise SettingsError(
+            f"{', '.join(newer)} came with Kafka 4.1, and Spark's client is of 3.9: executors would ignore it",
+            str(config.path),
+            "clientId, clientSecret and scope in sasl.jaas.config",
+            "write them there; clients of 4.1 take them as well",
+        )
+    options = jaas.parse(config.written_java["sasl.jaas.config"]).options if config.login is not None else {}
+    for name in ("keyTab", "ssl.truststore.location"):
+        if options.get(name) and not Path(options[name].removeprefix("file:")).is_absolute():
+            raise SettingsError(
+                f"sasl.jaas.config has a relative path, {name}: executors would look for it below their own folders",
+                str(config.path),
+                "an absolute path that is the same on each worker",
+                "write it so",
+            )
 
 
 def _by_reference(known: dict[str, str], file: Path) -> dict[str, str]:

@@ -6,10 +6,12 @@ collector is no Java.
 
 from __future__ import annotations
 
+from urllib.parse import quote_plus
+
 from ingest.security import jaas, keystores
 from ingest.security.config import SCRAM, ClientConfig, Identity, Password, Secret, Ticket, Token
 from ingest.security.meaning import Given
-from ingest.security.names import ALIKE, BOTH, JAVA, JAVA_ALONE, nearest
+from ingest.security.names import ALIKE, BOTH, JAVA, JAVA_ALONE, OWN_COMMAND, PASSED_ON, nearest
 
 OAUTH_HANDLER = "OAuthBearerLoginCallbackHandler"
 _MODULES = {
@@ -20,11 +22,11 @@ _MODULES = {
 }
 _OPENSSL_HAS = {"TLSv1.2", "TLSv1.3"}
 
-_CREDENTIALS = "sasl.oauthbearer.client.credentials."
-_SINCE_4_1 = (f"{_CREDENTIALS}client.id", f"{_CREDENTIALS}client.secret", "sasl.oauthbearer.scope")
+CREDENTIALS = "sasl.oauthbearer.client.credentials."
+SINCE_4_1 = (f"{CREDENTIALS}client.id", f"{CREDENTIALS}client.secret", "sasl.oauthbearer.scope")
 """KIP-1139: what was in `sasl.jaas.config` before."""
 
-_KNOWN = BOTH | JAVA | ALIKE | JAVA_ALONE | set(_SINCE_4_1)
+_KNOWN = BOTH | JAVA | ALIKE | JAVA_ALONE | set(SINCE_4_1)
 
 
 def meaning(given: Given) -> ClientConfig:
@@ -52,8 +54,8 @@ def meaning(given: Given) -> ClientConfig:
         trust,
         identity,
         given.checks_host(),
-        librdkafka={name: value for name, value in more.items() if name in ALIKE},
-        java={name: value for name, value in more.items() if name in ALIKE | JAVA_ALONE},
+        librdkafka={name: value for name, value in more.items() if name in ALIKE | PASSED_ON},
+        java={name: value for name, value in more.items() if name in ALIKE | JAVA_ALONE | PASSED_ON | {OWN_COMMAND}},
         written_java=more,
     )
 
@@ -93,7 +95,9 @@ def _login(given: Given, mechanism: str, found: jaas.Login | None) -> Password |
     if mechanism == "GSSAPI":
         service = given.get("sasl.kerberos.service.name") or options.get("serviceName") or "kafka"
         keytab = options.get("keyTab", "") if options.get("useKeyTab", "").lower() == "true" else ""
-        return Ticket(service, options.get("principal", ""), keytab.removeprefix("file:"))
+        if keytab:
+            keytab = str(given.path.absolute().parent / keytab.removeprefix("file:"))
+        return Ticket(service, options.get("principal", ""), keytab)
     if not options.get("username") or not options.get("password"):
         raise given.wrong(name, "sets sasl.jaas.config without username and password")
     if options.get("tokenauth", "").lower() == "true":
@@ -113,10 +117,17 @@ def _token(given: Given, options: dict[str, str]) -> Token:
             f"says OAUTHBEARER, and no {url}",
             "name the token endpoint; unsigned tokens that a client makes itself are not taken",
         )
-    client, secret, scope = (given.get(name) for name in _SINCE_4_1)
+    client, secret, scope = (given.get(name) for name in SINCE_4_1)
     client, secret = client or options.get("clientId", ""), secret or options.get("clientSecret", "")
     if not client or not secret:
         raise given.wrong("sasl.jaas.config", "sets sasl.jaas.config without clientId and clientSecret")
+    encodes = "sasl.oauthbearer.header.urlencode"
+    if given.get(encodes).lower() == "true" and quote_plus(client + secret) != client + secret:
+        raise given.wrong(
+            encodes,
+            f"sets {encodes}, and its credentials have characters that librdkafka would not encode",
+            "have a client id and a secret of letters, digits and . _ - * made, or take the line out",
+        )
     trust = ""
     if options.get("ssl.truststore.location"):
         place = given.path.absolute().parent / options["ssl.truststore.location"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ingest.security import keystores
 from ingest.security.config import ClientConfig, Identity, Password, Secret, Ticket, Token
 from ingest.security.meaning import Given
-from ingest.security.names import ALIKE, BOTH, LIBRDKAFKA, UNTRANSLATED, is_of_security, nearest
+from ingest.security.names import ALIKE, BOTH, LIBRDKAFKA, OWN_COMMAND, PASSED_ON, UNTRANSLATED, is_of_security, nearest
 
 _LOGINS = ("sasl.username", "sasl.oauthbearer.client.id", "sasl.kerberos.principal", "sasl.kerberos.keytab")
 
@@ -22,7 +22,7 @@ def meaning(given: Given) -> ClientConfig:
     given.needs_tls(protocol, identity, trust)
     more = {entry.name: entry.value for entry in given if not is_of_security(entry.name)}
     untranslated = [entry.name for entry in given if entry.name in UNTRANSLATED]
-    own = {name: given.get(name) for name in untranslated}
+    own = {name: given.get(name) for name in (*untranslated, OWN_COMMAND, *PASSED_ON) if name in given}
     if "ssl.crl.location" in own:
         own["ssl.crl.location"] = str(given.place("ssl.crl.location"))
     return ClientConfig(
@@ -34,7 +34,7 @@ def meaning(given: Given) -> ClientConfig:
         identity,
         given.checks_host(),
         librdkafka={**more, **own},
-        java={name: value for name, value in more.items() if name in ALIKE},
+        java={entry.name: entry.value for entry in given if entry.name in ALIKE | PASSED_ON},
         untranslated=tuple(untranslated),
     )
 

@@ -48,6 +48,8 @@ JAVA_ALONE = frozenset(
         "default.api.timeout.ms",
         "receive.buffer.bytes",
         "request.timeout.ms",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
         "sasl.login.connect.timeout.ms",
         "sasl.login.read.timeout.ms",
         "sasl.login.refresh.buffer.seconds",
@@ -56,16 +58,21 @@ JAVA_ALONE = frozenset(
         "sasl.login.refresh.window.jitter",
         "sasl.login.retry.backoff.max.ms",
         "sasl.login.retry.backoff.ms",
+        "sasl.oauthbearer.header.urlencode",
+        "sasl.oauthbearer.scope.claim.name",
         "send.buffer.bytes",
         "socket.connection.setup.timeout.max.ms",
     }
 )
-"""Pace and patience of Java's clients; others have their own."""
+"""Pace and patience of Java's clients, and how they read tokens; others have their own."""
 
 BOTH = frozenset(
     {
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
         "sasl.kerberos.service.name",
         "sasl.mechanism",
+        "sasl.oauthbearer.sub.claim.name",
         "sasl.oauthbearer.token.endpoint.url",
         "security.protocol",
         "ssl.endpoint.identification.algorithm",
@@ -76,13 +83,17 @@ BOTH = frozenset(
 )
 """Security, by one name in both."""
 
+PASSED_ON = frozenset({"sasl.kerberos.min.time.before.relogin", "sasl.oauthbearer.sub.claim.name"})
+"""Those of `BOTH` that are given on as they are."""
+
+OWN_COMMAND = "sasl.kerberos.kinit.cmd"
+"""A line of the shell to librdkafka, a program to Java: each has its own."""
+
 LIBRDKAFKA = frozenset(
     {
         "https.ca.location",
         "https.ca.pem",
         "sasl.kerberos.keytab",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
         "sasl.kerberos.principal",
         "sasl.mechanisms",
         "sasl.oauthbearer.client.id",

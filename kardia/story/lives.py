@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kardia.lateness import LATE_MS, STOPPED_WITHIN_MS
-from kardia.rungs import GONE_REASON
+from kardia.rungs import GONE_REASON, TAKEN_REASON
 from kardia.story import evidence, foretold, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
 
@@ -240,6 +240,8 @@ def _group_deleted(material: Material, life: Row) -> str:
 def _unknown(material: Material, life: Row) -> str:
     if life["end_reason"] == GONE_REASON:
         return f"{material.who(life['member_id'])} is no longer a member: it {GONE_REASON}."
+    if life["end_reason"] == TAKEN_REASON:
+        return f"{material.who(life['member_id'])} is no longer a member: {TAKEN_REASON}."
     return f"{material.who(life['member_id'])} is no longer a member; why cannot be told from what was read."
 
 

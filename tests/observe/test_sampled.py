@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ingest.samples import Answer, Changes, Entry, ReadSamples, Sample, is_sample, sample_event, sample_line
 from kardia.events import ADMIN_BROKER, DEFAULT_OFFSETS_PARTITIONS, Event, Kind
-from kardia.rungs import GONE_REASON
+from kardia.rungs import GONE_REASON, TAKEN_REASON
 from kardia.tables import Row
 from tests.observe.test_sentences import START, A, B, C, Told, run, ticks_of
 from tests.support.scene import SAME_IN_ANY_SPLIT
@@ -36,10 +36,18 @@ class Sampled(Told):
         self.changes = Changes(run)
         self.samples: list[Sample] = []
 
-    def answers(self, at_ms: int, state: str, *members: Entry, protocol: str = "classic", whole: bool = True) -> None:
+    def answers(
+        self,
+        at_ms: int,
+        state: str,
+        *members: Entry,
+        protocol: str = "classic",
+        whole: bool = True,
+        took_ms: int = TOOK_MS,
+    ) -> None:
         """Asked at this instant, and answered a little later."""
         answer = Answer("g", state, protocol, "range", whole, list(members))
-        sample = self.changes.note(answer, START + at_ms, START + at_ms + TOOK_MS)
+        sample = self.changes.note(answer, START + at_ms, START + at_ms + took_ms)
         if sample is not None:
             self.samples.append(sample)
             event = sample_event(sample, DEFAULT_OFFSETS_PARTITIONS)
@@ -98,8 +106,8 @@ class Sampled(Told):
 def test_the_first_answer_shows_how_it_is_and_nothing_before() -> None:
     told = Sampled()
     told.answers(0, "Stable", entry(A, 0), entry(B, 1))
-    assert told.lives() == {A: (None, "inferred", 20, 20), B: (None, "inferred", 20, 20)}
-    assert told.moves() == [("Stable", "sampled", "inferred", (20, 20))]
+    assert told.lives() == {A: (None, "inferred", 0, 20), B: (None, "inferred", 0, 20)}
+    assert told.moves() == [("Stable", "sampled", "inferred", (0, 20))]
     rows = told.rows()
     assert [row["entity"] for row in rows["transitions"]] == ["group"], "nobody is said to have joined then"
     assert {(row["client_id"], row["client_host"]) for row in rows["members"]} == {
@@ -128,7 +136,7 @@ def test_who_is_gone_left_or_was_evicted_which_is_not_said() -> None:
     told = Sampled()
     told.answers(0, "Stable", entry(A, 0), entry(B, 1))
     told.answers(10_000, "PreparingRebalance", entry(A))
-    assert told.lives()[B] == ("unknown", "unknown", 20, 10_020)  # it was there when it was first seen
+    assert told.lives()[B] == ("unknown", "unknown", 0, 10_020)  # it was there when it was first seen
     row = next(row for row in told.rows()["members"] if row["member_id"] == B)
     assert row["end_reason"] == GONE_REASON
     assert told.moves()[-1] == ("PreparingRebalance", "sampled", "inferred", (0, 10_020))
@@ -139,7 +147,9 @@ def test_a_static_member_in_the_place_of_another_needs_no_rebalance() -> None:
     told = Sampled()
     told.answers(0, "Stable", entry(A, 0, instance="one"), entry(B, 1))
     told.answers(10_000, "Stable", entry(C, 0, instance="one"), entry(B, 1))
-    assert told.lives()[A][:2] == ("static_replaced", "provisional")
+    assert told.lives()[A] == ("unknown", "unknown", 0, 10_020), "it may have been evicted before the other one came"
+    row = next(row for row in told.rows()["members"] if row["member_id"] == A)
+    assert row["end_reason"] == TAKEN_REASON
     assert [move[1] for move in told.moves()] == ["sampled"]
 
 
@@ -148,6 +158,42 @@ def test_other_partitions_of_the_same_members_are_a_rebalance() -> None:
     told.answers(0, "Stable", entry(A, 0), entry(B, 1))
     told.answers(10_000, "Stable", entry(A, 1), entry(B, 0))
     assert told.moves()[-1] == ("Stable", "rebalanced", "inferred", (0, 10_020))
+
+
+def test_the_last_answer_is_the_last_word_however_long_the_first_one_took() -> None:
+    """It was given after its question and before it came, so the next change may have been before it came."""
+    told = Sampled()
+    told.answers(0, "PreparingRebalance", entry(A), took_ms=9_000)
+    told.answers(10_000, "Stable", entry(A, 0))
+    assert [(move[0], move[3]) for move in told.moves()] == [
+        ("PreparingRebalance", (0, 9_000)),
+        ("Stable", (0, 10_020)),
+    ]
+
+
+def test_a_group_that_changed_its_protocol_is_not_said_to_have_rebalanced() -> None:
+    """A static member that takes its seat with the other protocol begins nothing, and assignments read otherwise."""
+    told = Sampled()
+    told.answers(0, "Stable", entry(A, 0, instance="one"), entry(B, 1), protocol="consumer")
+    told.answers(10_000, "Stable", entry(C, 0, instance="one"), entry(B, 2), protocol="classic")
+    assert [move[1] for move in told.moves()] == ["sampled"]
+    told.answers(20_000, "Stable", entry(C, 1, instance="one"), entry(B, 2), protocol="classic")
+    assert [move[1] for move in told.moves()] == ["sampled", "rebalanced"]
+
+
+def test_what_is_shown_again_is_known_since_then_and_not_since_before_it_was_hidden() -> None:
+    told = Sampled()
+    told.answers(0, "Stable", entry(A, 0))
+    told.changes = Changes("b2")
+    told.ends_round(60_000)
+    told.answers(70_000, "Stable", entry(A, 0))
+    told.answers(80_000, "Empty")
+    assert [(move[0], move[3]) for move in told.moves()] == [
+        ("Stable", (0, 20)),
+        ("Unknown", (60_000, 60_000)),
+        ("Stable", (60_000, 70_020)),
+        ("Empty", (70_000, 80_020)),
+    ]
 
 
 def test_a_group_that_is_dead_has_no_members_and_may_come_back() -> None:
@@ -174,7 +220,7 @@ def test_a_sampler_that_starts_again_goes_on_from_when_the_group_was_last_asked_
     told.answers(0, "Stable", entry(A, 0), entry(B, 1))
     told.changes = Changes("b2")
     told.answers(60_000, "Stable", entry(A, 0))
-    assert told.lives()[B] == ("unknown", "unknown", 20, 60_020)
+    assert told.lives()[B] == ("unknown", "unknown", 0, 60_020)
 
 
 def test_a_group_that_a_new_sampler_is_not_shown_is_unknown_and_nobody_is_said_to_be_gone() -> None:
@@ -306,7 +352,7 @@ def test_any_split_with_restarts_says_the_same_and_nothing_is_exact(answers: Any
     for table in ("members", "transitions"):
         for row in named(table, whole.get(table, [])):
             assert row["certainty"] != "exact", row
-            assert (row.get("end_cause") or "unknown") in ("unknown", "static_replaced"), row
+            assert (row.get("end_cause") or "unknown") == "unknown", row
     # Whoever was listed last is a member, and nobody else.
     # A group that a new sampler does not meet may be gone, or hidden: its members are not known to be none.
     hidden = {row["to_state"] for row in named("transitions", whole.get("transitions", []))[-1:]} == {"Unknown"}

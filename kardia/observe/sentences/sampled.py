@@ -1,9 +1,11 @@
 """What a sample of the admin API proves of a group: alone, or beside the sentences of server.log.
 
 The coordinator is asked now and then how a group is; what is other than the time before changed at some time between
-the two questions, and that is all that is known: every row says both instants. Who is gone left or was evicted, which
-is not told. What sentences have told stands: beside them a sample only names members. Whoever asks has another clock
-than the broker: an instant of a sentence less than `CLOCKS_APART_MS` away may lie on either side of a sample.
+the two questions, and that is all that is known: every row says both instants. An answer was given at some time after
+its question, so the change before it and the one after it may both lie between the two. Who is gone left or was
+evicted, which is not told, even where another process has its seat. What sentences have told stands: beside them a
+sample only names members. Whoever asks has another clock than the broker: an instant of a sentence less than
+`CLOCKS_APART_MS` away may lie on either side of a sample.
 Sources: `KafkaAdminClient.describeConsumerGroups`, `GroupMetadataManager.describeGroups`.
 """
 
@@ -20,7 +22,7 @@ from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.sentences import lines, naming
 from kardia.observe.state.group import NEVER, Group, Member
-from kardia.rungs import GONE_REASON
+from kardia.rungs import GONE_REASON, TAKEN_REASON
 
 
 def on_sample(facts: Facts, event: Event) -> None:
@@ -30,6 +32,7 @@ def on_sample(facts: Facts, event: Event) -> None:
     since = _since(group, float(detail.get("since_ms", NEVER)), event.logged_at_ms)
     state = str(detail.get("state", GroupState.UNKNOWN))
     before, was_stable = dict(group.said.assigned), group.state == GroupState.STABLE
+    was_classic = group.protocol == "classic"
     if not group.broker:
         group.protocol = str(detail.get("protocol") or group.protocol)
     if group.protocol != detail.get("protocol") and group.broker:
@@ -41,13 +44,13 @@ def on_sample(facts: Facts, event: Event) -> None:
         group.membership_complete = bool(detail.get("whole", True))
         if state != group.state:
             sure: Certainty = "unknown" if state == GroupState.UNKNOWN else "inferred"
-            begin = since if since >= 0 else event.logged_at_ms
-            facts.move(group, begin, state, "sampled", sure, event.logged_at_ms if since >= 0 else None)
-        elif was_stable and since >= 0 and group.protocol == "classic" and _is_another(group, before):
+            begin = max(since if since >= 0 else _asked(event), group.loaded_at_ms)
+            facts.move(group, begin, state, "sampled", sure, event.logged_at_ms)
+        elif was_stable and since >= 0 and was_classic and group.protocol == "classic" and _is_another(group, before):
             facts.tell_group(group, since, state, "rebalanced", "inferred", event.logged_at_ms)
         if not group.members:
             forgetting.note_without_members(facts, group, event.logged_at_ms)
-    group.said.sampled_at_ms = float(detail.get("asked_ms", event.logged_at_ms))
+    group.said.sampled_at_ms = _asked(event)
     group.said.sampled_by = event.source
 
 
@@ -61,6 +64,11 @@ def on_first_round(facts: Facts, event: Event) -> None:
         if not group.broker and group.modern is None and not facts.reads_records():
             lines.lose(facts, group, event.logged_at_ms, "not listed")
         told.assigned = {}
+
+
+def _asked(event: Event) -> float:
+    """When the question of an answer was asked."""
+    return min(float((event.detail or {}).get("asked_ms", event.logged_at_ms)), event.logged_at_ms)
 
 
 def _since(group: Group, told: float, answered: float) -> float:
@@ -93,8 +101,7 @@ def _take_members(
     facts: Facts, group: Group, entries: list[list[Any]], since: float, event: Event, *, whole: bool
 ) -> None:
     """Who is a member by the sample, and who is none any more."""
-    answered = event.logged_at_ms
-    asked = float((event.detail or {}).get("asked_ms", answered))
+    asked, answered = _asked(event), event.logged_at_ms
     listed = {entry[0] for entry in entries}
     instances = {entry[1] for entry in entries if entry[1]}
     for member in [one for one in group.members.values() if whole and one.member_id not in listed]:
@@ -102,20 +109,18 @@ def _take_members(
             continue  # a sentence named it, at a time that may be after the sample
         _end(facts, group, member, since, answered, replaced=member.instance_id in instances)
     for entry in entries:
-        _take_entry(facts, group, entry, since, answered)
+        _take_entry(facts, group, entry, since, asked, answered)
     group.said.assigned = {entry[0]: _digest(entry[4]) for entry in entries}
 
 
 def _end(facts: Facts, group: Group, member: Member, since: float, by: float, *, replaced: bool) -> None:
     """A member is gone: at some time since it was last seen."""
-    begin = max(since, member.joined_at_ms)
-    if replaced:
-        naming.end(facts, group, member.member_id, min(begin, by), "static_replaced", "provisional", by=by, told=False)
-    else:
-        naming.end(facts, group, member.member_id, min(begin, by), "unknown", "unknown", GONE_REASON, by, told=False)
+    begin = min(max(since, member.joined_at_ms), by)
+    reason = TAKEN_REASON if replaced else GONE_REASON
+    naming.end(facts, group, member.member_id, begin, "unknown", "unknown", reason, by, told=False)
 
 
-def _take_entry(facts: Facts, group: Group, entry: list[Any], since: float, answered: float) -> None:
+def _take_entry(facts: Facts, group: Group, entry: list[Any], since: float, asked: float, answered: float) -> None:
     """A member that a sample names. Whom a sentence has told to be gone comes back by a sentence only."""
     member_id, instance_id, client_id, host, _assigned = entry
     over = group.ended.get(member_id)
@@ -127,8 +132,11 @@ def _take_entry(facts: Facts, group: Group, entry: list[Any], since: float, answ
     elif since >= 0:
         member = naming.name(facts, group, member_id, answered, "sampled", "inferred", since)
     elif len(group.members) < naming.MAX_NAMED:
-        # It was there before anybody asked: of its joining nothing is known.
-        member = group.members[member_id] = Member(member_id, answered)
+        # It was there when it was first asked about: of its joining nothing is known.
+        member = group.members[member_id] = Member(
+            member_id, max(asked, over.ended_at_ms if over is not None else asked)
+        )
+        member.joined_by = answered if answered > member.joined_at_ms else None
         facts.index(group, member)
     else:
         member = None

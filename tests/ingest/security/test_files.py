@@ -29,6 +29,17 @@ from tests.support.secured import Pair, authority, issued
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: text == text.strip())
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+URL = "https://id.example/token"
+OURS_WITH_TOKEN = (
+    "security.protocol=SASL_PLAINTEXT\nsasl.mechanisms=OAUTHBEARER\nsasl.oauthbearer.method=oidc\n"
+    f"sasl.oauthbearer.token.endpoint.url={URL}\nsasl.oauthbearer.client.id=c\nsasl.oauthbearer.client.secret=s\n"
+)
+THEIRS_WITH_TOKEN = (
+    f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\nsasl.oauthbearer.token.endpoint.url={URL}\n"
+    "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    ' clientId="c" clientSecret="s";\n'
+)
 
 
 def file(tmp_path: Path, text: str) -> Path:
@@ -138,6 +149,63 @@ def test_kerberos_in_both_names(tmp_path: Path) -> None:
     assert client_config(file(tmp_path, properties.written(again))).login == ours.login
     cached = ClientConfig(tmp_path, "SASL_SSL", "GSSAPI", Ticket())
     assert librdkafka(cached)["sasl.kerberos.min.time.before.relogin"] == "0"
+
+
+def test_what_a_library_calls_for_a_ticket_is_its_own_and_kept(tmp_path: Path) -> None:
+    """`sasl.kerberos.kinit.cmd` is a line of the shell to the one and a program to the other."""
+    begin = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\n"
+    more = "sasl.kerberos.kinit.cmd=kinit -R\nsasl.kerberos.min.time.before.relogin=5000\n"
+    ours = client_config(file(tmp_path, f"{begin}{more}sasl.kerberos.keytab=k\n"))
+    assert librdkafka(ours)["sasl.kerberos.kinit.cmd"] == "kinit -R"
+    assert librdkafka(ours)["sasl.kerberos.min.time.before.relogin"] == "5000"
+    _, java = java_of(ours, tmp_path)
+    assert java["sasl.kerberos.min.time.before.relogin"] == "5000"
+    assert "sasl.kerberos.kinit.cmd" not in java
+    login = f'sasl.jaas.config={KERBEROS} required useTicketCache="true";\n'
+    theirs = client_config(file(tmp_path, f"{begin}{more}{login}sasl.kerberos.ticket.renew.jitter=0.1\n"))
+    assert "sasl.kerberos.kinit.cmd" not in librdkafka(theirs)
+    assert librdkafka(theirs)["sasl.kerberos.min.time.before.relogin"] == "0", "somebody else keeps the cache"
+    _, java = java_of(theirs, tmp_path)
+    assert java["sasl.kerberos.kinit.cmd"] == "kinit -R"
+    assert java["sasl.kerberos.ticket.renew.jitter"] == "0.1"
+
+
+def test_a_keytab_is_below_the_folder_of_the_file_in_both_names(tmp_path: Path) -> None:
+    login = f'{KERBEROS} required useKeyTab="true" keyTab="own/k" principal="kardia@R";'
+    theirs = client_config(
+        file(tmp_path, f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.jaas.config={login}\n")
+    )
+    assert theirs.login == Ticket("kafka", "kardia@R", str(tmp_path / "own" / "k"))
+    with pytest.raises(SettingsError, match="relative path"):
+        for_java.on_a_cluster(theirs)
+
+
+def test_who_a_token_is_of_may_have_another_name_in_it(tmp_path: Path) -> None:
+    name = "sasl.oauthbearer.sub.claim.name"
+    ours = client_config(file(tmp_path, f"{OURS_WITH_TOKEN}{name}=azp\n"))
+    theirs = client_config(file(tmp_path, f"{THEIRS_WITH_TOKEN}{name}=azp\nsasl.oauthbearer.scope.claim.name=scp\n"))
+    for one in (ours, theirs):
+        assert librdkafka(one)[name] == "azp"
+        assert java_of(one, tmp_path)[1][name] == "azp"
+    assert java_of(theirs, tmp_path)[1]["sasl.oauthbearer.scope.claim.name"] == "scp"
+
+
+def test_credentials_that_only_java_would_encode_are_refused(tmp_path: Path) -> None:
+    encodes = "sasl.oauthbearer.header.urlencode=true\n"
+    assert client_config(file(tmp_path, THEIRS_WITH_TOKEN + encodes)).login == Token(URL, "c", "s")
+    with pytest.raises(SettingsError, match=r"header\.urlencode"):
+        client_config(file(tmp_path, THEIRS_WITH_TOKEN.replace('"s"', '"s/1"') + encodes))
+
+
+def test_executors_elsewhere_get_what_sparks_client_knows(tmp_path: Path) -> None:
+    """Spark's client is of Kafka 3.9: it ignores the names of 4.1, and without a handler it makes up tokens."""
+    options = for_java.on_a_cluster(client_config(file(tmp_path, THEIRS_WITH_TOKEN)))
+    assert options["sasl.login.callback.handler.class"].endswith(".oauthbearer.OAuthBearerLoginCallbackHandler")
+    newer = THEIRS_WITH_TOKEN.replace(' clientId="c" clientSecret="s"', "")
+    newer += "sasl.oauthbearer.client.credentials.client.id=c\nsasl.oauthbearer.client.credentials.client.secret=s\n"
+    assert client_config(file(tmp_path, newer)).login == Token(URL, "c", "s")
+    with pytest.raises(SettingsError, match=r"client\.credentials\.client\.id.*Kafka 4\.1"):
+        for_java.on_a_cluster(client_config(file(tmp_path, newer)))
 
 
 def test_what_java_has_no_equal_for_is_refused_for_java_alone(tmp_path: Path) -> None:

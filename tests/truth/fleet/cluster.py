@@ -104,6 +104,8 @@ class Cluster:
         self.brokers = [Broker(world, self, number + 1, java=self.java, seed=seed) for number in range(brokers)]
         self.truths = {group_id: self._new_truth(group_id) for group_id in groups}
         self.topic = OffsetsTopic(seed, version)
+        self.clients: dict[str, tuple[str, str]] = {}
+        """Member id -> client id and address of whoever asked for it."""
         self._coordinators = {group_id: self._new_coordinator(group_id) for group_id in groups}
         self._records: dict[str, GroupRecord | None] = dict.fromkeys(groups)
         self._asked: dict[int, Asked] = {}
@@ -163,8 +165,22 @@ class Cluster:
         """The coordinator takes a request."""
         group_id = groups_of(operation)[0]
         self._asked[operation.number] = asked
+        if isinstance(operation, Join):
+            self.clients[operation.member_id or operation.new_id] = operation.client_id, operation.client_host
         self.truths[group_id].asked[operation.number] = operation
         self._step(group_id, operation)
+
+    def view(self, group_id: str) -> object | None:
+        """A group as its coordinator holds it, in the words of its protocol."""
+        return self._coordinators[group_id].view(group_id)
+
+    def record(self, group_id: str) -> GroupRecord | None:
+        """The last record of a classic group."""
+        return self._coordinators[group_id].record(group_id)
+
+    def names(self, partitions: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+        """Partitions by the names of their topics."""
+        return tuple(partitions)
 
     # --- the coordinators
 

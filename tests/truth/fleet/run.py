@@ -3,6 +3,7 @@ scenario."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kardia.coordinator.settings import CoordinatorSettings
@@ -14,6 +15,7 @@ from tests.truth.fleet.faults import GroupStory
 from tests.truth.fleet.lines import Line
 from tests.truth.fleet.odd import MAX_SIZE
 from tests.truth.fleet.offsets_topic import TopicRecord
+from tests.truth.fleet.sampling import Asker, Asks
 from tests.truth.fleet.scenarios import PLAIN, Scenario
 from tests.truth.fleet.truth import Truth
 from tests.truth.fleet.world import START_MS, World
@@ -39,10 +41,14 @@ class Run:
     """From when to when the machine stood still."""
     session_ms: int = -1
     """Session timeout of members of the newer protocols."""
+    askers: dict[str, Asker] = field(default_factory=dict)
+    """Who sampled the admin API, by what `play` was given."""
 
 
-def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Run:
-    """Let `groups` groups live, or so many fewer as the scenario says."""
+def play(
+    version: str, seed: int, groups: int, scenario: Scenario = PLAIN, askers: Mapping[str, Asks] | None = None
+) -> Run:
+    """Let `groups` groups live, or so many fewer as the scenario says. `askers` beside them change nothing."""
     world = World(seed)
     names = [f"g{number}" for number in range(max(groups // scenario.fewer, 1))]
     delay_ms = world.random.choice((0, 500, 3_000))
@@ -64,10 +70,24 @@ def play(version: str, seed: int, groups: int, scenario: Scenario = PLAIN) -> Ru
         for broker in cluster.brokers:
             upheavals.ask_beside(cluster, broker)
     upheavals.plan(cluster, stories, scenario, seed, end_ms)
+    asked = {name: Asker(cluster, one, seed, end_ms) for name, one in (askers or {}).items()}
     world.run(end_ms)
     cluster.close()
     logs = [broker.log.lines(end_ms) for broker in cluster.brokers]
     server_logs = [broker.server_log.lines(end_ms) for broker in cluster.brokers]
     records = sorted(cluster.topic.records, key=lambda one: (one.read_at_ms, one.partition, one.offset))
     sleeps = cluster.sleeps
-    return Run(version, seed, scenario, logs, server_logs, records, cluster.truths, stories, end_ms, sleeps, session_ms)
+    return Run(
+        version,
+        seed,
+        scenario,
+        logs,
+        server_logs,
+        records,
+        cluster.truths,
+        stories,
+        end_ms,
+        sleeps,
+        session_ms,
+        asked,
+    )

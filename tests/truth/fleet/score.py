@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.stories import named, standing
-from tests.truth.fleet import foretold, honesty, ledgers, said_states, ties
+from tests.truth.fleet import between, foretold, honesty, ledgers, said_states, ties
 from tests.truth.fleet.bounds import off_ms
 from tests.truth.fleet.damage import Damage
 from tests.truth.fleet.honesty import JUDGED
@@ -77,10 +77,11 @@ def score(run: Run, seen: Seen) -> Score:
         doubts = said_states.doubts(of_group["health"])
         # A log that was silent because the machine slept looks like that of a broker that was down.
         silent = run.scenario.restarts or run.scenario.outages or run.scenario.quiet or run.scenario.asleep
-        evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, died=silent)
+        evidence = Evidence(seen.damage, seen.named, doubts, run.scenario.plain, silent, seen.apart_ms)
         _lives(result, truth, stood["members"].get(group_id, []), until_ms, evidence)
         ledgers.compare(result, truth, stood["rebalances"].get(group_id, []), until_ms, evidence)
         said_states.compare(result, truth, of_group["transitions"], until_ms, seen.damage)
+        between.compare(result, truth, of_group["transitions"], until_ms, seen.apart_ms)
         honesty.compare(result, truth, of_group, until_ms)
         honesty.compare_last(result, truth, {name: rows.get(group_id, []) for name, rows in stood.items()}, until_ms)
         foretold.compare(
@@ -109,6 +110,8 @@ class Evidence:
     """No broker moved or died, and nothing is lost."""
     died: bool = False
     """A broker died, with what it had not logged, or one that nobody asked anything may have."""
+    apart_ms: float = 0.0
+    """How far the clock by which bounds are said is from the brokers'."""
 
     @property
     def blind(self) -> bool:
@@ -202,6 +205,7 @@ def _one_end(result: Score, truth: Truth, life: Life, row: dict[str, Any] | None
     if said == "unknown":
         result.count(f"{kind}: cause unknown")
         result.count(f"cause unknown: {life.cause}")
+        between.compare_end(result, truth, life, row, kind, evidence.apart_ms)
         return
     if said != life.cause:
         name = "wrong cause" if timed or said in TIMED else "wrong cause of a leave"

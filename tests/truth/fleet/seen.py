@@ -22,6 +22,7 @@ from kardia.tables import LIVE_TABLES, TABLES, Row
 from tests.truth.fleet.damage import Damage, damage_of
 from tests.truth.fleet.lines import Line
 from tests.truth.fleet.run import Run
+from tests.truth.fleet.sampling import Heard
 from tests.truth.fleet.world import START_MS
 
 STEP_MS = 1_000.0
@@ -35,6 +36,8 @@ class Seen:
     events: int
     divergences: int
     damage: Damage = field(default_factory=Damage)
+    apart_ms: float = 0.0
+    """How far the clock of whoever sampled is from that of the brokers."""
     named: set[str] = field(default_factory=set)
     """Member ids that are named in what the observer was shown."""
 
@@ -98,6 +101,7 @@ def observe(
     *,
     records: bool | None = None,
     server: bool | None = None,
+    samples: str = "",
     repeats: bool = False,
     step_ms: float = STEP_MS,
     damaged: bool = True,
@@ -105,8 +109,9 @@ def observe(
 ) -> Seen:
     """Show a run to the observer.
 
-    `records`: with `__consumer_offsets`, `server`: with `server.log`, by default as the scenario says. With `repeats`
-    each step is sent once more before the next one, as after a producer that did not hear of its success.
+    `records`: with `__consumer_offsets`, `server`: with `server.log`, by default as the scenario says; `samples`: with
+    what one of the run's askers was told. With `repeats` each step is sent once more before the next one, as after a
+    producer that did not hear of its success.
     `between_steps` may put another observer in the place of the one that goes on, as a restart does.
     """
     damage = damage_of(run) if damaged else Damage()
@@ -122,6 +127,8 @@ def observe(
     before: list[Event] = []
     seen = Seen(rows, 0, 0, damage)
     place = 0
+    heard = Heard(run.askers[samples]) if samples else None
+    seen.apart_ms = abs(run.askers[samples].asks.apart_ms) if samples else 0.0
     now = max(START_MS, damage.begins_at_ms)
     while now < run.ended_at_ms:
         now += step_ms
@@ -139,6 +146,7 @@ def observe(
         if topic:
             read = place - begin
             step.append(tick(OFFSETS_SOURCE, begin, place, now - MARGIN_MS, read, read, {}, now))
+        step += heard.step(now) if heard is not None else []
         _name(seen.named, step)
         seen.events += len(step)
         _add(rows, observer.step([*before, *step]))
