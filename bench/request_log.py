@@ -1,5 +1,5 @@
 """What the request log costs the broker: a real one under a steady load, its request log off, on for the group APIs,
-and on with FETCH, in turns on the same running process.
+on with FETCH, and on with FETCH through a queue (log4j's `Async`), in turns on the same running process.
 
 The modes take turns (`ROUNDS` times at each rate), so that each is measured beside the others: the logging
 configuration is written anew, and the broker goes on by it within a second. One process sends produce requests at their
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.request_log_load import AS_FAST_AS_IT_GOES
 from bench.result import Result, cpu_seconds
@@ -38,12 +39,21 @@ PARTITIONS = 3
 PATIENCE_S = 60.0
 FETCH = 1
 
-MODES: dict[str, tuple[int, ...]] = {
-    "off": (),
-    "group APIs": tuple(number for number in broker_logging.APIS if number != FETCH),
-    "with FETCH": tuple(broker_logging.APIS),
+
+class Mode(NamedTuple):
+    """How requests are logged: which APIs' lines are kept, and whether a queue stands before the file."""
+
+    apis: tuple[int, ...]
+    asynchronous: bool = False
+
+
+MODES: dict[str, Mode] = {
+    "off": Mode(()),
+    "group APIs": Mode(tuple(number for number in broker_logging.APIS if number != FETCH)),
+    "with FETCH": Mode(tuple(broker_logging.APIS)),
+    "with FETCH, asynchronous": Mode(tuple(broker_logging.APIS), asynchronous=True),
 }
-"""Mode -> APIs whose lines are kept; the filter is that of docs/request-logging.md."""
+"""The filter is that of docs/request-logging.md."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,8 @@ def _counted(broker: Broker, number: int) -> Path:
 
 def _switch(broker: Broker, mode: str) -> None:
     """Give the broker another configuration, and wait until it goes by it: the consumers fetch and commit meanwhile."""
-    text = broker_logging.log4j2_xml(broker.logs, apis=MODES[mode], watched_s=1)
+    apis, asynchronous = MODES[mode]
+    text = broker_logging.log4j2_xml(broker.logs, apis=apis, watched_s=1, asynchronous=asynchronous)
     broker.logging.write_text(text, encoding="utf-8")
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
@@ -112,9 +123,15 @@ def _switch(broker: Broker, mode: str) -> None:
             opened.seek(begin)
             lines = opened.read()
         fetches, commits = lines.count(b'"requestApiKey":1,'), lines.count(b'"requestApiKey":8,')
-        if (fetches > 0, commits > 0) == (FETCH in MODES[mode], bool(MODES[mode])):
+        if (fetches > 0, commits > 0) == (FETCH in apis, bool(apis)) and _has_queue(broker) == asynchronous:
             return
     raise TimeoutError(f"the broker did not take the mode {mode} within {PATIENCE_S:.0f} s")
+
+
+def _has_queue(broker: Broker) -> bool:
+    """Whether log4j has a thread that writes what others have put into a queue."""
+    names = (task.joinpath("comm").read_text() for task in Path(f"/proc/{broker.pid}/task").iterdir())
+    return any(name.startswith("AsyncAppender") for name in names)
 
 
 def _load(broker: Broker, rate: int, seconds: float) -> dict[str, float]:

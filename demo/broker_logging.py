@@ -40,12 +40,19 @@ KEPT_FILES = 60
 
 
 def log4j2_xml(
-    logs: Path, rotate_kb: int = 0, rotate_server_kb: int = 0, apis: Iterable[int] = APIS, watched_s: int = 0
+    logs: Path,
+    rotate_kb: int = 0,
+    rotate_server_kb: int = 0,
+    apis: Iterable[int] = APIS,
+    watched_s: int = 0,
+    *,
+    asynchronous: bool = False,
 ) -> str:
     """Configuration for Kafka 4. The shutdown hook is off, or the last lines of the broker would be lost. With
     `rotate_kb` the request log goes on in a new file when it has that many kB, with `rotate_server_kb` server.log.
     `apis`: those whose lines are kept; without any, the request log is off. `watched_s`: the broker looks so often
-    whether the file is another one, and goes on by that; 0: never."""
+    whether the file is another one, and goes on by that; 0: never. `asynchronous`: lines of the request log are put
+    into a queue, and written by a thread of their own."""
     numbers = "|".join(str(number) for number in apis)
     level = "DEBUG" if numbers else "WARN"
     watched = f' monitorInterval="{watched_s}"' if watched_s else ""
@@ -54,6 +61,8 @@ def log4j2_xml(
         _appender("server", logs / "server.log", rotate_server_kb),
         _appender("request", logs / "kafka-request.log", rotate_kb),
     )
+    if asynchronous:
+        request += '\n    <Async name="queue"><AppenderRef ref="request"/></Async>'
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="ERROR" shutdownHook="disable"{watched}>
   <Appenders>
@@ -63,7 +72,7 @@ def log4j2_xml(
   <Loggers>
     <Root level="INFO"><AppenderRef ref="server"/></Root>
     <Logger name="kafka.request.logger" level="{level}" additivity="false">
-      <AppenderRef ref="request">
+      <AppenderRef ref="{"queue" if asynchronous else "request"}">
         <RegexFilter regex={quoteattr(regex)} onMatch="ACCEPT" onMismatch="DENY"/>
       </AppenderRef>
     </Logger>
