@@ -26,7 +26,7 @@ from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, cluster, relane, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs import archive, cluster, relane, s3a, session, sizes, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
@@ -268,7 +268,7 @@ class _Job:
         writer: DeltaRsWriter | DeltaSparkWriter
         if settings.writer == "delta-rs":
             writer = DeltaRsWriter(settings.tables, app_id, self._reached)
-            maintenance = Maintenance(settings.tables, said=self._say)
+            maintenance = Maintenance(settings.tables, said=self._say, keep=settings.kept)
             maintenance.start()
             self._stack.callback(maintenance.stop)
         else:
@@ -291,6 +291,8 @@ class _Job:
             f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
             f"next batch {describe(live)['next_batch']}"
         )
+        with disk_named(settings.tables), store_named(settings.tables):
+            self._say(sizes.told(settings.tables, settings.kept))
         idle = session.idle_cores(self._cores, live.generation.agreement.lanes)
         if idle:
             self._say(idle)
@@ -371,7 +373,12 @@ class _Job:
         create_or_check(self._spark, settings.tables, EVENTS.name)
         self._spark.sparkContext.setLocalProperty(POOL, archive.NAME)
         sink = archive.Archive(
-            self._spark, settings.tables, checkpoint, self._reached, forgot=self._metrics.marks_forgotten.inc
+            self._spark,
+            settings.tables,
+            checkpoint,
+            self._reached,
+            forgot=self._metrics.marks_forgotten.inc,
+            keep_ms=settings.kept.events_ms,
         )
         records = topic.records(
             self._spark,
