@@ -114,9 +114,7 @@ def test_the_present_is_the_same_and_the_past_ends_where_the_setting_says(writte
     assert min(written.column("health", "known_at_ms")) >= reached - 2 * HOUR_MS
     old = [at for at in written.column("rebalances", "known_at_ms") if at < reached - 5 * HOUR_MS]
     assert len(old) <= len(written.crowd.groups), "the last rebalance of a group stays"
-    lanes_and_sources = len(
-        set(zip(written.column("progress", "lane"), written.column("progress", "source"), strict=True))
-    )
+    places = set(zip(written.column("progress", "lane"), written.column("progress", "source"), strict=True))
     summed = [at for at in written.column("progress", "known_at_ms") if at < reached - SUMMED_AFTER_MS]
     assert len(summed) <= 2 * len(places)
 
