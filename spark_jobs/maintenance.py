@@ -19,8 +19,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deltalake.exceptions import DeltaError
-
 from kardia.keeping import HOUR_MS, Keep
 from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
@@ -111,9 +109,9 @@ class Maintenance:
         """Whether a table had upkeep; None after a failure."""
         try:
             return self._keep(name)
-        except (DeltaError, OSError, JobError) as error:
+        except Exception as error:  # whatever it was: the thread must not end
             hushed = isinstance(self._directory, Store) and not isinstance(error, JobError)
-            why = said.of(error).what if hushed else str(error).splitlines()[0]
+            why = said.of(error).what if hushed else (str(error).splitlines() or [type(error).__name__])[0]
             self._said(f"maintenance of {name} failed and is tried again: {why}")
             return None
 
