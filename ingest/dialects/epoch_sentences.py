@@ -165,6 +165,33 @@ SENTENCES: tuple[Sentence, ...] = (
             " with instance id ",
         ),
     ),
+    # Of a member of the classic protocol, which says why.
+    Sentence(
+        "4.0",
+        "[GroupId on] Dynamic member on-b-8da317b0-f376-4048-bc27-48a24959c513 has left group through explicit "
+        "`LeaveGroup` request; client reason: the consumer is being closed",
+        pattern(
+            "epoch_classic_left",
+            " has left group through explicit `LeaveGroup` request; ",
+            rf"{_GROUP}Dynamic member (?P<member>.*?) has left group through explicit `LeaveGroup` request; "
+            r"client reason: (?P<reason>.*)",
+            "] Dynamic member ",
+            " has left group through explicit `LeaveGroup` request; ",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "[GroupId on] Static member vY7EsGKDTSWVczfhuSUyZA with instance id i-c has left group through explicit "
+        "`LeaveGroup` request; client reason: the consumer is being closed",
+        pattern(
+            "epoch_classic_left",
+            " has left group through explicit `LeaveGroup` request; ",
+            rf"{_GROUP}{_STATIC} has left group through explicit `LeaveGroup` request; client reason: (?P<reason>.*)",
+            "] Static member ",
+            " with instance id ",
+            " has left group through explicit `LeaveGroup` request; ",
+        ),
+    ),
     Sentence(
         "4.0",
         "[GroupId sg01] Member 7HDB_pZMRneukuH8VSMvFQ left the share group.",

@@ -47,6 +47,8 @@ def raised(
     if len(modern.bumps) >= MAX_OPEN:
         _tell(facts, group, modern.bumps.pop(0))
     modern.bumps.append(bump)
+    if not known:
+        modern.first = bump
     group.generation = epoch
     modern.lower_at_ms = NEVER
     facts.schedule_by_records(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
@@ -180,13 +182,15 @@ def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdra
 
 def explain(facts: Facts, group: Group, bump: Bump, cause: Cause) -> None:
     """What began a rebalance is known now. Its begin is part of what it is known by: with another one it is another."""
-    if bump.row_known >= 0 and int(cause.at + 0.5) != int(bump.started_at_ms + 0.5):
+    was_told = bump.row_known >= 0
+    if was_told and int(cause.at + 0.5) != int(bump.started_at_ms + 0.5):
         _tell(facts, group, bump, withdrawn=True)
         bump.row_known = _NOT_TOLD
     bump.cause, bump.started_at_ms = cause, cause.at
     if bump.computed_at_ms >= 0:
         bump.computed_at_ms = max(bump.computed_at_ms, cause.at)
-    if bump.row_known >= 0:
+    is_followed = group.modern is not None and bump in group.modern.bumps
+    if bump.row_known >= 0 or (was_told and not is_followed):
         _tell(facts, group, bump)
 
 

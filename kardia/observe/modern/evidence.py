@@ -42,7 +42,7 @@ def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
     if due and due[0].at_ms <= at + ends.EARLY_MS:
         _end_by_timer(facts, group, member, at)
         return
-    since = max(member.session_renewed_at_ms, member.joined_at_ms)
+    since = max(member.last_heard_at_ms, member.joined_at_ms)
     ends.remove_counted(facts, group, member, min(since, at), "unknown", "", "unknown", at)
 
 
@@ -85,9 +85,9 @@ def expire_due(facts: Facts, group: Group, epoch: int, at: float) -> None:
             _end_by_timer(facts, group, member, at)
 
 
-def hidden(facts: Facts, group: Group, epoch: int, at: float) -> None:
-    """An answer has a higher epoch than was counted: somebody's timer was due by then, or it is not known what it
-    was."""
+def hidden(facts: Facts, group: Group, epoch: int, at: float, by: float | None = None) -> None:
+    """An answer has a higher epoch than was counted: somebody's timer was due by then, or it is not known what it was.
+    `by`: the latest instant of the operation, where it was not done at once."""
     modern = group.modern
     if modern is None:
         return
@@ -99,7 +99,7 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float) -> None:
             if since <= bump.cause.at < at and bump.epoch < epoch and stands(bump.cause.certainty):
                 epochs.explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
         since = min(since, at) if since >= 0 else at
-        why = Cause(since, "unknown", certainty=sure, by=at)
+        why = Cause(since, "unknown", certainty=sure, by=at if by is None else max(at, by))
         epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
         modern.resolves = False
 

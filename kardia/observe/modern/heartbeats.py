@@ -159,6 +159,8 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     at, by = took_effect(event, facts.coordinator)
     if group.modern is None and group.members and epoch == groups.JOINS:
         conversions.upgrade(facts, group, at, "inferred", by)
+    if epoch == groups.JOINS:
+        conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
     modern = groups.enter(facts, group, protocol, at)
     answered = int(detail.get("answered_epoch", -1))
     member = group.members.get(event.member_id)
@@ -338,7 +340,7 @@ def _take_epoch(
         return
     moved_on = own.state != MemberState.UNREVOKED
     if answered > group.generation:
-        evidence.hidden(facts, group, answered, at)
+        evidence.hidden(facts, group, answered, at, took_effect(event, facts.coordinator)[1])
     elif answered == group.generation and moved_on:
         evidence.on_epoch_shown(facts, group, answered, at)
     elif answered < group.generation and moved_on and answered == own.epoch and not modern.by_records:

@@ -21,7 +21,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, operations
 from kardia.observe.moves import moves
 from kardia.observe.output.epoch_rows import epoch_row
-from kardia.observe.sentences import lines, naming
+from kardia.observe.sentences import lines, naming, reasons
 from kardia.observe.state.entries import SaidEnd
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import Bump
@@ -38,6 +38,13 @@ BEGAN_WITHIN_MS = 1_000.0
 """A new epoch that is told so long after the sentence about a member at most, in which nothing else was told of the
 group, is that member's: both are of one operation. A broker that has just started takes 0.1 s between the two."""
 
+MAX_BEGINS = 16
+"""Epochs and conversions of a group whose sentences wait for their records."""
+
+_LEFT = frozenset({"epoch_member_left", "epoch_classic_left"})
+
+_BEGINS = frozenset({"epoch_raised", "upgraded", "downgraded"})
+
 MAX_ENDS = 1_000
 """Ends of a group that are remembered until their records are read."""
 
@@ -50,6 +57,8 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
         return False
     group = facts.groups.get(event.group_id)
     if facts.reads_requests(facts.broker, at) or facts.reads_records():
+        if what in _BEGINS and facts.reads_records():
+            _note_begin(moves.group_of(facts, event) if group is None else group, event, at, what)
         if group is not None:
             _beside(facts, group, event, at, what)
         return True
@@ -66,20 +75,22 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
 def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> None:
     """Why a member is gone; of all else the requests and records say more, and earlier."""
     cause = _cause_of(event) if what == "epoch_member_fenced" else ""
-    if not cause and not (what == "epoch_member_left" and not facts.reads_requests(facts.broker, at)):
+    if not cause and not (what in _LEFT and not facts.reads_requests(facts.broker, at)):
         return  # with its requests a leave has its own reason
     if moves.is_overtaken(facts, group):
         if cause:
             disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id, cause), event, at)
         return
     sure: Certainty = "exact" if cause else "unknown"
+    if what == "epoch_classic_left":
+        cause, sure, _ = _why_classic_left(event)
     cause = cause or "left"
     member, over = group.members.get(event.member_id), group.ended.get(event.member_id)
     if member is not None and member.modern is not None:
         if member.modern.gone_at_ms >= 0:
             operations.finish(facts, group, member, cause, "", sure)
         elif facts.reads_records():
-            _remember(group, event.member_id, SaidEnd(cause, at))
+            _remember(group, event.member_id, SaidEnd(cause, at, sure))
         elif cause != "left":
             tell = disagreements.of_fencing(facts, group, event.member_id, cause, at)
             disagreements.tell(facts, group, tell, event, at)
@@ -93,6 +104,14 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.certainty))):
             ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, sure)
             over.told = True
+
+
+def _note_begin(group: Group, event: Event, at: float, what: str) -> None:
+    """The record of it comes with a later stamp, much later in the first operation of a broker."""
+    began = group.said.began
+    began[str(event.generation_id) if what == "epoch_raised" else what] = at
+    if len(began) > MAX_BEGINS:
+        del began[next(iter(began))]
 
 
 def _remember(group: Group, member_id: str, end: SaidEnd) -> None:
@@ -143,13 +162,25 @@ def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
     _over(facts, group, event, at, "left", "unknown")
 
 
+def _on_classic_left(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """A member of the classic protocol says why it leaves."""
+    cause, sure, words = _why_classic_left(event)
+    _over(facts, group, event, at, cause, sure, words)
+
+
+def _why_classic_left(event: Event) -> reasons.LeaveCause:
+    return reasons.why_it_left(str((event.detail or {}).get("reason", "")))
+
+
 def _on_fenced(facts: Facts, group: Group, event: Event, at: float) -> None:
     _over(facts, group, event, at, _cause_of(event), "exact")
 
 
-def _over(facts: Facts, group: Group, event: Event, at: float, cause: str, certainty: Certainty) -> None:
+def _over(
+    facts: Facts, group: Group, event: Event, at: float, cause: str, certainty: Certainty, words: str = ""
+) -> None:
     member = group.members.get(event.member_id)
-    naming.end(facts, group, event.member_id, at, cause, certainty)
+    naming.end(facts, group, event.member_id, at, cause, certainty, words)
     instance_id = member.instance_id if member is not None else event.group_instance_id
     if group.protocol != "consumer":
         group.said.cause = None  # its epoch has no line, and the next one that has is another
@@ -237,6 +268,7 @@ _BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
     "epoch_member_joined": _on_joined,
     "epoch_member_replaced": _on_replaced,
     "epoch_member_left": _on_left,
+    "epoch_classic_left": _on_classic_left,
     "epoch_member_away": _on_away,
     "epoch_member_fenced": _on_fenced,
     "epoch_member_reached": _nothing,

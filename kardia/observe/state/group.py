@@ -323,6 +323,8 @@ class Told:
     """Member id -> its partitions as the last sample says, as a digest."""
     ends: dict[str, SaidEnd] = field(default_factory=dict)
     """Members of a group that has epochs that a sentence has ended, until their records are read."""
+    began: dict[str, float] = field(default_factory=dict)
+    """Epochs by number, and conversions by name, of which a sentence was read and the record was not -> its stamp."""
     cause: Cause | None = None
     """What the next epoch begins with, where sentences alone tell of the group."""
     bump: Bump | None = None

@@ -1,0 +1,36 @@
+import java.io.*;
+import java.nio.file.Files;
+import java.util.*;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.*;
+import org.apache.kafka.streams.kstream.*;
+
+/** A small application of Kafka Streams that speaks the streams protocol: `BOOTSTRAP NAME GROUP`; `close` ends it. */
+public class Streams {
+    public static void main(String[] words) throws Exception {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", words[0]);
+        settings.put("client.id", words[1]);
+        settings.put("application.id", words[2]);
+        settings.put("group.protocol", "streams");
+        settings.put("num.stream.threads", "1");
+        settings.put("replication.factor", "1");
+        settings.put("state.dir", Files.createTempDirectory("streams").toString());
+        settings.put("default.key.serde", Serdes.StringSerde.class.getName());
+        settings.put("default.value.serde", Serdes.StringSerde.class.getName());
+        for (String word : Arrays.copyOfRange(words, 3, words.length)) {
+            String[] both = word.split("=", 2);
+            settings.put(both[0], both[1]);
+        }
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.<String, String>stream("orders").groupByKey().count().toStream().mapValues(String::valueOf).to("refunds");
+        KafkaStreams streams = new KafkaStreams(builder.build(), settings);
+        streams.setStateListener((now, before) -> System.out.println(
+            "{\"t\": " + System.currentTimeMillis() + ", \"member\": \"" + words[1] + "\", \"what\": \"" + now + "\"}"));
+        streams.start();
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        String line = lines.readLine();
+        streams.close();
+        System.exit(0);
+    }
+}
