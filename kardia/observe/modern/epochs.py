@@ -194,6 +194,25 @@ def explain(facts: Facts, group: Group, bump: Bump, cause: Cause) -> None:
         _tell(facts, group, bump)
 
 
+def begin_before(facts: Facts, group: Group, last: Bump, cause: Cause, answered: int) -> None:
+    """Something began an epoch before the last one that is known, and was shown after it. Where its answer has an epoch
+    below that, it is that one; else the last one is what it began, and what had been taken for it began the next."""
+    modern = group.modern
+    if modern is None:
+        return
+    last.completed_at_ms = NEVER  # whoever makes itself known now has yet to come to it
+    if last not in modern.bumps:
+        modern.bumps.append(last)
+    if 0 < answered < last.epoch and last is modern.first:
+        first = Bump(answered - 1, answered, cause.at, cause)
+        modern.bumps.insert(modern.bumps.index(last), first)
+        last.epoch_before, modern.first = answered, first
+    else:
+        second = last.cause
+        explain(facts, group, last, cause)
+        raised(facts, group, last.epoch + 1, second, last.members_before + 1)
+
+
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
     """The group never had an epoch above this one: rebalances that were counted are taken back."""
     modern = group.modern

@@ -284,7 +284,7 @@ def _take_assignment(
     revoking = own.revoking
     has_given_up = owned is not None and not share_any(owned, revoking)
     if assigned is not None:
-        evidence.on_taken(facts, group, member, assigned, at)
+        evidence.on_taken(facts, group, member, assigned, answered, at, took_effect(event, facts.coordinator)[1])
         removed = without(own.assigned, assigned) if own.assigned is not None else {}
         stays = answered in (own.epoch, own.epoch + 1 if own.state == MemberState.UNREVOKED else own.epoch)
         keeps = owned is None or share_any(owned, removed)

@@ -65,9 +65,24 @@ def joined(
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
     if replaces and group.modern is not None and group.modern.mixed and not modern.by_records:
         _doubt_classic(facts, group, member, at)
-    if not replaces:
+    if not replaces and not _came_before(facts, group, modern, event, member, answered, by):
         _count_join(facts, group, event, member, answered, members_before, by)
     return member
+
+
+def _came_before(
+    facts: Facts, group: Group, modern: ModernGroup, event: Event, member: Member, answered: int, by: float | None
+) -> bool:
+    """Two joined at once, and the second is answered first, as both answers wait until what they wrote is stored: the
+    epoch that was counted for the second is that of the first, or the one after it."""
+    last = modern.bumps[-1] if modern.bumps else modern.first
+    if last is None or modern.by_records or _by_regex(event) or last.cause.trigger != "member_joined":
+        return False
+    if not member.joined_at_ms < last.cause.at <= event.decided_at_ms or last.epoch < group.generation:
+        return False
+    why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
+    epochs.begin_before(facts, group, last, why, answered)
+    return True
 
 
 def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event) -> None:

@@ -233,7 +233,7 @@ class _Operation:
         if self._stamps:
             return min(self._stamps.values()), None
         converts = len({event.kind for event in self._records}) > 1
-        is_first = converts or group.generation < 0
+        is_first = converts or group.generation <= groups.FIRST_EPOCH_MAX
         if by is None or not is_first or not by.handled_at_ms <= at <= by.decided_at_ms:
             return at, None
         asked = any(event.member_id == by.member_id for event in self._records)
