@@ -193,6 +193,18 @@ _BREAKS: tuple[tuple[float, Step], ...] = (
     (40, "mends"),
 )
 
+_LONG_POLLS: tuple[tuple[float, Step], ...] = (
+    (0, "start lp-a share longshare max.poll.interval.ms=8000"),
+    (0, "start lp-b share longshare max.poll.interval.ms=8000"),
+    (0, "start ls-a streams longapp consumer.max.poll.interval.ms=8000"),
+    (0, "start ls-b streams longapp consumer.max.poll.interval.ms=8000"),
+    (18, "do lp-b stall 14000"),
+    (24, "say ls-b stall 14000"),
+    (46, "do lp-a close"),
+    (48, "say ls-a close"),
+)
+"""Poll timeouts of the other two protocols, and closes beside them."""
+
 STORIES = {
     "e01_lives": Story(
         "consumer groups: SIGSTOP shorter and longer than the session, poll timeouts, rolling restarts, two joins at once",
@@ -211,5 +223,6 @@ STORIES = {
     ),
     "e04_share": Story("share groups: one killed while another stalls; SIGSTOP; a subscription changes", _SHARE, 62),
     "e05_streams": Story("a streams group: join, kill, SIGSTOP, close", _STREAMS, 72),
+    "e07_long_polls": Story("share and streams groups: a poll interval that runs out", _LONG_POLLS, 54),
     "e06_breaks": Story("three brokers, the coordinator of a consumer group is killed and comes back", _BREAKS, 62, 3),
 }

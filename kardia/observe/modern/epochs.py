@@ -261,8 +261,22 @@ def state_of(group: Group) -> tuple[ModernState, Certainty]:
         return ModernState.ASSIGNING, "inferred" if modern.protocol == "streams" else sure
     if not _is_settled(group, modern):
         return ModernState.RECONCILING, sure
+    if modern.protocol == "streams":
+        # One whose topics are missing is not ready instead, and nobody has a task then.
+        if group.broker and not any(one.modern and one.modern.assigned for one in groups.present(group)):
+            return ModernState.UNKNOWN, "unknown"
+        if group.generation <= 1 and not _was_heard_again(group):
+            # Only 4.1 has an epoch 1, and there a group is not ready before its second heartbeat.
+            return (ModernState.NOT_READY, "inferred") if modern.by_records else (ModernState.UNKNOWN, "unknown")
+        sure = weaker(sure, "inferred")
     shown = modern.by_records or (owners.are_known(group) and not modern.unowned)  # else somebody may wait, unseen
     return ModernState.STABLE, sure if shown else "provisional"
+
+
+def _was_heard_again(group: Group) -> bool:
+    """Whether a heartbeat came after the first one of the group."""
+    first = min((max(one.joined_at_ms, one.joined_by or NEVER) for one in groups.present(group)), default=NEVER)
+    return group.steady_at_ms > first >= 0
 
 
 def _is_settled(group: Group, modern: ModernGroup) -> bool:

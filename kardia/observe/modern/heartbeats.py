@@ -191,6 +191,8 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
         _take_epoch(facts, group, modern, member, own, event, answered)
         if before != (own.epoch, own.assigned, own.revoking):
             facts.say_again(group, member)
+    elif protocol == "streams":
+        _take_tasks(facts, group, member, own, event)
     silence.watch_phases(facts, group, member)
     if group.state == ModernState.UNKNOWN or not modern.by_records:
         epochs.conclude(facts, group, event.handled_at_ms)
@@ -296,6 +298,14 @@ def _take_assignment(
             _settles(group, member, own, assigned, at)
     elif revoking and (has_given_up or answered > own.epoch >= 0):
         _settles(group, member, own, own.assigned, at)
+
+
+def _take_tasks(facts: Facts, group: Group, member: Member, own: ModernMember, event: Event) -> None:
+    """The tasks of a thread of Kafka Streams, which no record that is read has."""
+    assigned = taken((event.detail or {}).get("assigned"))
+    if assigned is not None and assigned != own.assigned:
+        owners.assign(group, member, assigned, own.revoking, event.handled_at_ms)
+        facts.say_again(group, member)
 
 
 def _must_revoke(group: Group, member: Member, own: ModernMember, assigned: Any, revoking: Any, event: Event) -> None:

@@ -170,7 +170,9 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
     left_none = group.broker and at > max(group.unsure_to, group.gap_at_ms) and facts.logged_to(group.broker) >= at
     if seen and silent_ms > 2 * own.interval_ms:
         ends.learn_session(facts, group, silent_ms)
-        finish(facts, group, member, "session_expired", "", "inferred")
+        due_at_ms = member.session_renewed_at_ms + group.modern.session_ms if group.modern is not None else at
+        since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= ends.USUALLY_LATE_MS else at
+        finish(facts, group, member, "session_expired", "", "inferred", since)
     elif left_none and _no_other_timer(member) and at - member.last_heard_at_ms > 2 * own.interval_ms:
         finish(facts, group, member, "session_expired", "", "inferred")
     else:
@@ -184,13 +186,23 @@ def _no_other_timer(member: Member) -> bool:
     return own is not None and not own.classic and own.interval_ms > 0 and own.revoke_since_at_ms < 0
 
 
-def finish(facts: Facts, group: Group, member: Member, cause: str, reason: str, certainty: Certainty) -> None:
-    """It is known why a member is gone that a record says is gone: the new group epoch was that."""
+def finish(
+    facts: Facts,
+    group: Group,
+    member: Member,
+    cause: str,
+    reason: str,
+    certainty: Certainty,
+    since: float = NEVER,
+) -> None:
+    """It is known why a member is gone that a record says is gone: the new group epoch was that. `since`: the earliest
+    that it may have been, where its timer or the operation took its time."""
     own = member.modern
     if own is None:
         return
     at = own.gone_at_ms
-    why = ends.remove(facts, group, member, at, cause, reason, certainty, told=True)
+    ended_at_ms, by = (since, at) if 0 <= since < at else (at, None)
+    why = ends.remove(facts, group, member, ended_at_ms, cause, reason, certainty, by, told=True)
     for bump in group.modern.bumps if group.modern is not None else ():
         if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
             epochs.explain(facts, group, bump, why)
@@ -496,6 +508,8 @@ class _Operation:
             if own.state == MemberState.UNREVOKED:
                 own.held_back = max(own.held_back, count(revoking))
             owners.assign(group, member, taken(detail["assigned"]), revoking, at)
+        elif modern.protocol == "streams" and not facts.reads_requests(group.broker, at):
+            own.assigned = None  # its tasks are in no record that is read
         own.revoke_since_at_ms = at if own.state == MemberState.UNREVOKED else NEVER
         own.revoke_by = None
         epochs.came_to(group, member, own, epoch, at)

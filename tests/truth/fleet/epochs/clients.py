@@ -289,18 +289,18 @@ class ConsumerClient(EpochClient):
 
 
 class ShareClient(EpochClient):
-    """A consumer of the share protocol: nothing is given up, nobody is static, a poll interval makes nobody leave."""
+    """A consumer of the share protocol: nothing is given up, nobody is static. It keeps its subscription when its poll
+    interval is over, and gives it up when it closes."""
 
     commits = False
 
     def _operation(self, epoch: int, *, full: bool) -> ShareBeat:
-        names = self.topics if epoch == JOIN or (full and epoch > 0) else None
+        names: tuple[str, ...] | None = self.topics if epoch == JOIN or (full and epoch > 0) else None
+        if epoch == LEAVE and full:
+            names = ()
         return ShareBeat(
             self.cluster.number(), self.group_id, self.member_id, epoch, None, names, self.client_id, self.host
         )
-
-    def _watch_poll(self, generation: int) -> Any:  # noqa: ARG002
-        return lambda: None
 
     def _fetch(self) -> None:
         """ShareFetch is not played: it says nothing of the group."""
