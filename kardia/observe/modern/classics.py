@@ -15,7 +15,7 @@ from kardia.observe.members import leaving, polls, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, operations, silence
 from kardia.observe.moves import moves
-from kardia.observe.requests import joins
+from kardia.observe.requests import joins, refusals
 from kardia.observe.requests.handling import took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Cause, Group, Member
@@ -70,6 +70,8 @@ def _on_heartbeat(facts: Facts, group: Group, event: Event) -> None:
 def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     detail = event.detail or {}
     if event.error_code != NONE:
+        if event.error_code == IN_PROGRESS:
+            refusals.began_before(group, group.said.unfinished, event)
         if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
         elif event.error_code == ErrorCode.MEMBER_ID_REQUIRED and _is_empty(group):

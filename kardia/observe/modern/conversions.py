@@ -34,7 +34,8 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     sessions begin anew."""
     told, generation, open_one = group.told_state, group.generation, group.rebalance
     if open_one is not None and open_one.cause is not None and open_one.assigned_at_ms < 0:
-        emit(facts, group, open_one)  # it had begun, and is never completed
+        group.said.unfinished = open_one
+        facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
     group.generation = modern.assignment_epoch = generation
     modern.epoch_sure, modern.mixed = generation >= 0, True
@@ -44,6 +45,19 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
         _begin_anew(facts, group, member, at)
     group.state = group.told_state = GroupState.STABLE
     facts.tell_group(group, at, told, "upgraded", certainty, by)
+
+
+def tell_unfinished(facts: Facts, group: Group) -> None:
+    """A rebalance had begun when the group became a consumer group, and is never completed."""
+    current, group.said.unfinished = group.said.unfinished, None
+    if current is not None:
+        emit(facts, group, current)
+
+
+def on_epoch_timer(facts: Facts, group: Group, epoch: str, due: float) -> None:
+    """A moment after a new epoch, or after a conversion: what is still open is told as far as it has come."""
+    tell_unfinished(facts, group)
+    epochs.on_epoch_timer(facts, group, epoch, due)
 
 
 def upgrade_empty(
@@ -180,6 +194,7 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
 
 def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:
     told = group.told_state
+    tell_unfinished(facts, group)
     epochs.close(facts, group)
     groups.leave(group)
     group.protocol = "classic"

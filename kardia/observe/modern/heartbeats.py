@@ -33,6 +33,9 @@ UPGRADE_REFUSED: dict[int, str] = {
 """Answers to a heartbeat that joins a classic group: the coordinator does not let it move, or Kafka's own fault met it
 while it prepared without a protocol."""
 
+UNSETTLED = frozenset({ModernState.UNKNOWN, ModernState.NOT_READY})
+"""States that the next heartbeat may end, whatever it says."""
+
 PULSE_KEYS = 4
 """Keys in the detail of a heartbeat that says nothing else: protocol, both epochs, interval."""
 
@@ -194,7 +197,7 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     elif protocol == "streams":
         _take_tasks(facts, group, member, own, event)
     silence.watch_phases(facts, group, member)
-    if group.state == ModernState.UNKNOWN or not modern.by_records:
+    if group.state in UNSETTLED or not modern.by_records:
         epochs.conclude(facts, group, event.handled_at_ms)
         epochs.update_state(facts, group, event.handled_at_ms, "heartbeat")
 
@@ -212,7 +215,7 @@ def changes_nothing(group: Group, event: Event) -> bool:
     session may be another one from now on."""
     detail, member = event.detail or {}, group.members.get(event.member_id)
     own = member.modern if member is not None else None
-    if member is None or own is None or len(detail) != PULSE_KEYS or group.state == ModernState.UNKNOWN:
+    if member is None or own is None or len(detail) != PULSE_KEYS or group.state in UNSETTLED:
         return False
     same = event.client_id == member.client_id and event.client_host == member.client_host
     same = same and event.software == member.software and event.connection == member.heard_on

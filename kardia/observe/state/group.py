@@ -325,6 +325,9 @@ class Told:
     """Members of a group that has epochs that a sentence has ended, until their records are read."""
     began: dict[str, float] = field(default_factory=dict)
     """Epochs by number, and conversions by name, of which a sentence was read and the record was not -> its stamp."""
+    unfinished: Rebalance | None = None
+    """The rebalance that was open when the group became a consumer group, until it is told: answers to JoinGroups that
+    waited may show that it began earlier."""
     cause: Cause | None = None
     """What the next epoch begins with, where sentences alone tell of the group."""
     bump: Bump | None = None
