@@ -207,17 +207,17 @@ _LONG_POLLS: tuple[tuple[float, Step], ...] = (
 
 STORIES = {
     "e01_lives": Story(
-        "consumer groups: SIGSTOP shorter and longer than the session, poll timeouts, rolling restarts, two joins at once",
+        "consumer groups: SIGSTOP shorter and longer than a session, poll timeouts, rolling restarts, two joins",
         (*_STOPS, *_POLLS, *_ROLLING, *_TWO),
         62,
     ),
     "e02_plans": Story(
-        "consumer groups: expressions, a slow revocation, sessions of single groups, a group that is deleted and comes back",
+        "consumer groups: expressions, a slow revocation, sessions of single groups, a group deleted that comes back",
         (*_EXPRESSIONS, *_SLOW, *_CONFIGURED, *_REBORN, (48, "admin grow orders 9")),
         62,
     ),
     "e03_moves": Story(
-        "classic groups that become consumer groups and go back: on line, off line, with a straggler, by static members",
+        "classic groups that become consumer groups and go back: on line, off line, a straggler, static members",
         (*_ONLINE, *_STRAGGLER, *_OFFLINE, *_STATIC_MOVE),
         72,
     ),

@@ -108,7 +108,8 @@ class Recording:
         getattr(self, f"_{verb}")(*words)
 
     def _start(self, name: str, kind: str, group: str, *settings: str) -> None:
-        """`kind`: classic, consumer, share in the crowd; with `-alone` in a process of its own; rd for librdkafka, streams."""
+        """`kind`: classic, consumer, share in the crowd, with `-alone` in a process of its own; `rd-` and one of the
+        first two for librdkafka; streams."""
         self._groups[name] = group
         if kind.startswith("rd"):
             self._running[name] = self._librdkafka(name, kind.removeprefix("rd-"), group, settings)
@@ -124,9 +125,7 @@ class Recording:
         command = [sys.executable, "-m", "demo.consumer", "--bootstrap-server", self.bootstrap, "--group", group]
         command += ["--client-id", name, "--topic", "orders", "--session-timeout-ms", "10000", "--protocol", protocol]
         command += [f"--{one}" for one in settings]
-        return process.spawn(
-            command, log=self._folder / f"{name}.log", environ=process.environ(), commanded=True
-        )
+        return process.spawn(command, log=self._folder / f"{name}.log", environ=process.environ(), commanded=True)
 
     def _tell(self, name: str, line: str) -> None:
         to = self._running.get(name, self._crowd)
@@ -212,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         recording = Recording(story, options.version, Path(folder))
         begin_ms, end_ms = record(recording, Path(folder))
         to.mkdir(parents=True)
-        keep(recording, Path(folder), to)
+        keep(recording.brokers, Path(folder), to)
         truth = sorted([*recording.truth, *recording.heard()], key=lambda one: one["t"])
         (to / "truth.jsonl").write_text("".join(json.dumps(one) + "\n" for one in truth))
         judged = {"scenario": options.story, "broker": options.version, "start_ms": begin_ms, "end_ms": end_ms}

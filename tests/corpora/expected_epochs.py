@@ -1,7 +1,7 @@
 """What brokers say happened to groups with epochs, as `expect.json` of a recorded story. Reads server.log alone, with
 patterns of its own: a mistake of the product's dialect would not show with those of `ingest`.
 
-In share and streams groups the epoch that a fencing or a leave makes has no sentence, so it is not among the rebalances.
+In share and streams groups the epoch that a fencing or a leave makes has no sentence: it is not among the rebalances.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ def expectation(logs: Sequence[Path]) -> dict[str, Any]:
 
 
 def add_classic(
-    logs: Sequence[Path], evictions: list[dict[str, Any]], leaves: list[dict[str, Any]], rebalances: list[dict[str, Any]]
+    logs: Sequence[Path],
+    evictions: list[dict[str, Any]],
+    leaves: list[dict[str, Any]],
+    rebalances: list[dict[str, Any]],
 ) -> None:
     """What the coordinator says of a group that is a classic one then."""
     known = {(one["group"], one["member_id"], one["t"]) for one in (*evictions, *leaves)}
@@ -110,5 +113,6 @@ def add_classic(
                 )
             elif fact.what == server_log.REBALANCE_STARTED:
                 rebalances.append(
-                    base | {"kind": "classic", "from_gen": fact.generation, "t_start": fact.at_ms, "reason": fact.reason}
+                    base
+                    | {"kind": "classic", "from_gen": fact.generation, "t_start": fact.at_ms, "reason": fact.reason}
                 )

@@ -63,8 +63,8 @@ def on_epoch_timer(facts: Facts, group: Group, epoch: str, due: float) -> None:
 def upgrade_empty(
     facts: Facts, group: Group, protocol: str, at: float, certainty: Certainty, by: float | None = None
 ) -> None:
-    """A classic group without members becomes a group of another protocol by the first member of it: said if it was one,
-    and had not been deleted. Sources: `getOrMaybeCreateConsumerGroup`, from 4.2 on `getOrCreateStreamsGroup`."""
+    """A classic group without members becomes a group of another protocol by the first member of it: said if it was
+    one, and had not been deleted. Sources: `getOrMaybeCreateConsumerGroup`, from 4.2 on `getOrCreateStreamsGroup`."""
     was_classic = group.modern is None and group.protocol == "classic" and group.state == GroupState.EMPTY
     if was_classic and not group.members and protocol in ("consumer", "streams"):
         told, group.protocol = group.told_state, protocol

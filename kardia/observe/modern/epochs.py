@@ -200,6 +200,10 @@ def begin_before(facts: Facts, group: Group, last: Bump, cause: Cause, answered:
     modern = group.modern
     if modern is None:
         return
+    own = next((one for one in modern.bumps if one.epoch == answered and one.cause.trigger == "unknown"), None)
+    if own is not None:
+        explain(facts, group, own, cause)
+        return
     last.completed_at_ms = NEVER  # whoever makes itself known now has yet to come to it
     if last not in modern.bumps:
         modern.bumps.append(last)
@@ -295,11 +299,23 @@ def _is_settled(group: Group, modern: ModernGroup) -> bool:
     return not any(name.rpartition(":")[0] in wanted for name in modern.unowned)
 
 
+def _somebody_may_be_gone(group: Group, at: float) -> bool:
+    """Whether a member is silent whose session is of unknown length."""
+    silent = (one for one in group.members.values() if not group.is_session_known(one) and one.modern is not None)
+    return any(0 <= 2 * one.modern.interval_ms < at - one.session_renewed_at_ms for one in silent if one.modern)
+
+
 def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | None = None) -> None:
     """The state of the group follows from what is held now; say so if it is another one, since `at` or up to `by`."""
     state, sure = state_of(group)
     if group.modern is not None and group.modern.mixed and not group.modern.by_records:
         sure = weaker(sure, "provisional")  # it may be a classic one by now, and its epochs are counted
+    if (
+        group.modern is not None
+        and not group.modern.by_records
+        and _somebody_may_be_gone(group, at if by is None else by)
+    ):
+        sure = weaker(sure, "provisional")
     if state != group.state:
         if state == ModernState.STABLE:
             group.stable_at_ms = at

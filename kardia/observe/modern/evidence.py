@@ -100,7 +100,9 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float, by: float | None =
                 epochs.explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
         since = min(since, at) if since >= 0 else at
         why = Cause(since, "unknown", certainty=sure, by=at if by is None else max(at, by))
-        epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
+        new = epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
+        if new is not None:
+            new.spare = new.epoch - new.epoch_before - 1
         modern.resolves = False
 
 
@@ -194,6 +196,8 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
     if open_bumps:
         first = open_bumps[0].cause
         since, by = first.at, at if first.by is None or len(open_bumps) > 1 else first.by
+        if first.certainty == "unknown":
+            since = renewed_at  # from when on it may have begun was not shown
     elif began:
         since = renewed_at  # one of them is its end, and something else is taken for the cause
     one_fits = not began or [bump.epoch - bump.epoch_before for bump in open_bumps] == [1]

@@ -86,8 +86,8 @@ def _came_before(
 
 
 def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event) -> None:
-    """A record said when a member joined; in the first operation of its kind a broker loads classes before that, and the
-    line of the request shows between which two instants the join was (see `_Operation`)."""
+    """A record said when a member joined; in the first operation of its kind a broker loads classes before that, and
+    the line of the request shows between which two instants the join was (see `_Operation`)."""
     at, bump = took_effect(event, facts.coordinator)[0], modern.first
     if bump is None or bump.cause.member_id != member.member_id or bump.cause.by is not None:
         return

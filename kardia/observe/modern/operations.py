@@ -180,8 +180,8 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
 
 
 def _no_other_timer(member: Member) -> bool:
-    """Whether a member that did not leave can have ended by its session alone: it had nothing to give up, and speaks the
-    protocol in which nobody has to rejoin or to sync."""
+    """Whether a member that did not leave can have ended by its session alone: it had nothing to give up, and speaks
+    the protocol in which nobody has to rejoin or to sync."""
     own = member.modern
     return own is not None and not own.classic and own.interval_ms > 0 and own.revoke_since_at_ms < 0
 
@@ -253,7 +253,7 @@ class _Operation:
         return (begun_at_ms, at) if asked and at - begun_at_ms > AT_ONCE_MS else (at, None)
 
     def _first_sure(self) -> Certainty:
-        """How sure the instant of a first operation is: records alone do not show how long before its stamp it began."""
+        """How sure the instant of a first operation is: records alone do not show how long before them it began."""
         shown = self._stamps or self._facts.reads_requests(self._group.broker, self._at)
         return "exact" if shown else "inferred"
 
@@ -284,6 +284,8 @@ class _Operation:
             return
         protocol = str((others[0].detail or {}).get("protocol"))
         tombstone_of_group = any(_type(event) in _EPOCH and _is_tombstone(event) for event in others)
+        if classic and not _is_tombstone(classic[-1]) and group.modern is None and group.rebalance is not None:
+            return  # the answer of the JoinGroup that did it came before its records
         if classic and not _is_tombstone(classic[-1]):
             for event in others:
                 self._take(event)
@@ -358,6 +360,9 @@ class _Operation:
                 self._gone[member.member_id] = member
             return
         returned = self._gone.pop(event.member_id, None)
+        if member is not None and groups.is_gone(member):  # it joins again before it is known why it was gone
+            conclude_removed(facts, group, member.member_id, groups.own_of(member).gone_at_ms + REMOVED_AFTER_MS)
+            member = group.members.get(event.member_id)
         if member is None:
             member = self._new_member(event)
         elif returned is not None and member.modern is not None:
@@ -403,9 +408,7 @@ class _Operation:
         else:
             groups.inherit(old, member)
         cause = "member_joined" if old is None else "static_replaced"
-        facts.emit_transition(
-            group, self._began, member.member_id, "Absent", "Member", cause, "exact", self._began_by
-        )
+        facts.emit_transition(group, self._began, member.member_id, "Absent", "Member", cause, "exact", self._began_by)
         return member
 
     def _on_epoch(self, event: Event, modern: ModernGroup) -> None:

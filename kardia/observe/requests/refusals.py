@@ -122,8 +122,8 @@ def _note_life(
 
 
 def began_before(group: Group, current: Rebalance | None, event: Event) -> None:
-    """A JoinGroup that waited in a rebalance is answered with 27 as the group becomes a consumer group: it may have come
-    before what was taken for the begin. Source: `GroupMetadataManager.convertToConsumerGroup`."""
+    """A JoinGroup that waited in a rebalance is answered with 27 as the group becomes a consumer group: it may have
+    come before what was taken for the begin. Source: `GroupMetadataManager.convertToConsumerGroup`."""
     if event.error_code != ErrorCode.REBALANCE_IN_PROGRESS or current is None or current.cause is None:
         return
     if event.handled_at_ms < current.started_at_ms and current.row_known < 0:

@@ -88,6 +88,8 @@ class Bump:
     members_before: int = -1
     computed_at_ms: float = NEVER
     """When the target assignment of this epoch, or of a later one, was computed."""
+    spare: int = 0
+    """Epochs of it beside the one that its cause made: several that an answer showed at once."""
     completed_at_ms: float = NEVER
     """When the last member came to it."""
     reached: list[Reached] = field(default_factory=list)

@@ -46,8 +46,8 @@ class Scenario:
     fewer: int = 1
     """Of how many groups that are asked for one is played: those here cost so much more."""
     protocol: str = ""
-    """`consumer`, `share` or `streams`: what the groups speak; `migration`: they go from classic to consumer, some back. Without:
-    classic."""
+    """`consumer`, `share` or `streams`: what the groups speak; `migration`: they go from classic to consumer, some
+    back. Without: classic."""
     tells_session: bool = True
     """The observer is told how long the broker's sessions of the newer protocols are."""
     requests: bool = True
@@ -174,9 +174,7 @@ SCENARIOS = {
         Scenario("share, requests", "share groups: requests alone", 2, protocol="share"),
         Scenario("streams", "streams groups: requests and records", 3, records=True, protocol="streams"),
         Scenario("streams, requests", "streams groups: requests alone", 2, protocol="streams"),
-        Scenario(
-            "streams, records", "the same, records alone", 2, records=True, requests=False, protocol="streams"
-        ),
+        Scenario("streams, records", "the same, records alone", 2, records=True, requests=False, protocol="streams"),
         Scenario(
             "streams, failover",
             "streams groups; one of three brokers dies, the others take over",

@@ -1,4 +1,4 @@
-"""Brokers whose groups have epochs: the coordinators of the consumer, share and streams protocol behind the same shards.
+"""Brokers whose groups have epochs: the coordinators of their three protocols behind the same shards.
 
 A consumer coordinator has classic groups beside, which is what a migration needs. Regular expressions are looked up by
 a thread of the broker some ms after the heartbeat that calls for it; topics grow for all groups at once.

@@ -55,9 +55,7 @@ class GroupRecords:
 
     # --- an operation
 
-    def step(
-        self, happened: Sequence[Happening], view: EpochView | None, protocols: Mapping[str, Protocols]
-    ) -> bool:
+    def step(self, happened: Sequence[Happening], view: EpochView | None, protocols: Mapping[str, Protocols]) -> bool:
         """What a step of the coordinator writes, after which the group is so; None where it is no group of these any
         more. Whether anything was written."""
         before = self._written
@@ -188,7 +186,8 @@ class GroupRecords:
         for member_id, one in members.items():
             if isinstance(one, StreamsMemberView):
                 state = _STREAMS_STATES[one.state]
-                body = struct.pack(">iib", one.epoch, one.previous_epoch, state) + _tasks(task for task, _ in one.active)
+                body = struct.pack(">iib", one.epoch, one.previous_epoch, state)
+                body += _tasks(task for task, _ in one.active)
                 body += _array(()) * 2 + _tasks(task for task, _ in one.pending_active) + _array(()) * 2
             elif isinstance(one, ShareMemberView):
                 body = struct.pack(">iib", one.epoch, one.previous_epoch, 0) + _partitions(one.assigned)

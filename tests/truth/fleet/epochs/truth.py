@@ -212,7 +212,7 @@ class EpochTruth(Truth):
             if one.joined_at_ms < 0 and one.generation_after <= epoch:
                 one.joined_at_ms = at_ms
 
-    def _come_on(self, view: ConsumerView | ShareView, at: int) -> None:
+    def _come_on(self, view: EpochView, at: int) -> None:
         """Who has come to which epoch by a step."""
         if view.assignment_epoch >= 0:
             self._assigned(view.assignment_epoch, at)
