@@ -38,9 +38,6 @@ BEGAN_WITHIN_MS = 1_000.0
 """A new epoch that is told so long after the sentence about a member at most, in which nothing else was told of the
 group, is that member's: both are of one operation. A broker that has just started takes 0.1 s between the two."""
 
-MAX_ENDS = 1_000
-"""Ends of a group that are remembered until their records are read."""
-
 
 def on_line(facts: Facts, event: Event, at: float) -> bool:
     """A sentence. `at`: its stamp, epoch ms. False where it is none about a group that has epochs."""
@@ -79,7 +76,7 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if member.modern.gone_at_ms >= 0:
             operations.finish(facts, group, member, cause, "", sure)
         elif facts.reads_records():
-            _remember(group, event.member_id, SaidEnd(cause, at))
+            group.said.note_end(event.member_id, SaidEnd(cause, at))  # its record says that it is gone, and not why
         elif cause != "left":
             tell = disagreements.of_fencing(facts, group, event.member_id, cause, at)
             disagreements.tell(facts, group, tell, event, at)
@@ -93,14 +90,6 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.certainty))):
             ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, sure)
             over.told = True
-
-
-def _remember(group: Group, member_id: str, end: SaidEnd) -> None:
-    """The record of it comes later: it says that the member is gone, and not why."""
-    said = group.said.ends
-    said[member_id] = end
-    if len(said) > MAX_ENDS:
-        del said[next(iter(said))]
 
 
 def _cause_of(event: Event) -> str:
