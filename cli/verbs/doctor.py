@@ -24,6 +24,7 @@ class DoctorCommand(SeveralValues):
 
 COMMAND = DoctorCommand
 
+
 def doctor(
     request_log: Annotated[
         list[str] | None, typer.Option("--request-log", help="Request logs, or patterns; may be given several times.")
@@ -61,7 +62,7 @@ def doctor(
     from rich.console import Console
 
     from ingest.clients import client_config as read_config
-    from ingest.doctor import Finding, Level, answerable, cluster, logs, moving
+    from ingest.doctor import Level, answerable, cluster, logs, moving
     from ingest.doctor import broker_logging as broker_logging_file
     from ingest.errors import IngestError, SettingsError
     from ingest.settings import expanded

@@ -1,4 +1,4 @@
-"""Which questions can be answered by what was looked at, which step would answer the others, and the commands that answer.
+"""Which questions can be answered by what was looked at, by which commands, and which step would answer the others.
 
 The same list as of each group that is shown later (`kardia.rungs`), for whoever has not collected anything yet.
 """
@@ -81,7 +81,9 @@ def findings(read: Read, looked: Looked, switch_on: Sequence[str] = ()) -> list[
     """One finding per question, and the commands that answer those that can be answered. `switch_on`: what to do for a
     request log; it stands below the last question that takes one, so that the list is read in one piece."""
     asked = questions(read)
-    takes = [one for one in asked if one.answered == "no" and "request log" in one.needs and "server.log" not in one.needs]
+    takes = [
+        one for one in asked if one.answered == "no" and "request log" in one.needs and "server.log" not in one.needs
+    ]
     found = [_finding(one, looked, tuple(switch_on) if takes and one is takes[-1] else ()) for one in asked]
     commands = _commands(read, looked)
     if commands:

@@ -1,10 +1,9 @@
-"""Asks brokers at which level `kafka.request.logger` stands and how they write their logs, and estimates what it costs to
-switch it on.
+"""Asks brokers at which level `kafka.request.logger` stands and how they write their logs; estimates what it costs.
 
 librdkafka knows no BROKER_LOGGER resource (KIP-412; its resource types end with BROKER and TRANSACTIONAL_ID) and does
-not pass on which requests a broker takes, so kafka-python asks. Brokers say levels from 2.4 on. What they do not say without JMX is their request rate: the estimate
-rests on the members that the groups have and on the intervals that clients and replicas ask at by default, and is a
-least one. Reads only.
+not pass on which requests a broker takes, so kafka-python asks. Brokers say levels from 2.4 on. What they do not say
+without JMX is their request rate: the estimate rests on the members that the groups have and on the intervals that
+clients and replicas ask at by default, and is a least one. Reads only.
 """
 
 from __future__ import annotations

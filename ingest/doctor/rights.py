@@ -70,8 +70,8 @@ def lines(rights: Sequence[Right], principal: str, bootstrap: str) -> tuple[str,
 def is_open(settings: Mapping[str, str] | None) -> bool:
     """Whether the brokers ask nobody who may do what: their settings can be read, and name no authorizer.
 
-    They would say so themselves (SECURITY_DISABLED) to who describes rights, but librdkafka's client makes an empty list
-    of that answer."""
+    To who describes rights they would say so themselves (SECURITY_DISABLED), but librdkafka's client makes an empty
+    list of that answer."""
     return settings is not None and settings.get("authorizer.class.name") == ""
 
 

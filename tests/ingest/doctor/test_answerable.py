@@ -68,4 +68,4 @@ def test_the_admin_api_alone_is_a_rung_to_stand_on() -> None:
     assert found[0].level is Level.GOOD
     assert "in part" in found[2].sentence
     assert found[-1].remedy[0].startswith("kardia capture --admin --bootstrap-server b:9092")
-    assert not answerable.findings(Read(), answerable.Looked())[-1].subject == answerable.NOW
+    assert answerable.findings(Read(), answerable.Looked())[-1].subject != answerable.NOW

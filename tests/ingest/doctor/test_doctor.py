@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 from datetime import UTC, timedelta, timezone, tzinfo
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -167,8 +168,8 @@ def test_a_real_broker_and_its_log_from_the_command_line(kafka: Broker) -> None:
 def test_a_broker_as_kafka_ships_it_is_nothing_wrong_and_what_a_request_log_brings_and_costs_is_said(
     release: str, tmp_path: Path
 ) -> None:
-    """With logging off it once said that nothing is wrong, and no more; then that something is wrong, though a group can
-    be asked about without it."""
+    """With logging off it once said that nothing is wrong, and no more; then that something is wrong, though much can
+    be asked without it."""
     with Broker(tmp_path / "broker", BrokerSettings(version=release)) as broker:
         options = ["doctor", "--bootstrap-server", broker.bootstrap]
         on = CliRunner().invoke(app, options)
@@ -204,7 +205,7 @@ def test_where_nobody_asks_for_rights_none_are_printed_and_nothing_is_promised_t
     assert "The brokers have no authorizer" in said
     assert "kafka-acls.sh" not in said
     lines = said.splitlines()
-    for line, after in zip(lines, lines[1:], strict=False):
+    for line, after in pairwise(lines):
         assert not line.endswith(":") or after.startswith("         "), line
 
 
@@ -245,7 +246,9 @@ def test_how_a_broker_logs_is_known_by_the_requests_that_it_takes(
 def test_in_the_middle_of_an_upgrade_the_lines_of_both_releases_are_printed() -> None:
     lines = cluster.switch_on({"log4j 2", "log4j 1, JSON"}, "b:9092", (1, 2))
     assert sum(line.startswith("Kafka ") for line in lines) == 2
-    assert lines[-1].startswith("kafka-configs.sh --bootstrap-server b:9092 --entity-type broker-loggers --entity-name 2")
+    assert lines[-1].startswith(
+        "kafka-configs.sh --bootstrap-server b:9092 --entity-type broker-loggers --entity-name 2"
+    )
 
 
 def test_the_least_cost_says_what_it_rests_on() -> None:
