@@ -70,6 +70,11 @@ def _unknown(row: dict[str, Any]) -> int:
     return int(row["members"]["unknown"] + row["members"]["unseen"])
 
 
+def _rung(row: dict[str, Any]) -> int:
+    """Of a list it stands in the row, of one group beside the questions that it answers."""
+    return int(row["rung"] if "rung" in row else row["evidence"]["rung"])
+
+
 def _judged(
     freshness: dict[str, Any], rows: list[dict[str, Any]], more: bool, session_margin: float, poll_margin: float | None
 ) -> dict[str, Any]:
@@ -93,7 +98,7 @@ def _judged(
         "groups": len(rows),
         "more_groups": more,
         "unknown_members": unknown,
-        "unknown_without_request_log": sum(_unknown(row) for row in rows if 0 < row["rung"] < _WITH_REQUESTS),
+        "unknown_without_request_log": sum(_unknown(row) for row in rows if 0 < _rung(row) < _WITH_REQUESTS),
         "below": below,
     }
 

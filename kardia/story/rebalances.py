@@ -30,7 +30,7 @@ _BEGAN = {
 """Words for every trigger of `kardia.tables.TRIGGERS`; a test compares the two lists."""
 
 _BY_TIMER = ("session_expired", "pending_expired", "rebalance_timeout", "sync_timeout")
-"""Triggers that are a timer of the broker: bounds are wide because it may fire late, and of others for other reasons."""
+"""Triggers that are a timer of the broker, which may fire late; bounds of others are wide for other reasons."""
 
 _GONE = ("member_left", "poll_timeout", "session_expired", "rebalance_timeout", "sync_timeout", "removed_by_admin")
 
