@@ -54,7 +54,7 @@ def check(
         if group is None:
             rows, more = questions.groups(None, None, GROUPS_MAX)
         else:
-            rows, more = [questions.group(group)], False
+            rows, more = [questions.group(group) | {"rung": questions.evidence(group)["rung"]}], False
     found = _judged(freshness, rows, more, session_margin, poll_margin)
     if output is TextOutput.TEXT:
         for line in _lines(found):
@@ -68,11 +68,6 @@ def _unknown(row: dict[str, Any]) -> int:
     """Members of a group of whom nobody can tell how much is left: unknown, or unseen because they may wait in a
     JoinGroup, where no timeout runs."""
     return int(row["members"]["unknown"] + row["members"]["unseen"])
-
-
-def _rung(row: dict[str, Any]) -> int:
-    """Of a list it stands in the row, of one group beside the questions that it answers."""
-    return int(row["rung"] if "rung" in row else row["evidence"]["rung"])
 
 
 def _judged(
@@ -98,7 +93,7 @@ def _judged(
         "groups": len(rows),
         "more_groups": more,
         "unknown_members": unknown,
-        "unknown_without_request_log": sum(_unknown(row) for row in rows if 0 < _rung(row) < _WITH_REQUESTS),
+        "unknown_without_request_log": sum(_unknown(row) for row in rows if 0 < row["rung"] < _WITH_REQUESTS),
         "below": below,
     }
 
