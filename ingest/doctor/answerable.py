@@ -14,6 +14,7 @@ from pathlib import Path
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.doctor import Finding, Level
+from ingest.doctor.cost import measured
 from ingest.doctor.logs import sample_of
 from kardia.events import Kind
 from kardia.rungs import RUNGS, Answerable, Read, questions
@@ -96,7 +97,18 @@ def _finding(one: Answerable, looked: Looked, switch_on: tuple[str, ...]) -> Fin
     if one.answered == "yes":
         return Finding(Level.GOOD, SUBJECT, f"“{one.question}” can be answered.")
     can = "can be answered in part" if one.answered == "partly" else "cannot be answered yet"
-    return Finding(Level.NOTE, SUBJECT, f"“{one.question}” {can}: it {one.needs}.", _step(one, looked) or switch_on)
+    return Finding(
+        Level.NOTE, SUBJECT, f"“{one.question}” {can}: it {one.needs}{_cost(one)}.", _step(one, looked) or switch_on
+    )
+
+
+def _cost(one: Answerable) -> str:
+    """What a step costs the broker, where only that step helps and it was measured."""
+    found = measured()
+    if found is None or not one.needs.startswith("needs the request log"):
+        return ""
+    least, most = found.with_fetch if "FETCH" in one.needs else found.group_apis
+    return f", at {least:.2f} to {most:.2f} times the broker's CPU per request"
 
 
 def _step(one: Answerable, looked: Looked) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ingest.doctor import Finding, Level
+from ingest.doctor.cost import measured
 from ingest.security.rendering import kafka_python
 
 LOGGER = "kafka.request.logger"
@@ -138,6 +139,9 @@ def cost(members: int | None, brokers: int) -> Finding:
         "topics and clients with other intervals come on top, and no broker says its request rate without JMX: "
         "kafka.network:type=RequestMetrics,name=RequestsPerSec has it."
     )
+    found = measured()
+    if found is not None:
+        rest += f" {found.sentence()}"
     if members is None:
         return Finding(Level.UNKNOWN, subject, f"How many members the groups have may not be asked. {rest}")
     group_per_s = members * (1 / HEARTBEAT_EVERY_S + 1 / COMMIT_EVERY_S) / brokers
