@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.request_log import AS_FAST_AS_IT_GOES, LOAD_MAX, SYNCHRONOUS
+from bench.request_log import LOAD_MAX, SYNCHRONOUS
+from bench.request_log_load import AS_FAST_AS_IT_GOES
 from ingest.doctor import cost, remedies
 
 BEGIN, END = "<!-- begin: cost of the request log -->", "<!-- end: cost of the request log -->"

@@ -11,6 +11,7 @@ import pytest
 
 from bench import request_log
 from bench.request_log import LOAD_MAX
+from bench.request_log_load import AS_FAST_AS_IT_GOES
 from bench.request_log_page import BEGIN, END, costs, page, queue_wins, table
 from demo.broker import Broker, BrokerSettings
 from ingest.doctor import Level, answerable, broker_logging, cost, loggers, remedies
@@ -62,7 +63,7 @@ def test_the_page_has_the_place_of_the_table() -> None:
 def numbers(cpu: list[float], produced: list[float], p99: list[float]) -> dict[str, Any]:
     """What the benchmark writes, with these ratios of the queue to no queue in each round, at each rate."""
     results = []
-    for rate in (200, request_log.AS_FAST_AS_IT_GOES):
+    for rate in (200, AS_FAST_AS_IT_GOES):
         for mode, to_off in (("off", 1.0), ("group APIs", 1.2), ("with FETCH", 1.4), ("with FETCH, asynchronous", 1.3)):
             more: dict[str, Any] = {"mode": mode, "rate": rate, "produced_per_s": rate, "read_per_s": rate}
             more |= {"cpu_per_request_to_off": to_off, "cpu_per_request_to_off_least": to_off - 0.1}
