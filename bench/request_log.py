@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -144,8 +144,11 @@ def _switch(broker: Broker, mode: str) -> None:
 
 def _has_queue(broker: Broker) -> bool:
     """Whether log4j has a thread that writes what others have put into a queue."""
-    names = (task.joinpath("comm").read_text() for task in Path(f"/proc/{broker.pid}/task").iterdir())
-    return any("AsyncApp" in name for name in names)  # cut at 15 characters, behind log4j's own prefix
+    for task in Path(f"/proc/{broker.pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
+            if "AsyncApp" in task.joinpath("comm").read_text():  # cut at 15 characters, behind log4j's own prefix
+                return True
+    return False
 
 
 def _load(broker: Broker, rate: int, seconds: float) -> dict[str, float]:
