@@ -280,6 +280,7 @@ GAP_REASONS = (
 
 REJECT_REASONS = (
     "unknown_shape",
+    "unknown_sentence",
     "bad_json",
     "bad_encoding",
     "bad_timestamp",
