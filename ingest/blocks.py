@@ -23,6 +23,7 @@ from ingest.router import UNROUTED, ClientKey, Directory
 from kardia import slowness
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.slowness import Windows
+from kardia.stretches import Stretch
 
 AHEAD_MS = 5_000.0
 """A live line may be stamped that far beyond the wall clock of the collector: less than the shortest session that
@@ -70,6 +71,8 @@ class Gathered:
     """Later stamps are of the future. A replay has no clock: then none is."""
     ahead_ms_max: float = 0.0
     """How far the furthest refused line was beyond the wall clock."""
+    stretches: list[Stretch] = field(default_factory=list)
+    """What was folded; those of fetches name no group."""
 
     def __post_init__(self) -> None:
         """One list per lane."""
@@ -183,8 +186,8 @@ def _folded(
     nothing; and the lines, if they had to be cut."""
     before, fold = gathered.last_at_ms or 0.0, dialect.quiet
     damaged = b"\0" in block or _has_crlf(block) or (start == 0 and block.startswith(_BOM)) or _has_too_long(block)
-    if fold is not None and not damaged:
-        folded = fold.fold(block, source, start, before)
+    if fold is not None and not damaged and len(block) >= fold.least_bytes:
+        folded = fold.fold(block, source, start, before, gathered.not_after_ms)
         if folded is not None:
             return None, folded
     lines = _lines_of(block)
@@ -194,9 +197,9 @@ def _folded(
         damaged = damaged or max(map(len, lines)) > MAX_LINE_BYTES
     if damaged:
         return lines, Folded(_mended(dialect, lines, source, start, gathered), before, silence=False, lines=count)
-    if fold is None:
+    if fold is None or len(block) < fold.least_bytes:
         return lines, Folded(_placed(lines, start), before, silence=False, lines=count)
-    return lines, fold.fold_text(lines, source, start, before)._replace(lines=count)
+    return lines, fold.fold_text(lines, source, start, before, gathered.not_after_ms)._replace(lines=count)
 
 
 def _lines_of(block: bytes) -> list[bytes]:

@@ -95,6 +95,10 @@ class Columns:
         self._senders.append(senders)
         self._rows.append(rows)
 
+    def rows(self) -> int:
+        """Rows that are held."""
+        return sum(map(len, self._senders))
+
     def take(self) -> list[Stretch]:
         """Stretches in the order of their first lines; all is forgotten."""
         if not self._rows:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from math import inf
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -78,8 +79,10 @@ class _Found(NamedTuple):
 class QuietLines:
     """The stretches that are being filled."""
 
-    def __init__(self, single: RequestEvents, stamps: Stamps, text: RequestText) -> None:
-        """`single` builds the head of a stretch, `text` that of one of text lines."""
+    def __init__(self, single: RequestEvents, stamps: Stamps, text: RequestText, least_bytes: int = 0) -> None:
+        """`single` builds the head of a stretch, `text` that of one of text lines. Shorter blocks than `least_bytes`
+        are better read line by line."""
+        self.least_bytes = least_bytes
         self._stamps = stamps
         self._text = text
         self._single: dict[int, tuple[Callable[[bytes], Any], Builder]] = {
@@ -88,8 +91,11 @@ class QuietLines:
         }
         self._columns = Columns()
         self.take = self._columns.take
+        self.rows = self._columns.rows
 
-    def fold(self, data: bytes, source: str, start: int, highest_at_ms: float) -> Folded | None:
+    def fold(
+        self, data: bytes, source: str, start: int, highest_at_ms: float, not_after_ms: float = inf
+    ) -> Folded | None:
         """Fold what can be folded of complete lines, undamaged, that begin at byte `start`; None, and nothing is done,
         if there are text lines among them: `fold_text` is for those."""
         block = Block(data)
@@ -100,8 +106,9 @@ class QuietLines:
         rest = block.cut(left)
         if any(TEXT_MARK in line for line, _, _ in rest):
             return None
-        at_ms = np.empty(len(block))
+        at_ms = np.full(len(block), np.nan)
         at_ms[quiet] = self._at_ms(block, quiet)
+        at_ms[at_ms > not_after_ms] = np.nan
         fetches = _fetches(block, of_kind[_FETCH], source)
         folded = self._add(block, fetches, _heartbeats(block, of_kind[_HEARTBEAT], source), at_ms, source, start)
         highest_at_ms, silence = _highest(at_ms[folded], highest_at_ms)
@@ -191,7 +198,9 @@ class QuietLines:
 
     # --- text lines --------------------------------------------------------------------------------------------------
 
-    def fold_text(self, lines: Iterable[bytes], source: str, start: int, highest_at_ms: float) -> Folded:
+    def fold_text(
+        self, lines: Iterable[bytes], source: str, start: int, highest_at_ms: float, not_after_ms: float = inf
+    ) -> Folded:
         """The same of the text lines among these; all others are left."""
         rest: list[tuple[bytes, int, int]] = []
         senders: list[int] = []
@@ -210,7 +219,7 @@ class QuietLines:
             at_ms = at_ms_of(line) if at_ms is None or millis is None else at_ms + millis
             quiet = read_text(line, source)
             sender = -1
-            if at_ms is not None and quiet is not None:
+            if at_ms is not None and quiet is not None and at_ms <= not_after_ms:
                 sender = self._add_text(quiet, line, source, begin, end, at_ms, rows)
             if at_ms is None or sender < 0:
                 rest.append((line, begin, end))
