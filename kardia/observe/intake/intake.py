@@ -7,6 +7,7 @@ source itself and are counted here.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -21,7 +22,7 @@ from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER
 from kardia.observe.state.settings import ObserverSettings
-from kardia.stretches import END, WIDTH, Stretch
+from kardia.stretches import END, START, WIDTH, Stretch
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
 _COMMIT, _LEAVE = int(Kind.COMMIT), int(Kind.LEAVE)
@@ -245,8 +246,14 @@ class Intake(Facts):
             self._recognise(event.connection)
 
     def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:
+        source = self.sources.get(stretch.head.source) or self.new_source(stretch.head.source)
+        repeated = bisect_left(stretch.column(START), source.base) if stretch.numbers[START] < source.base else 0
+        if repeated:
+            source.stream.duplicates += repeated
+            stretch = Stretch(stretch.head, stretch.numbers[repeated * WIDTH :])
         head, count = stretch.head, len(stretch)
-        source = self.sources.get(head.source) or self.new_source(head.source)
+        if not count:
+            return source, source.end
         source.stream.since_tick += count
         source.stream.events += count
         if not self.coordinator_known and head.connection:
