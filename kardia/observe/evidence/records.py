@@ -276,7 +276,7 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
 
 def _on_not_joined(observer: Facts, group: Group, event: Event, at: float) -> None:
     """The join phase ended without these, and dropped them: which of their timers it was is said."""
-    end = SaidEnd("rebalance_timeout", at)
+    end = SaidEnd("rebalance_timeout", at, "exact")
     for member_id in (event.member_id, *map(str, (event.detail or {}).get("members") or ())):
         over = group.ended.get(member_id)
         if member_id in group.members:

@@ -41,6 +41,11 @@ group, is that member's: both are of one operation. A broker that has just start
 PROTOCOLS = frozenset({"consumer", "share", "streams"})
 """What a sentence about a leave has for a reason, where it is none of a classic member with words of its own."""
 
+MAX_BEGINS = 16
+"""Epochs and conversions of a group whose sentences wait for their records."""
+
+_BEGINS = frozenset({"epoch_raised", "upgraded", "downgraded"})
+
 
 def on_line(facts: Facts, event: Event, at: float) -> bool:
     """A sentence. `at`: its stamp, epoch ms. False where it is none about a group that has epochs."""
@@ -50,6 +55,8 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
         return False
     group = facts.groups.get(event.group_id)
     if facts.reads_requests(facts.broker, at) or facts.reads_records():
+        if what in _BEGINS and facts.reads_records():
+            _note_begin(moves.group_of(facts, event) if group is None else group, event, at, what)
         if group is not None:
             _beside(facts, group, event, at, what)
         return True
@@ -79,7 +86,8 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if member.modern.gone_at_ms >= 0:
             operations.finish(facts, group, member, cause, words, sure)
         elif facts.reads_records():
-            group.said.note_end(member_id, SaidEnd(cause, at))  # its record says that it is gone, and not why
+            # Its record says that it is gone, and not why.
+            group.said.note_end(member_id, SaidEnd(cause, at, sure))
         elif fenced:
             tell = disagreements.of_fencing(facts, group, member_id, cause, at)
             disagreements.tell(facts, group, tell, event, at)
@@ -91,6 +99,14 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.certainty))):
             ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, sure)
             over.told = True
+
+
+def _note_begin(group: Group, event: Event, at: float, what: str) -> None:
+    """The record of it comes with a later stamp, much later in the first operation of a broker."""
+    began = group.said.began
+    began[str(event.generation_id) if what == "epoch_raised" else what] = at
+    if len(began) > MAX_BEGINS:
+        del began[next(iter(began))]
 
 
 def _who(group: Group, event: Event) -> str:

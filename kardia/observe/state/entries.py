@@ -85,6 +85,7 @@ class SaidEnd(NamedTuple):
 
     cause: str
     at_ms: float
+    certainty: Certainty
 
 
 class Kept(NamedTuple):

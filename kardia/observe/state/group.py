@@ -328,6 +328,11 @@ class Told:
     ends: dict[str, SaidEnd] = field(default_factory=dict)
     """Members that a sentence has ended, until what shows it beside the sentence is read: of a group that has epochs
     their records, of a classic one the answers of the join phase."""
+    began: dict[str, float] = field(default_factory=dict)
+    """Epochs by number, and conversions by name, of which a sentence was read and the record was not -> its stamp."""
+    unfinished: Rebalance | None = None
+    """The rebalance that was open when the group became a consumer group, until it is told: answers to JoinGroups that
+    waited may show that it began earlier."""
     cause: Cause | None = None
     """What the next epoch begins with, where sentences alone tell of the group."""
     bump: Bump | None = None
