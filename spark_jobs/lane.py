@@ -9,6 +9,7 @@ chain needs records without holes, which a topic has that is neither compacted n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from ingest.errors import BatchError
@@ -25,6 +26,8 @@ EXCERPT_BYTES = 66
 """Bytes of a refused record shown, as Python prints bytes: at most 200 characters with the marks around them."""
 
 _KINDS = frozenset(Kind)
+_TICK = int(Kind.TICK)
+_KIND, _SHARD, _LOGGED_AT = (attrgetter(name) for name in ("kind", "shard", "logged_at_ms"))
 
 
 class Record(NamedTuple):
@@ -106,6 +109,11 @@ class Lane:
         `before` gives the bytes of `save` after the batch before, none for a new lane: what to go back to when an event
         cannot be applied.
         """
+        events, finished = self.take(records)
+        return self.apply(events, finished=finished, before=before)
+
+    def take(self, records: Iterable[Record]) -> tuple[list[Event], bool]:
+        """(Events of the records that were not read before; whether they end the input)."""
         events: list[Event] = []
         finished = False
         for record in sorted(records):
@@ -119,10 +127,14 @@ class Lane:
                 finished = True
                 continue
             events.extend(found)
+            self.last_logged_at_ms = max(self.last_logged_at_ms, *map(_LOGGED_AT, found), -1.0)
             for event in found:
-                self.last_logged_at_ms = max(self.last_logged_at_ms, event.logged_at_ms)
-                if event.kind == Kind.TICK:
+                if event.kind == _TICK:
                     self._note_source(event.source)
+        return events, finished
+
+    def apply(self, events: list[Event], *, finished: bool = False, before: Callable[[], bytes] | None = None) -> Rows:
+        """Step the model with what `take` gave."""
         kept = None if before is None else lambda: _observer_in(before(), self.lane)
         model, rows = guard.step(self.model, self._factory, self.lane, events, finish=finished, before=kept)
         self.was_careful = model is not self.model
@@ -147,10 +159,10 @@ class Lane:
             events = decode_batch(record.value)
         except BatchError as refusal:
             return [self._rejected(record, "not_an_event", str(refusal))]
-        strange = {event.kind for event in events} - _KINDS
+        strange = set(map(_KIND, events)) - _KINDS
         if strange:
             return [self._rejected(record, "unsupported_version", f"events of unknown kinds {sorted(strange)}")]
-        for shard in {event.shard for event in events}:
+        for shard in set(map(_SHARD, events)):
             if shard != ALL_SHARDS and lane_of(shard, self.lanes) != self.lane:
                 return [self._rejected(record, "not_an_event", f"events of shard {shard}, which is not of this lane")]
         return events
