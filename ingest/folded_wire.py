@@ -50,6 +50,10 @@ class Batch(NamedTuple):
         found = [*self.events, *(event for stretch in self.stretches for event in stretch.events())]
         return sorted(found, key=lambda event: (event.start, event.shard))
 
+    def size(self) -> int:
+        """How many events it says."""
+        return len(self.events) + sum(map(len, self.stretches))
+
     def logged_to(self) -> float:
         """Highest stamp, -1 without any."""
         return max(

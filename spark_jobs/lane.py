@@ -9,6 +9,7 @@ chain needs records without holes, which a topic has that is neither compacted n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from ingest.errors import BatchError
@@ -27,6 +28,8 @@ EXCERPT_BYTES = 66
 """Bytes of a refused record shown, as Python prints bytes: at most 200 characters with the marks around them."""
 
 _KINDS = frozenset(Kind)
+_TICK = int(Kind.TICK)
+_KIND, _SHARD = attrgetter("kind"), attrgetter("shard")
 
 
 class Record(NamedTuple):
@@ -123,6 +126,11 @@ class Lane:
         `before` gives the bytes of `save` after the batch before, none for a new lane: what to go back to when an event
         cannot be applied.
         """
+        batches, finished = self.take(records)
+        return self.apply(batches, finished=finished, before=before)
+
+    def take(self, records: Iterable[Record]) -> tuple[list[Batch], bool]:
+        """(What the records hold that were not read before; whether they end the input)."""
         batches: list[Batch] = []
         finished = False
         for record in sorted(records):
@@ -138,8 +146,14 @@ class Lane:
             batches.append(found)
             self.last_logged_at_ms = max(self.last_logged_at_ms, found.logged_to())
             for event in found.events:
-                if event.kind == Kind.TICK:
+                if event.kind == _TICK:
                     self._note_source(event.source)
+        return batches, finished
+
+    def apply(
+        self, batches: Sequence[Batch], *, finished: bool = False, before: Callable[[], bytes] | None = None
+    ) -> Rows:
+        """Step the model with what `take` gave."""
         kept = None if before is None else lambda: _observer_in(before(), self.lane)
         events, stretches = joined(batches)
         model, rows = guard.step(self.model, self._factory, self.lane, events, stretches, finish=finished, before=kept)
@@ -170,11 +184,11 @@ class Lane:
             batch = decode_folded(record.value)
         except BatchError as refusal:
             return self._rejected(record, "not_an_event", str(refusal))
-        strange = {event.kind for event in batch.events} - _KINDS
+        strange = set(map(_KIND, batch.events)) - _KINDS
         if strange:
             return self._rejected(record, "unsupported_version", f"events of unknown kinds {sorted(strange)}")
-        heads = [stretch.head for stretch in batch.stretches]
-        for shard in {event.shard for event in [*batch.events, *heads]}:
+        heads = (stretch.head for stretch in batch.stretches)
+        for shard in {*map(_SHARD, batch.events), *map(_SHARD, heads)}:
             if shard != ALL_SHARDS and lane_of(shard, self.lanes) != self.lane:
                 return self._rejected(record, "not_an_event", f"events of shard {shard}, which is not of this lane")
         return batch

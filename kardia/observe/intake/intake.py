@@ -177,8 +177,7 @@ class Intake(Facts):
         for source in self.sources.values():
             source.base = source.end
         folded = [self._accept_stretch(stretch) for stretch in stretches]  # before the ticks that count them
-        for event in events:
-            self._accept(event)
+        self._accept_all(events)
         for source, end in folded:
             source.end = max(source.end, end)
 
@@ -224,6 +223,23 @@ class Intake(Facts):
         may stand still, and what it has been asked before is answered, and so logged, when it goes on."""
         usual_ms = max((stream.usual_gap_ms for stream in self._streams_of(broker)), default=NEVER)
         return 0 <= UNUSUAL * usual_ms < self.complete_to(broker) - self.alive_to(broker)
+
+    def _accept_all(self, events: Iterable[Event]) -> None:
+        """`_accept` for each; of a request that comes in its place without the calls."""
+        sources = self.sources
+        for event in events:
+            kind, source = event.kind, sources.get(event.source)
+            unusual = source is None or kind >= _TICK or kind == _LEAVE or event.start < source.end
+            if unusual or source is None or not self.coordinator_known:
+                self._accept(event)
+                continue
+            source.end = event.end
+            stream = source.stream
+            stream.since_tick += 1
+            stream.events += 1
+            if self._seen is not None:
+                self._seen.add((event.source, event.start, event.shard))
+            source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
 
     def _accept(self, event: Event) -> None:
         source = self.sources.get(event.source) or self.new_source(event.source)
