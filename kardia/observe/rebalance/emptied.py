@@ -25,7 +25,7 @@ def becomes_empty(
     observer: Facts, group: Group, at: float, by: float | None = None, at_most: Certainty = "exact"
 ) -> None:
     """No member is left: the join phase completes at once, with one more generation. `by`: the latest that this can
-    have been, NEVER where nothing says so; None: as the ends of the last members say. `at_most`: how sure it is then."""
+    have been, NEVER where nothing says so; None: as the ends of the last members say. `at_most`: how sure at best."""
     current = group.rebalance
     if current is None:
         begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
