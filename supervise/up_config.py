@@ -27,6 +27,7 @@ from ingest.errors import IngestError
 from ingest.settings import Patterns
 from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
+from kardia.keeping import KINDS, Keep, KeepError, age_of, shown
 
 
 def _read(path: Path) -> Path:
@@ -58,7 +59,8 @@ class CollectSection(_Strict):
     """`collect`: the logs on this machine."""
 
     request_log: Patterns = Field(
-        default=(), description="kafka-request.log of each broker here, or patterns; may be left out with `admin`"
+        default=(),
+        description="kafka-request.log of each broker here, or patterns; may be left out where another source is named",
     )
     server_log: Patterns | None = Field(
         default=None,
@@ -87,8 +89,13 @@ class CollectSection(_Strict):
     @model_validator(mode="after")
     def _something_to_read(self) -> CollectSection:
         logs = bool(self.request_log or self.server_log)
-        if not logs and not self.admin:
-            raise ValueError("request_log names no log; name one, or say `admin: true` to ask the admin API")
+        # The offsets topic alone is enough for who has said so: by default it is what a forgotten log would leave.
+        alone = self.offsets and "offsets" in self.model_fields_set
+        if not (logs or self.admin or alone):
+            raise ValueError(
+                "nothing is named to read; name request_log or server_log, or say `admin: true` to ask the admin API, "
+                "or `offsets: true` for __consumer_offsets alone"
+            )
         if logs and not self.log_timezone:
             raise ValueError("log_timezone is missing: the stamps of the logs carry no zone; say UTC, Europe/Berlin, …")
         return self
@@ -109,6 +116,40 @@ class StreamSection(_Strict):
     streams_session_ms: int = Field(
         default=-1, ge=-1, description="group.streams.session.timeout.ms of the brokers; -1: not known"
     )
+
+
+def _age(name: str) -> Any:
+    def check(text: str) -> str:
+        try:
+            age_of(name, text)
+        except KeepError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return AfterValidator(check)
+
+
+class KeepSection(_Strict):
+    """`keep`: how long rows are kept, as 36h, 7d, 4w or forever; docs/sizing.md says what it costs."""
+
+    health: Annotated[str, _age("health")] = Field(
+        default=shown(KINDS["health"].default_ms), description=f"tables health, lag: {KINDS['health'].meaning}"
+    )
+    history: Annotated[str, _age("history")] = Field(
+        default=shown(KINDS["history"].default_ms),
+        description=f"{', '.join(KINDS['history'].tables)}: {KINDS['history'].meaning}",
+    )
+    rejected: Annotated[str, _age("rejected")] = Field(
+        default=shown(KINDS["rejected"].default_ms), description=KINDS["rejected"].meaning
+    )
+    events: Annotated[str, _age("events")] = Field(
+        default=shown(KINDS["events"].default_ms), description=KINDS["events"].meaning
+    )
+
+    @property
+    def kept(self) -> Keep:
+        """All of it."""
+        return Keep(**{f"{name}_ms": age_of(name, getattr(self, name)) for name in KINDS})
 
 
 class ServeSection(_Strict):
@@ -151,6 +192,7 @@ class UpConfig(_Strict):
     data: Place = Field(description="directory for tables, checkpoint, positions and logs of the roles")
     collect: CollectSection
     stream: StreamSection = StreamSection()
+    keep: KeepSection = KeepSection()
     serve: ServeSection = ServeSection()
     notify: NotifySection = NotifySection()
 
@@ -255,5 +297,6 @@ def sentence(problem: Any) -> str:
 
 def _fields(section: str) -> dict[str, str]:
     models: dict[str, type[BaseModel]] = {"": UpConfig, "collect": CollectSection, "stream": StreamSection}
+    models |= {"keep": KeepSection}
     models |= {"serve": ServeSection, "notify": NotifySection}
     return {name: info.description or f"section {name}" for name, info in models[section].model_fields.items()}

@@ -19,6 +19,7 @@ from supervise.roles import collect_command, roles
 from supervise.up_config import (
     CollectSection,
     ConfigError,
+    KeepSection,
     NotifySection,
     ServeSection,
     StreamSection,
@@ -69,7 +70,7 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
         (("Europe/Berlin", "Berlin"), ["'Berlin' is no time zone; expected UTC"]),
         (("  log_timezone: Europe/Berlin\n", ""), ["log_timezone is missing: the stamps of the logs carry no zone"]),
         (("data: {data}\n", ""), ["data is missing; expected the directory"]),
-        (("[/var/log/kafka/kafka-request.log]", "[]"), ["request_log names no log; name one, or say `admin: true`"]),
+        (("[/var/log/kafka/kafka-request.log]", "[]"), ["nothing is named to read; name request_log or server_log"]),
         (("collect:", "collect: ["), ["is not YAML"]),
         (("serve:", "notify: {{webhok: []}}\nserve:"), ["notify.webhok is not a known key; did you mean webhook?"]),
         (("serve:", "notify: {{webhook: pager}}\nserve:"), ["notify.webhook.0: Input should be a valid URL"]),
@@ -87,6 +88,14 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, change: tuple[str, str], sen
     for sentence in sentences:
         assert f"{path}" in str(refused.value)
         assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("source", ["offsets: true", "server_log: /var/log/kafka/server.log"])
+def test_each_source_is_enough_by_itself(tmp_path: Path, source: str) -> None:
+    """__consumer_offsets alone was refused, though the collector follows it alone."""
+    alone = GOOD.replace("  request_log: [/var/log/kafka/kafka-request.log]\n", f"  {source}\n")
+    assert alone != GOOD
+    load(_write(tmp_path, alone))
 
 
 def test_the_admin_api_alone_needs_no_log(tmp_path: Path) -> None:
@@ -198,10 +207,12 @@ def test_the_examples_of_the_documentation_can_be_used(file: str) -> None:
 def test_the_page_of_all_keys_is_what_the_settings_say() -> None:
     page = (FOLDER / "reference" / "kardia-yaml.md").read_text(encoding="utf-8")
     assert page == config_page(), "kardia-yaml.md is old: run scripts/write_reference.py"
-    for model in (UpConfig, CollectSection, StreamSection, ServeSection, NotifySection):
+    for model in (UpConfig, CollectSection, StreamSection, KeepSection, ServeSection, NotifySection):
         for name, field in model.model_fields.items():
             assert f"`{name}`" in page
-            assert field.description or name in ("collect", "stream", "serve", "notify"), "every key has a meaning"
+            assert field.description or name in ("collect", "stream", "keep", "serve", "notify"), (
+                "every key has a meaning"
+            )
 
 
 def test_the_file_of_client_settings_reaches_every_role_that_speaks_to_kafka(tmp_path: Path) -> None:
