@@ -33,7 +33,8 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     """A classic group becomes a consumer group: its generation is the epoch, its members stay what they are, and their
     sessions begin anew."""
     told, generation, open_one = group.told_state, group.generation, group.rebalance
-    if open_one is not None and open_one.cause is not None and open_one.assigned_at_ms < 0:
+    began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
+    if began is not None and began.certainty == "exact":  # what silence alone had begun need not have been
         group.said.unfinished = open_one
         facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
