@@ -60,7 +60,9 @@ def test_damaged_lines_are_what_they_are_when_read_alone(seed: int) -> None:
         compared(data, block_bytes, start=seed % 2)
 
 
-@pytest.mark.parametrize("path", sorted(STORIES.glob("*/kafka-request.log.gz"))[::5], ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path", sorted(STORIES.glob("[!e]*/kafka-request.log.gz"))[::5], ids=lambda path: path.parent.name
+)
 def test_a_story_is_the_same(path: Path) -> None:
     assert compared(gzip.decompress(path.read_bytes())[:400_000], 20_000) > 0
 
