@@ -146,7 +146,7 @@ def _drain(spark: Any, bootstrap: str, home: Path, factory: ModelFactory, events
     usage, started = Usage(), time.perf_counter()
     sink = stream.Sink(writer, 0, committed)
     query = stream.start_query(
-        topic.parts(spark, bootstrap, TOPIC, DEFAULT_LANES, session.LANE_TASKS, BATCH_RECORDS),
+        topic.parts(spark, bootstrap, TOPIC, DEFAULT_LANES, session.LANE_TASKS, max_records=BATCH_RECORDS),
         factory,
         checkpoint,
         sink,
