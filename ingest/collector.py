@@ -105,6 +105,8 @@ class Collector:
     _unticked: Counter[int] = field(default_factory=Counter)
     """Lane -> samples that were sent and that no tick has counted yet."""
     _gaps: list[Event] = field(default_factory=list)
+    _counted: Counter[int] = field(default_factory=Counter)
+    """Kind -> events of this flush."""
     _flushed_s: float = 0.0
     _saved_s: float = 0.0
     _clients_s: float = 0.0
@@ -194,7 +196,8 @@ class Collector:
                 if not stream.broker:
                     continue
             size = stream.pump(self.clock.wall_ms)
-            self.metrics.bytes_read.inc(size)
+            if size:
+                self.metrics.bytes_read.inc(size)
             read = read or size > 0
             self._gaps += stream.gaps(self.clock.wall_ms())
         return read
@@ -299,7 +302,7 @@ class Collector:
                 lanes[lane] += events
             self._count(events)
             for stretch in folded[lane]:
-                self.metrics.events.labels(Kind(stretch.head.kind).name.lower()).inc(len(stretch))
+                self._counted[stretch.head.kind] += len(stretch)
         counts = [len(events) + sum(map(len, folded[lane])) for lane, events in enumerate(own)]
         self.metrics.lines.inc(gathered.lines)
         self.metrics.nul_bytes.inc(gathered.nul_bytes)
@@ -395,8 +398,7 @@ class Collector:
             self._count([event])
 
     def _count(self, events: Iterable[Event]) -> None:
-        for kind, number in Counter(event[0] for event in events).items():
-            self.metrics.events.labels(Kind(kind).name.lower()).inc(number)
+        self._counted.update([event[0] for event in events])
 
     def _send(self, lanes: Lanes, flush: _Flush) -> None:
         records = [(lane, data) for lane, told in enumerate(lanes) for data in encoded(told)]
@@ -406,9 +408,13 @@ class Collector:
         def acknowledged() -> None:
             flush.outstanding -= 1
 
+        # Once for a flush, and not for each record: a counter costs as much as reading a line.
+        for kind, number in self._counted.items():
+            self.metrics.events.labels(Kind(kind).name.lower()).inc(number)
+        self._counted.clear()
+        self.metrics.sent_bytes.inc(sum(len(data) for _, data in records))
+        self.metrics.sent.inc(len(records))
         for lane, data in records:
-            self.metrics.sent_bytes.inc(len(data))
-            self.metrics.sent.inc()
             self.topic.send(lane, data, acknowledged)
 
     # --- 4, 5, 6 -----------------------------------------------------------------------------------------------------

@@ -36,6 +36,10 @@ MAX_EVENTS = 1_000
 MAX_BYTES = 512 * 1024
 """Bytes of one record: half of the smallest `max.message.bytes` in common use, so that a record always fits."""
 
+MAX_FOLDED_EVENTS = 3_000
+"""Events of one folded record: a job bounds its batches by records, and a folded event takes less memory than a third
+of one that is not."""
+
 FOLDS = 2
 """Events are sent folded where that makes so many times fewer of them at least."""
 
@@ -165,14 +169,17 @@ def _folded_halves(batch: Batch) -> Iterator[tuple[bytes, int]]:
     if not batch.stretches:
         yield from batches(batch.events)
         return
-    try:
-        data = folded_wire.encode(batch.events, batch.stretches)
-    except _ENCODING_ERRORS:
-        data = folded_wire.encode([_encodable(event) for event in batch.events], batch.stretches)
-    parts = list(folded_wire.halves(batch)) if len(data) > MAX_BYTES else [batch]
+    count = len(batch.events) + sum(map(len, batch.stretches))
+    parts = list(folded_wire.halves(batch)) if count > MAX_FOLDED_EVENTS else [batch]
     if len(parts) == 1:
-        yield data, len(batch.events) + sum(map(len, batch.stretches))
-        return
+        try:
+            data = folded_wire.encode(batch.events, batch.stretches)
+        except _ENCODING_ERRORS:
+            data = folded_wire.encode([_encodable(event) for event in batch.events], batch.stretches)
+        parts = list(folded_wire.halves(batch)) if len(data) > MAX_BYTES else parts
+        if len(parts) == 1:
+            yield data, count
+            return
     for part in parts:
         yield from _folded_halves(part)
 
