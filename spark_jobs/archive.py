@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kardia.keeping import Keep
 from kardia.locations import Folder
 from kardia.tables import EVENTS, Row
 from spark_jobs.archive_marks import ArchivedEvents, LaneMarks, MarksFiles, advanced
@@ -43,10 +44,6 @@ TABLES = (EVENTS.name,)
 UPKEEP_EVERY = 30
 """Batches between two passes of upkeep, about an hour."""
 
-RETENTION_MS = 7 * 86_400_000
-"""How long events are kept, by the newest event's own clock: they name clients, and they are for audit, not for
-history."""
-
 ROWS_PER_BLOCK = 2_000
 
 REST = 4.0
@@ -65,8 +62,11 @@ class Archive:
         reached: Reached = nothing_happens,
         *,
         forgot: Callable[[int], None],
+        keep_ms: int = Keep().events_ms,
     ) -> None:
-        """Prepare the table; `reached` is the fault port, `forgot` is told how many marks a batch dropped."""
+        """Prepare the table; `reached` is the fault port, `forgot` is told how many marks a batch dropped. Events are
+        kept for `keep_ms`, by the newest one's own clock: they name clients, and are for audit, not for history."""
+        self._keep_ms = keep_ms
         self._spark = spark
         self._tables = tables
         self._path = spark_path(tables, EVENTS.name)
@@ -98,7 +98,7 @@ class Archive:
             self._forgot(forgotten)
             self._reached("marks:written", batch_id)
             if spark_batch_id % UPKEEP_EVERY == UPKEEP_EVERY - 1:
-                keep(self._spark, self._path)
+                keep(self._spark, self._path, self._keep_ms, time.time_ns() // 1_000_000)
         except BaseException as error:
             self.failure = error
             raise
@@ -142,14 +142,15 @@ def _arrow(rows: list[Row], batch_id: int) -> Iterator[pa.RecordBatch]:
     yield from found.to_batches()
 
 
-def keep(spark: SparkSession, path: str) -> None:
-    """Drop old events, compact small files, remove files no version of the last week needs."""
+def keep(spark: SparkSession, path: str, keep_ms: int, now_ms: int) -> None:
+    """Drop old events, compact small files, remove files no version of the last week needs. Where a broker's clock is
+    ahead of `now_ms`, that is the newest."""
     from delta.tables import DeltaTable
 
     table = DeltaTable.forPath(spark, path)
     newest = table.toDF().agg({"known_at_ms": "max"}).collect()[0][0]
     if newest is not None:
-        table.delete(f"known_at_ms < {int(newest) - RETENTION_MS}")
+        table.delete(f"known_at_ms < {min(int(newest), now_ms) - keep_ms}")
     table.optimize().executeCompaction()
     table.vacuum()
 

@@ -26,17 +26,20 @@ from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, cluster, relane, s3a, session, state_codec, stream, topic, topic_loss
+from spark_jobs import archive, cluster, relane, s3a, session, sizes, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
 from spark_jobs.jvm import jars, java
+from spark_jobs.jvm.private_pyspark import jvm_process
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
+from spark_jobs.late_workers import LateError, LateWorkers
 from spark_jobs.lease import held
 from spark_jobs.maintenance import Maintenance
 from spark_jobs.metrics import Metrics
 from spark_jobs.settings import StreamSettings
+from spark_jobs.store_lease import StoreLease, guarded
 from spark_jobs.writers import faults, fence
 from spark_jobs.writers.delta_rs import DeltaRsWriter
 from spark_jobs.writers.delta_spark import DeltaSparkWriter, create_or_check
@@ -80,9 +83,11 @@ def run(
     )
     with ExitStack() as stack:
         roles = {settings.checkpoint: "run on this checkpoint", settings.tables: "writer of these tables"}
+        leases: list[StoreLease] = []
         for directory, role in roles.items():
             with disk_named(directory):
-                stack.enter_context(held(directory, role))
+                lease = stack.enter_context(held(directory, role))
+                leases += [lease] if isinstance(lease, StoreLease) else []
         client = _client(settings, stack)
         lanes = _await_lanes(settings, client, stop, say)
         if lanes is None:
@@ -109,7 +114,7 @@ def run(
             if old is not None:
                 checkpoints = _taken_over(spark, old, settings, lanes, factory, client, say)
             relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
-            _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice).run()
+            _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice, leases).run()
         except _of_others() as error:
             raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error
 
@@ -244,6 +249,7 @@ class _Job:
         say: Callable[[str], None],
         stack: ExitStack,
         voice: Voice,
+        leases: list[StoreLease],
     ) -> None:
         self._settings = settings
         self._client = client
@@ -254,7 +260,9 @@ class _Job:
         self._say = say
         self._stack = stack
         self._voice = voice
-        self._reached = faults.from_environment(os.environ)
+        self._leases = leases
+        self._late = LateWorkers()
+        self._reached = guarded(faults.from_environment(os.environ), leases)
         self._metrics = Metrics()
         self._cores = spark.sparkContext.defaultParallelism
         self._first_commit = threading.Event()
@@ -268,7 +276,7 @@ class _Job:
         writer: DeltaRsWriter | DeltaSparkWriter
         if settings.writer == "delta-rs":
             writer = DeltaRsWriter(settings.tables, app_id, self._reached)
-            maintenance = Maintenance(settings.tables, said=self._say)
+            maintenance = Maintenance(settings.tables, said=self._say, keep=settings.kept)
             maintenance.start()
             self._stack.callback(maintenance.stop)
         else:
@@ -279,18 +287,23 @@ class _Job:
             with store_named(settings.tables):
                 fence.check_alone(settings.tables, LIVE_TABLES, app_id, live.generation.first_batch)
         if settings.metrics_port:
+            jvm = jvm_process(self._spark)
+            self._metrics.watch(None if jvm is None else jvm.pid)
             self._metrics.serve(settings.metrics_port)
         sink = stream.Sink(writer, live.generation.first_batch, self._committed)
         queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
         self._stack.callback(lambda: stream.stop_all(query for query, _ in queries.values()))
         self._stack.callback(self._hush)
         queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
+        self._metrics.follow(lambda: stream.durations(queries[stream.NAME][0]) if stream.NAME in queries else {})
         archived = not settings.archive
         archive_due_s = math.inf if archived else time.monotonic() + (0 if settings.once else settings.archive_every_s)
         self._say(
             f"ready: {settings.topic} ({live.generation.agreement.lanes} lanes) into {settings.tables}, "
             f"next batch {describe(live)['next_batch']}"
         )
+        with disk_named(settings.tables), store_named(settings.tables):
+            self._say(sizes.told(settings.tables, settings.kept))
         idle = session.idle_cores(self._cores, live.generation.agreement.lanes)
         if idle:
             self._say(idle)
@@ -301,8 +314,21 @@ class _Job:
             if archive_due and archive.NAME not in queries:
                 queries[archive.NAME] = self._start_archive(fail_on_loss=archived or not settings.accept_loss)
                 archived = True
+            for lease in self._leases:
+                lease.check()
             for name, (query, end) in list(queries.items()):
-                if self._ended(query, end.failure):
+                try:
+                    ended = self._ended(query, end.failure)
+                except LateError as late:
+                    self._say(str(late))
+                    strict = not settings.accept_loss or not (tolerant or settings.once)
+                    queries[name] = (
+                        (self._start_live(sink, fail_on_loss=strict), sink)
+                        if name == stream.NAME
+                        else self._start_archive(fail_on_loss=strict)
+                    )
+                    continue
+                if ended:
                     del queries[name]
                     if name == archive.NAME:
                         archive_due_s = math.inf if settings.once else time.monotonic() + settings.archive_every_s
@@ -325,6 +351,7 @@ class _Job:
 
     def _committed(self, batch: stream.Committed) -> None:
         self._metrics.committed(batch)
+        self._late.committed()
         if batch.foreign and time.monotonic() >= self._foreign_said_s + SAY_AGAIN_S:
             self._foreign_said_s = time.monotonic()
             self._say(
@@ -371,7 +398,12 @@ class _Job:
         create_or_check(self._spark, settings.tables, EVENTS.name)
         self._spark.sparkContext.setLocalProperty(POOL, archive.NAME)
         sink = archive.Archive(
-            self._spark, settings.tables, checkpoint, self._reached, forgot=self._metrics.marks_forgotten.inc
+            self._spark,
+            settings.tables,
+            checkpoint,
+            self._reached,
+            forgot=self._metrics.marks_forgotten.inc,
+            keep_ms=settings.kept.events_ms,
         )
         records = topic.records(
             self._spark,
@@ -389,6 +421,7 @@ class _Job:
         try:
             return bool(query.awaitTermination(LOOK_S))  # type: ignore[arg-type]  # takes a fraction as well
         except StreamingQueryException as error:
+            self._late.look(error, failure)
             raise stream.explain(
                 failure, error, f"query {query.name}, checkpoint {self._settings.checkpoint}"
             ) from error

@@ -2,14 +2,14 @@
 
 Two runs on one checkpoint would give one batch two contents; two writers of one table directory would interleave their
 batches. The lock guards one machine; on a disk that several mount the scheduler that starts the job must do it. In a
-store there is no lock, but a fence in the tables themselves (`spark_jobs.writers.fence`).
+store runs take numbers (`spark_jobs.store_lease`), and the live tables have a fence (`spark_jobs.writers.fence`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,13 +17,14 @@ import portalocker
 
 from kardia.locations import Folder, Store
 from spark_jobs.errors import LeaseError
+from spark_jobs.store_lease import StoreLease
 
 FILE = ".kardia.lock"
 
 
-def held(directory: Folder, role: str) -> AbstractContextManager[object]:
-    """The right to use a folder while the context lasts, where a lock can give it."""
-    return nullcontext() if isinstance(directory, Store) else Lease(directory, role)
+def held(directory: Folder, role: str) -> AbstractContextManager[Lease | StoreLease]:
+    """The right to use a folder while the context lasts; of a store, until a newer run begins."""
+    return StoreLease(directory, role) if isinstance(directory, Store) else Lease(directory, role)
 
 
 class Lease:

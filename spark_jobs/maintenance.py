@@ -1,25 +1,28 @@
-"""Upkeep of the tables while they are written: compact, vacuum, checkpoint of the log, cleanup of old log files.
+"""Upkeep of the tables while they are written: compact, let go what is too old, checkpoint and clean the log, vacuum.
 
 Without it a point query takes 1.4 s after an hour of one commit per second, with it 16 ms (measured). One thread, the
 tables in turn, each once a minute. It changes no row, and a failure of it fails no batch: it is counted, said, and
 tried again. Appends and compactions do not conflict in Delta; a compaction that meets another one is dropped.
 
-Steps per table: (1) compact small files into one, (2) checkpoint the log, (3) remove log files that are older than the
-retention, (4) remove data files that were replaced ten minutes ago or earlier. A crash between any two leaves files
-that the next pass removes.
+Steps per table: (1) compact small files, each minute into files of `SMALL_BYTES`, each hour those into large ones:
+what is put together every minute must not be rewritten every minute; (2) each hour, let go of rows that are older than
+the setting says (`spark_jobs.retention`); (3) checkpoint the log; (4) remove log files that are older than the
+retention; (5) remove data files that were replaced ten minutes ago or earlier. A crash between any two leaves files
+that the next pass removes. The clock is an argument.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deltalake.exceptions import DeltaError
-
+from kardia.keeping import HOUR_MS, Keep
 from kardia.locations import Folder, Store
 from kardia.tables import LIVE_TABLES
+from spark_jobs import retention
 from spark_jobs.errors import JobError
 from spark_jobs.writers.tables import SMALL_ROW_GROUPS, is_there, open_table
 from stores import said
@@ -29,6 +32,14 @@ EVERY_S = 60.0
 
 STOP_S = 1.0
 """How long a stop waits for the table in hand."""
+
+SMALL_BYTES = 8 << 20
+LARGE_BYTES = 128 << 20
+"""A file of a minute, and of many hours. With one size of 100 MB a table that grows by 3 MB a minute had 50 MB of its
+newest rows written anew in each of them."""
+
+LARGE_EVERY_MS = HOUR_MS
+"""Time between two passes that make large files and let go of what is old."""
 
 MIN_NEW_COMMITS = 20
 """Commits since its last pass below which a table is left alone: rewriting a quiet table buys nothing."""
@@ -52,8 +63,13 @@ class Maintenance:
         *,
         every_s: float = EVERY_S,
         said: Callable[[str], None] = lambda _line: None,
+        keep: Keep = Keep(),
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        """Name the tables; `said` takes a sentence for every failure."""
+        """Name the tables; `said` takes a sentence for every failure; `keep` says how long rows are kept."""
+        self._keeping = keep
+        self._now_ms = now_ms
+        self._large_at_ms: dict[str, int] = {}
         self._directory = directory
         self._names = names
         self._every_s = every_s
@@ -93,9 +109,9 @@ class Maintenance:
         """Whether a table had upkeep; None after a failure."""
         try:
             return self._keep(name)
-        except (DeltaError, OSError, JobError) as error:
+        except Exception as error:  # whatever it was: the thread must not end
             hushed = isinstance(self._directory, Store) and not isinstance(error, JobError)
-            why = said.of(error).what if hushed else str(error).splitlines()[0]
+            why = said.of(error).what if hushed else (str(error).splitlines() or [type(error).__name__])[0]
             self._said(f"maintenance of {name} failed and is tried again: {why}")
             return None
 
@@ -103,12 +119,20 @@ class Maintenance:
         if not is_there(self._directory, name):
             return False
         table = open_table(self._directory, name)
-        version = table.version()
-        if version - self._versions.get(name, 0) < MIN_NEW_COMMITS:
+        now_ms = self._now_ms()
+        large = now_ms >= self._large_at_ms.get(name, now_ms)
+        if not large and table.version() - self._versions.get(name, 0) < MIN_NEW_COMMITS:
             return False
-        table.optimize.compact(writer_properties=SMALL_ROW_GROUPS)
+        size = LARGE_BYTES if large else SMALL_BYTES
+        table.optimize.compact(target_size=size, writer_properties=SMALL_ROW_GROUPS)
+        if large:
+            before = retention.cutoffs(name, self._keeping, retention.newest(self._directory, now_ms))
+            retention.let_go(table, name, before)
+            self._large_at_ms[name] = now_ms + LARGE_EVERY_MS
+            table.update_incremental()
         table.create_checkpoint()
         table.cleanup_metadata()
-        table.vacuum(dry_run=False)
+        # Each hour also what no log ever named: files of a writer that was killed before its commit.
+        table.vacuum(dry_run=False, full=large)
         self._versions[name] = table.version()
         return True

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.settings import Place
+from kardia.keeping import Keep, keep_of
 from kardia.locations import Folder, checked_folder
 from spark_jobs.journal import MIN_BYTES
 from spark_jobs.topic import MAX_RECORDS_PER_ARCHIVE_BATCH, MAX_RECORDS_PER_BATCH
@@ -54,6 +55,7 @@ class StreamSettings(BaseSettings):
         default=MAX_RECORDS_PER_ARCHIVE_BATCH, ge=1, description="the same for the events table"
     )
     archive_every_s: float = Field(default=120.0, ge=0, le=86_400, description="time between two runs of the archive")
+    keep: str = Field(default="", description="how long rows are kept, as health=7d,history=30d; kardia/keeping.py")
     metrics_port: int = Field(default=0, ge=0, le=65_535, description="port of the counters on loopback; 0: none")
     java_options: str | None = Field(default=None, description="options of the driver's JVM instead of the chosen ones")
     new_generation: bool = Field(default=False, description="begin anew at the topic's beginning")
@@ -65,9 +67,20 @@ class StreamSettings(BaseSettings):
     wait_s: float = Field(default=60.0, ge=0, le=3_600, description="how long to wait for broker and topic")
 
     @property
+    def kept(self) -> Keep:
+        """How long rows are kept."""
+        return keep_of(self.keep)
+
+    @property
     def spark_writes(self) -> bool:
         """Whether Spark writes a table itself."""
         return self.archive or self.writer == "delta-spark"
+
+    @field_validator("keep")
+    @classmethod
+    def _ages(cls, text: str) -> str:
+        keep_of(text)
+        return text
 
     @field_validator("tables", "checkpoint")
     @classmethod

@@ -119,7 +119,7 @@ def stream_command(config: UpConfig) -> list[str]:
     if config.topic_client_config is not None:
         command += ["--client-config", str(config.topic_client_config)]
     command += ["--tables", str(config.tables), "--checkpoint", str(config.data / "checkpoint")]
-    command += ["--metrics-port", str(config.stream.metrics_port)]
+    command += ["--metrics-port", str(config.stream.metrics_port), "--keep", str(config.keep.kept)]
     if config.stream.kafka_version:
         command += ["--kafka-version", config.stream.kafka_version]
     for protocol in PROTOCOLS_WITH_EPOCHS:

@@ -27,6 +27,7 @@ from ingest.errors import IngestError
 from ingest.settings import Patterns
 from ingest.settings import Place as AnyPlace
 from ingest.stamps import zone_named
+from kardia.keeping import KINDS, Keep, KeepError, age_of, shown
 
 
 def _read(path: Path) -> Path:
@@ -117,6 +118,40 @@ class StreamSection(_Strict):
     )
 
 
+def _age(name: str) -> Any:
+    def check(text: str) -> str:
+        try:
+            age_of(name, text)
+        except KeepError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return AfterValidator(check)
+
+
+class KeepSection(_Strict):
+    """`keep`: how long rows are kept, as 36h, 7d, 4w or forever; docs/sizing.md says what it costs."""
+
+    health: Annotated[str, _age("health")] = Field(
+        default=shown(KINDS["health"].default_ms), description=f"tables health, lag: {KINDS['health'].meaning}"
+    )
+    history: Annotated[str, _age("history")] = Field(
+        default=shown(KINDS["history"].default_ms),
+        description=f"{', '.join(KINDS['history'].tables)}: {KINDS['history'].meaning}",
+    )
+    rejected: Annotated[str, _age("rejected")] = Field(
+        default=shown(KINDS["rejected"].default_ms), description=KINDS["rejected"].meaning
+    )
+    events: Annotated[str, _age("events")] = Field(
+        default=shown(KINDS["events"].default_ms), description=KINDS["events"].meaning
+    )
+
+    @property
+    def kept(self) -> Keep:
+        """All of it."""
+        return Keep(**{f"{name}_ms": age_of(name, getattr(self, name)) for name in KINDS})
+
+
 class ServeSection(_Strict):
     """`serve`: the API."""
 
@@ -157,6 +192,7 @@ class UpConfig(_Strict):
     data: Place = Field(description="directory for tables, checkpoint, positions and logs of the roles")
     collect: CollectSection
     stream: StreamSection = StreamSection()
+    keep: KeepSection = KeepSection()
     serve: ServeSection = ServeSection()
     notify: NotifySection = NotifySection()
 
@@ -261,5 +297,6 @@ def sentence(problem: Any) -> str:
 
 def _fields(section: str) -> dict[str, str]:
     models: dict[str, type[BaseModel]] = {"": UpConfig, "collect": CollectSection, "stream": StreamSection}
+    models |= {"keep": KeepSection}
     models |= {"serve": ServeSection, "notify": NotifySection}
     return {name: info.description or f"section {name}" for name, info in models[section].model_fields.items()}

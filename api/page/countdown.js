@@ -26,6 +26,11 @@ export function serverNow() {
   return Date.now() + offsetMs;
 }
 
+/** The instant up to which something can be said to last: now, or where an old feed ends. */
+export function knownNow() {
+  return stale && reachedMs !== null ? Math.min(reachedMs, serverNow()) : serverNow();
+}
+
 /** A labelled countdown; `show` gives it a deadline. */
 export function countdown(label) {
   const value = make("b");

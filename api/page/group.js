@@ -3,7 +3,7 @@
 import { Refusal } from "./ask.js";
 import { band } from "./band.js";
 import { nameOf } from "./beats.js";
-import { countdown, learn, serverNow, show } from "./countdown.js";
+import { countdown, isStale, knownNow, learn, serverNow, show } from "./countdown.js";
 import { ecg } from "./ecg.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
 import { lag } from "./lag.js";
@@ -205,9 +205,15 @@ function updateFacts(facts, found, atMs) {
   chip.className = `chip ${stateClass(found?.state ?? "Unknown")}`;
   say(chip, plain(found?.state ?? "Unknown"));
   const sinceMs = found?.state_since_at_ms ?? null;
-  say(since, sinceMs === null ? "" : `for ${duration((atMs ?? serverNow()) - sinceMs)}`);
+  say(since, sinceMs === null ? "" : lasted(sinceMs, atMs));
   say(generation, (found?.generation_id ?? null) === null ? "" : `${unit(found.protocols)} ${found.generation_id}`);
   say(total, found === null ? "" : `${found.members.total} member${found.members.total === 1 ? "" : "s"}`);
+}
+
+/** How long a state has lasted at an instant of the past, now (`atMs` null), or up to where an old feed ends. */
+function lasted(sinceMs, atMs) {
+  const toMs = Math.max(sinceMs, atMs ?? knownNow());
+  return `for ${duration(toMs - sinceMs)}${atMs === null && isStale() ? `, up to ${clockTime(toMs)}` : ""}`;
 }
 
 function createMember(member) {

@@ -1,6 +1,6 @@
 // What cannot wait: whose timeout is about to strike, and which groups rebalance, since when and for whom.
 
-import { countdown, serverNow, show } from "./countdown.js";
+import { countdown, knownNow, serverNow, show } from "./countdown.js";
 import { id, make, reconcile, say, visible } from "./dom.js";
 import { cause, duration, stateClass } from "./words.js";
 
@@ -101,7 +101,7 @@ function updateOpen(row, one) {
 
 /** A rebalance under way in words: how long, why as far as that is known, for whom, and until when at the latest. */
 export function underWay(one) {
-  const since = `for ${duration(Math.max(0, serverNow() - one.since_at_ms))}`;
+  const since = `for ${duration(Math.max(0, knownNow() - one.since_at_ms))}`;
   const unknown = one.state === "PreparingRebalance" ? "its cause is known when its first JoinGroup is answered" : "its cause is not known yet";
   const why = one.trigger === null ? unknown : "";
   const names = one.waits_for.map((other) => `${visible(other.client_id || other.member_id, 40)}${other.pending ? " (an id that nobody has used)" : ""}`);
@@ -118,8 +118,8 @@ export function underWay(one) {
 export function lastOf(group, open) {
   if (open) return `Rebalancing ${underWay(open)}.`;
   const last = group.last_rebalance;
-  if (isRebalancing(group) && group.state_since_at_ms !== null) return `Rebalancing for ${duration(serverNow() - group.state_since_at_ms)}.`;
+  if (isRebalancing(group) && group.state_since_at_ms !== null) return `Rebalancing for ${duration(Math.max(0, knownNow() - group.state_since_at_ms))}.`;
   if (!last) return "";
-  if (last.running) return `Rebalancing for ${duration(serverNow() - last.started_at_ms)}: ${cause(last)}.`;
+  if (last.running) return `Rebalancing for ${duration(Math.max(0, knownNow() - last.started_at_ms))}: ${cause(last)}.`;
   return `Last rebalance ${duration(serverNow() - last.completed_at_ms)} ago: ${cause(last)}.`;
 }

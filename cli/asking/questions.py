@@ -168,10 +168,13 @@ class Questions:
         path = self._of(group_id)
         bound: Params = {"limit": ROWS_MAX}
         about: Params = {"limit": ROWS_MAX}
-        if until_ms is not None:
+        reached_ms = freshness["complete_as_of_ms"]
+        if until_ms is None and freshness["stale"] and reached_ms is not None:
+            # Such a story ends with what is complete; the latest samples may be younger, and say nothing of then.
+            about = about | {"at": reached_ms}
+        elif until_ms is not None:
             bound = bound | {"to": until_ms}
             # A story may end later than what is known, and then says so; `--at` is refused by the API itself.
-            reached_ms = freshness["complete_as_of_ms"]
             about = about | {
                 "at": until_ms - 1 if at_ms is not None or reached_ms is None else min(until_ms - 1, reached_ms)
             }

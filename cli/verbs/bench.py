@@ -15,7 +15,7 @@ def bench(
         list[str] | None,
         typer.Option(
             "--only",
-            help="Stage: lines, observer, replay, backlog, live, size, api, notify, store, verbs, request-log; several "
+            help="Stage: lines, observer, replay, collect, backlog, live, size, api, notify, store, verbs, request-log; several "
             "are allowed.",
         ),
     ] = None,

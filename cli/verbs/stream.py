@@ -72,6 +72,12 @@ def stream(
     trigger_ms: Annotated[
         int | None, typer.Option("--trigger-ms", help="Time between two batches; 0, the default: back to back.")
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            "--keep", help="How long rows are kept. Default: health=7d,history=30d,rejected=7d,events=7d; or forever."
+        ),
+    ] = None,
     metrics_port: Annotated[
         int | None, typer.Option("--metrics-port", help="Serve Prometheus counters on this port of loopback.")
     ] = None,

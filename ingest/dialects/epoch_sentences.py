@@ -198,6 +198,7 @@ SENTENCES: tuple[Sentence, ...] = (
             rf"{_GROUP}Dynamic member (?P<member>.*?) has left group through explicit `LeaveGroup` request; "
             r"client reason: (?P<reason>.*)",
             "] Dynamic member ",
+            " has left group through explicit `LeaveGroup` request; ",
         ),
     ),
     Sentence(
@@ -210,6 +211,7 @@ SENTENCES: tuple[Sentence, ...] = (
             rf"{_GROUP}{_STATIC} has left group through explicit `LeaveGroup` request; client reason: (?P<reason>.*)",
             "] Static member ",
             " with instance id ",
+            " has left group through explicit `LeaveGroup` request; ",
         ),
     ),
     Sentence(

@@ -12,9 +12,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from kardia.lateness import LATE_MS
 from kardia.story import words
+from kardia.tables import LEAVE_CAUSES
 
 Row = Mapping[str, Any]
+
+ENDS_THAT_BEGIN = {
+    "session_expired": ("session_expired",),
+    "rebalance_timeout": ("rebalance_timeout",),
+    "sync_timeout": ("sync_timeout",),
+    **dict.fromkeys(("member_left", *LEAVE_CAUSES[1:]), LEAVE_CAUSES),
+}
+"""Trigger of a rebalance -> causes of the end of a membership that it may follow from: what a leave was for is known of
+the one or the other first."""
 
 KINDS = (
     "context",
@@ -181,6 +192,23 @@ class Material:
         """The life of a member id that an instant lies in; the latest that began before it."""
         found = [life for life in self.lives if life["member_id"] == member_id and life["joined_at_ms"] <= at_ms]
         return found[-1] if found else None
+
+    def end_that_began(self, rebalance: Row) -> Row | None:
+        """The life whose end began a rebalance; None if no end did.
+
+        They are one operation of the coordinator. By requests both have its instant; where server.log is read each may
+        have the stamp of a line of its own, and either line may be the later one.
+        """
+        began_ms, causes = rebalance["started_at_ms"], ENDS_THAT_BEGIN.get(rebalance["trigger"], ())
+        found = [
+            life
+            for life in self.lives
+            if life["member_id"] == rebalance["trigger_member_id"]
+            and life["ended_at_ms"] is not None
+            and life["end_cause"] in causes
+            and abs(began_ms - life["ended_at_ms"]) <= LATE_MS
+        ]
+        return min(found, key=lambda life: abs(began_ms - int(life["ended_at_ms"])), default=None)
 
     def known_to(self, asked_ms: int | None) -> int:
         """The latest instant for which a state can be told: as far as all is read, and not after the one asked about.

@@ -113,7 +113,7 @@ def _comes_back(material: Material, row: Row, earlier: list[Row]) -> Link:
     away = words.span(at_ms - last["ended_at_ms"])
     ended = words.clock(last["ended_at_ms"], at_ms)
     who = material.who(last["member_id"])
-    began_one = any(other["trigger_member_id"] == last["member_id"] for other in earlier if _at_end(other, last))
+    began_one = any(material.end_that_began(other) is last for other in earlier)
     too = "; its end began a rebalance too" if began_one else ""
     text = f" The same client had been {who} until {ended} ({last['end_cause']}{too}); it came back after {away}."
     if not life["group_instance_id"]:
@@ -151,7 +151,3 @@ def _present(material: Material, ended: Row, at_ms: int) -> bool:
         and (other["ended_at_ms"] is None or other["ended_at_ms"] > at_ms)
         for other in material.lives
     )
-
-
-def _at_end(rebalance: Row, life: Row) -> bool:
-    return bool(rebalance["started_at_ms"] == life["ended_at_ms"])

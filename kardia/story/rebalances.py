@@ -32,8 +32,6 @@ _BEGAN = {
 _BY_TIMER = ("session_expired", "pending_expired", "rebalance_timeout", "sync_timeout")
 """Triggers that are a timer of the broker, which may fire late; bounds of others are wide for other reasons."""
 
-_GONE = ("member_left", "poll_timeout", "session_expired", "rebalance_timeout", "sync_timeout", "removed_by_admin")
-
 
 def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     """It began: by whom or what, in the client's own words, and whether it follows from one before.
@@ -46,7 +44,7 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
         who = f"{who} ({material.identity(member_id)})"
     trigger = _BEGAN.get(row["trigger"], "{who}: " + words.name(str(row["trigger"]))).format(who=who)
     given = row["reason"] or ""
-    is_told = _end_that_began_it(material, row) is not None  # by the sentence about that end
+    is_told = material.end_that_began(row) is not None  # by the sentence about that end
     is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
     reason = words.stopped(f" Its own words: {words.quoted(given)}") if is_reason else ""
     certainty = _certainty(material, row)
@@ -174,16 +172,8 @@ def _without_assignment(material: Material, row: Row) -> Sentence | None:
 
 def _certainty(material: Material, row: Row) -> str:
     """A rebalance that an end began is as sure as that end: it may have been confirmed after this row was written."""
-    life = _end_that_began_it(material, row)
+    life = material.end_that_began(row)
     return str(row["certainty"] if life is None else life["certainty"])
-
-
-def _end_that_began_it(material: Material, row: Row) -> Row | None:
-    """The life whose end, at the same instant, began a rebalance."""
-    life = material.life_at(row["trigger_member_id"], row["started_at_ms"])
-    if row["trigger"] not in _GONE or life is None or life["ended_at_ms"] != row["started_at_ms"]:
-        return None
-    return life
 
 
 def _unsure(trigger: str, certainty: str) -> str:

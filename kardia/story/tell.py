@@ -121,7 +121,11 @@ def why(material: Material, *, at_ms: int | None = None) -> Story:
 
 def _last_turn(material: Material, begun: list[Row], evicted: Row | None) -> list[Sentence]:
     """The later of the last rebalance and the last eviction; nothing if there is neither."""
-    if begun and (evicted is None or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]):
+    if begun and (
+        evicted is None
+        or begun[-1]["started_at_ms"] >= evicted["ended_at_ms"]
+        or material.end_that_began(begun[-1]) is evicted
+    ):
         return _chain(material, begun)
     if evicted is None:
         return []
@@ -144,9 +148,8 @@ def _chain(material: Material, begun: list[Row]) -> list[Sentence]:
 
 def _turn(material: Material, row: Row) -> list[Sentence]:
     """A rebalance with the end or the beginning of a membership that began it."""
-    life = material.life_at(row["trigger_member_id"], row["started_at_ms"])
-    because = life is not None and life["ended_at_ms"] == row["started_at_ms"]
-    told = [lives.ended(material, life)] if because and life is not None else []
+    life = material.end_that_began(row)
+    told = [] if life is None else [lives.ended(material, life)]
     told.append(rebalances.began(material, row, alone=True))
     over = rebalances.ended(material, row)
     return [*told, over] if over is not None else told

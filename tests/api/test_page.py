@@ -368,7 +368,7 @@ def test_of_an_old_feed_it_tells_what_was(page: Page, tables: Tables) -> None:
     tables.create()
     tables.batch(
         0,
-        transition("quiet", 1, "Stable", at_ms=now),
+        transition("quiet", 1, "Stable", at_ms=now - 67_000),
         member("quiet", "q"),
         health("quiet", "q", at_ms=now),
         progress(now - 60_000),
@@ -379,6 +379,7 @@ def test_of_an_old_feed_it_tells_what_was(page: Page, tables: Tables) -> None:
         assert page.locator(".feed").inner_text().endswith("countdowns stand still")
         page.locator(".groups .name a").click()
         has_text(page, ".facts .status.unknown", "was ok")
+        has_text(page, ".facts", "for 7.0 s, up to ")
         has_text(page, ".members .status.unknown", "was ok")
         page.goto("about:blank")
 

@@ -17,7 +17,7 @@ from kardia.events import lane_of
 from kardia.observe import Observer, ObserverSettings
 from kardia.observe.facts import last_heard
 from kardia.observe.members import who_broke
-from kardia.observe.state.group import Group
+from kardia.observe.state.group import Group, Member
 from kardia.tables import TABLES, Row
 
 START_MS = 1_790_000_000_000.0
@@ -63,19 +63,28 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_it_costs_its_members_and_not_their_square(looks: list[int]) -> None:
+def test_it_costs_its_members_and_not_their_square(looks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = [0]
+    usual_ms = who_broke._usual_ms
+
+    def counted(member: Member) -> float:
+        compared[0] += 1
+        return usual_ms(member)
+
+    monkeypatch.setattr(who_broke, "_usual_ms", counted)
     cost = []
-    for members in (100, 200):
-        looks[0] = 0
+    for members in (400, 800):
+        looks[0] = compared[0] = 0
         ended = [row for row in dies(members)["members"] if row[TABLES["members"].names.index("ended_at_ms")]]
         assert len(ended) == members
-        cost.append(looks[0])
-    assert 0 < cost[1] <= 3 * cost[0] <= 3_000
+        cost.append((looks[0], compared[0]))
+    for small, large in zip(*cost, strict=True):
+        assert 0 < large <= 2.5 * small <= 150 * 400
 
 
 def test_the_rows_are_those_of_one_by_one(looks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    together = dies(120)
+    together = dies(600)
     looks[0] = 0
     monkeypatch.setattr(who_broke, "end_together", lambda *_: nullcontext())
-    assert dies(120) == together
-    assert looks[0] > 120 * 50, "that was one by one"
+    assert dies(600) == together
+    assert looks[0] > 600 * 250, "that was one by one"

@@ -28,11 +28,11 @@ from spark_jobs.writers.tables import highest_batch
 from tests.spark_jobs.support import ROOT, all_rows, run_stream, stream_command
 from tests.stores.test_stored_stream import TOPIC, straight, topic
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(7_200)]
 
 __all__ = ["straight", "topic"]
 
-WAIT_S = 300.0
+WAIT_S = 900.0
 
 
 @pytest.fixture(scope="module")

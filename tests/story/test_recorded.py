@@ -206,6 +206,17 @@ def test_a_member_that_another_coordinator_waited_for_was_not_heard_there(tables
     assert "Inferred" in ended[0]["text"]
 
 
+@pytest.mark.parametrize(("cluster", "group"), [*ALL, ("m01", "gm1"), ("m01", "hm1")])
+def test_the_deadlines_of_whoever_is_there_at_the_end_are_told(tables: Path, cluster: str, group: str) -> None:
+    """Also where the last samples are a moment younger than what is complete: those before them count then."""
+    told = sentences(tables, cluster, group)
+    (state,) = of_kind(told, "state")
+    if "Empty" in state["text"] or "no member" in state["text"]:
+        return
+    assert not any("No health row" in one["text"] for one in told), state["text"]
+    assert of_kind(told, "deadline")
+
+
 def test_why_tells_the_turn_before_an_instant(tables: Path) -> None:
     where = ("--tables", tables, "--cluster", "c13", "-o", "json")
     evicted = next(row for row in Story(STORIES["c13"]).expect["evictions"])

@@ -206,6 +206,34 @@ def test_an_eviction_inside_a_rebalance_is_why() -> None:
     assert "had not rejoined the rebalance within the rebalance timeout" in told[1].text
 
 
+@pytest.mark.parametrize("later_ms", [0, 1, 37, -3])
+def test_the_eviction_that_began_a_rebalance_is_why(later_ms: int) -> None:
+    """server.log has a line for each, with stamps of their own: they are one operation all the same."""
+    found = material(
+        lives=[life("a", -60_000, 5_000, "session_expired"), life("a", 6_000, client_id="other")],
+        rebalances=[
+            rebalance(
+                5_000 + later_ms, 8_010, "session_expired", "a", reason="removing member a on heartbeat expiration"
+            )
+        ],
+        transitions=[transition(1, 8_010, "Stable")],
+    )
+    told = why(found).sentences
+    assert sorted(one.kind for one in told[:2]) == ["ended", "rebalance_began"]
+    assert [one.kind for one in told[2:]] == ["rebalance_ended", "state", "limit"]
+    assert not any("Its own words" in one.text for one in told)
+
+
+def test_an_end_of_another_cause_or_long_before_began_no_rebalance() -> None:
+    for ended_ms, cause in ((4_990, "member_left"), (1_000, "session_expired")):
+        found = material(
+            lives=[life("a", -60_000, ended_ms, cause)],
+            rebalances=[rebalance(5_000, 8_010, "session_expired", "a")],
+            transitions=[transition(1, 8_010, "Stable")],
+        )
+        assert "ended" not in [one.kind for one in why(found).sentences]
+
+
 def test_a_timer_is_evidence_without_a_line_and_a_transition_with_one() -> None:
     found = material(
         lives=[life("a", 0, 10_000, "session_expired")],

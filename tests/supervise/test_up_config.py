@@ -19,6 +19,7 @@ from supervise.roles import collect_command, roles
 from supervise.up_config import (
     CollectSection,
     ConfigError,
+    KeepSection,
     NotifySection,
     ServeSection,
     StreamSection,
@@ -206,10 +207,12 @@ def test_the_examples_of_the_documentation_can_be_used(file: str) -> None:
 def test_the_page_of_all_keys_is_what_the_settings_say() -> None:
     page = (FOLDER / "reference" / "kardia-yaml.md").read_text(encoding="utf-8")
     assert page == config_page(), "kardia-yaml.md is old: run scripts/write_reference.py"
-    for model in (UpConfig, CollectSection, StreamSection, ServeSection, NotifySection):
+    for model in (UpConfig, CollectSection, StreamSection, KeepSection, ServeSection, NotifySection):
         for name, field in model.model_fields.items():
             assert f"`{name}`" in page
-            assert field.description or name in ("collect", "stream", "serve", "notify"), "every key has a meaning"
+            assert field.description or name in ("collect", "stream", "keep", "serve", "notify"), (
+                "every key has a meaning"
+            )
 
 
 def test_the_file_of_client_settings_reaches_every_role_that_speaks_to_kafka(tmp_path: Path) -> None:

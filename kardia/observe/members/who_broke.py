@@ -16,7 +16,7 @@ from kardia.events import Event, Kind
 from kardia.kafka.libraries import LIBRARIES
 from kardia.lateness import STOPPED_WITHIN_MS
 from kardia.observe.facts.facts import Facts
-from kardia.observe.facts.last_heard import FallingSilent, last_heard
+from kardia.observe.facts.last_heard import FallingSilent, ended, last_heard
 from kardia.observe.state.group import NEVER, Ended, Group, Member
 
 UNKNOWN = "unknown"
@@ -198,7 +198,7 @@ def _fetches(facts: Facts, group: Group, member: Member, signs: dict[str, int]) 
 def end_together(facts: Facts, group: Group) -> Iterator[None]:
     """While it lasts, all members of a group end, one after the other, and nobody is heard: what is asked about the
     others for each of them is looked up for all at once."""
-    facts.falling_silent = FallingSilent(group)
+    facts.falling_silent = FallingSilent(group, lambda other: MISSED * _usual_ms(other))
     try:
         yield
     finally:
@@ -207,11 +207,12 @@ def end_together(facts: Facts, group: Group) -> Iterator[None]:
 
 def _others(facts: Facts, group: Group, member: Member, heard_at_ms: float, at: float) -> tuple[int, int, int]:
     """Others of the group: (heard later from its address, silent there since the same moment, heard elsewhere)."""
-    heard_there = silent_there = elsewhere = 0
+    silent_there = 0
     host, own_ms = member.client_host, MISSED * _usual_ms(member)
     together = facts.falling_silent
-    later = None if together is None else together.later_than(group, heard_at_ms + own_ms)
-    for other, last, may_wait in last_heard(group) if later is None else later:
+    later = None if together is None else together.later(group, member, heard_at_ms, own_ms)
+    heard_there, elsewhere = later or (0, 0)
+    for other, last, may_wait in last_heard(group) if later is None else ended(group):
         here = other.client_host == host != ""
         if (last <= heard_at_ms + own_ms and not here) or other.member_id == member.member_id or last < 0:
             continue  # the first of these is nearly everybody, where a large group falls silent at once

@@ -47,6 +47,8 @@ def raised(
     if len(modern.bumps) >= MAX_OPEN:
         _tell(facts, group, modern.bumps.pop(0))
     modern.bumps.append(bump)
+    if not known:
+        modern.first = bump
     group.generation = epoch
     modern.lower_at_ms = NEVER
     facts.schedule_by_records(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
@@ -180,14 +182,35 @@ def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdra
 
 def explain(facts: Facts, group: Group, bump: Bump, cause: Cause) -> None:
     """What began a rebalance is known now. Its begin is part of what it is known by: with another one it is another."""
-    if bump.row_known >= 0 and int(cause.at + 0.5) != int(bump.started_at_ms + 0.5):
+    was_told = bump.row_known >= 0
+    if was_told and int(cause.at + 0.5) != int(bump.started_at_ms + 0.5):
         _tell(facts, group, bump, withdrawn=True)
         bump.row_known = _NOT_TOLD
     bump.cause, bump.started_at_ms = cause, cause.at
     if bump.computed_at_ms >= 0:
         bump.computed_at_ms = max(bump.computed_at_ms, cause.at)
-    if bump.row_known >= 0:
+    is_followed = group.modern is not None and bump in group.modern.bumps
+    if bump.row_known >= 0 or (was_told and not is_followed):
         _tell(facts, group, bump)
+
+
+def begin_before(facts: Facts, group: Group, last: Bump, cause: Cause, answered: int) -> None:
+    """Something began an epoch before the last one that is known, and was shown after it. Where its answer has an epoch
+    below that, it is that one; else the last one is what it began, and what had been taken for it began the next."""
+    modern = group.modern
+    if modern is None:
+        return
+    last.completed_at_ms = NEVER  # whoever makes itself known now has yet to come to it
+    if last not in modern.bumps:
+        modern.bumps.append(last)
+    if 0 < answered < last.epoch and last is modern.first:
+        first = Bump(answered - 1, answered, cause.at, cause)
+        modern.bumps.insert(modern.bumps.index(last), first)
+        last.epoch_before, modern.first = answered, first
+    else:
+        second = last.cause
+        explain(facts, group, last, cause)
+        raised(facts, group, last.epoch + 1, second, last.members_before + 1)
 
 
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
@@ -238,8 +261,22 @@ def state_of(group: Group) -> tuple[ModernState, Certainty]:
         return ModernState.ASSIGNING, "inferred" if modern.protocol == "streams" else sure
     if not _is_settled(group, modern):
         return ModernState.RECONCILING, sure
+    if modern.protocol == "streams":
+        # One whose topics are missing is not ready instead, and nobody has a task then.
+        if group.broker and not any(one.modern and one.modern.assigned for one in groups.present(group)):
+            return ModernState.UNKNOWN, "unknown"
+        if group.generation <= 1 and not _was_heard_again(group):
+            # Only 4.1 has an epoch 1, and there a group is not ready before its second heartbeat.
+            return (ModernState.NOT_READY, "inferred") if modern.by_records else (ModernState.UNKNOWN, "unknown")
+        sure = weaker(sure, "inferred")
     shown = modern.by_records or (owners.are_known(group) and not modern.unowned)  # else somebody may wait, unseen
     return ModernState.STABLE, sure if shown else "provisional"
+
+
+def _was_heard_again(group: Group) -> bool:
+    """Whether a heartbeat came after the first one of the group."""
+    first = min((max(one.joined_at_ms, one.joined_by or NEVER) for one in groups.present(group)), default=NEVER)
+    return group.steady_at_ms > first >= 0
 
 
 def _is_settled(group: Group, modern: ModernGroup) -> bool:

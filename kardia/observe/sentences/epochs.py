@@ -41,8 +41,10 @@ group, is that member's: both are of one operation. A broker that has just start
 PROTOCOLS = frozenset({"consumer", "share", "streams"})
 """What a sentence about a leave has for a reason, where it is none of a classic member with words of its own."""
 
-MAX_ENDS = 1_000
-"""Ends of a group that are remembered until their records are read."""
+MAX_BEGINS = 16
+"""Epochs and conversions of a group whose sentences wait for their records."""
+
+_BEGINS = frozenset({"epoch_raised", "upgraded", "downgraded"})
 
 
 def on_line(facts: Facts, event: Event, at: float) -> bool:
@@ -53,6 +55,8 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
         return False
     group = facts.groups.get(event.group_id)
     if facts.reads_requests(facts.broker, at) or facts.reads_records():
+        if what in _BEGINS and facts.reads_records():
+            _note_begin(moves.group_of(facts, event) if group is None else group, event, at, what)
         if group is not None:
             _beside(facts, group, event, at, what)
         return True
@@ -82,7 +86,8 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
         if member.modern.gone_at_ms >= 0:
             operations.finish(facts, group, member, cause, words, sure)
         elif facts.reads_records():
-            _remember(group, member_id, SaidEnd(cause, at))
+            # Its record says that it is gone, and not why.
+            group.said.note_end(member_id, SaidEnd(cause, at, sure))
         elif fenced:
             tell = disagreements.of_fencing(facts, group, member_id, cause, at)
             disagreements.tell(facts, group, tell, event, at)
@@ -96,17 +101,17 @@ def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> N
             over.told = True
 
 
+def _note_begin(group: Group, event: Event, at: float, what: str) -> None:
+    """The record of it comes with a later stamp, much later in the first operation of a broker."""
+    began = group.said.began
+    began[str(event.generation_id) if what == "epoch_raised" else what] = at
+    if len(began) > MAX_BEGINS:
+        del began[next(iter(began))]
+
+
 def _who(group: Group, event: Event) -> str:
     """Of whom a sentence tells: an admin who removes a static id names no member."""
     return event.member_id or group.instances.get(event.group_instance_id, "")
-
-
-def _remember(group: Group, member_id: str, end: SaidEnd) -> None:
-    """The record of it comes later: it says that the member is gone, and not why."""
-    said = group.said.ends
-    said[member_id] = end
-    if len(said) > MAX_ENDS:
-        del said[next(iter(said))]
 
 
 def _cause_of(event: Event) -> str:

@@ -118,6 +118,8 @@ class ModernGroup:
     """Session timeout of members of the newer protocols; -1 if nothing says it."""
     session_from: str = ""
     """What says it: `given` (by the configuration), `seen` (an eviction shows it); empty: the broker's default."""
+    first: Bump | None = None
+    """The first epoch of a group that began while nothing of it was known, until a second one."""
     bumps: list[Bump] = field(default_factory=list)
     """Rebalances that are not over, the oldest first."""
     unowned: dict[str, float] = field(default_factory=dict)
