@@ -43,8 +43,8 @@ def findings(
     if lacking:
         sentence = f"It lacks: {_listed(lacking)}."
         found = [Finding(Level.BAD, f"rights of {who}", sentence, lines(lacking, name, bootstrap))]
-        if len(lacking) == len(needed):
-            return found  # the lines are all of them
+        if len(lacking) > REASONS_MAX:
+            return found  # most of the lines stand there
     else:
         found = [Finding(Level.GOOD, f"rights of {who}", "It has every right that Kardia needs.")]
     sentence = "The least rights that Kardia needs, for one principal of its own or for one for each part:"
