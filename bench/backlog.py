@@ -7,7 +7,7 @@ in both runs; the identity gives one row of progress per lane and batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,12 @@ from bench.fleet import Fleet
 from bench.lines import write_log
 from bench.result import Result, Usage, memory_mb
 from demo.broker import Broker
+from ingest.blocks import Gathered
+from ingest.folded_wire import Batch
 from ingest.offline import parse_range, plan, route
+from ingest.outgoing import encoded, routed
 from ingest.router import Directory
-from ingest.wire import FORMAT, FORMAT_HEADER, batches
+from ingest.wire import FORMAT_HEADER, format_of
 from kardia.events import DEFAULT_LANES, Event
 from kardia.observe import ObserverSettings
 from kardia.stretches import Stretch
@@ -34,6 +37,10 @@ from spark_jobs.writers.delta_rs import DeltaRsWriter
 EVENTS = 4_000_000
 TOPIC = "kardia.events"
 WARM_BATCHES = 2
+BATCH_RECORDS = 250
+"""Records of a batch, fewer than the job takes by default: with those all there is would be two batches."""
+FLUSH_BYTES = 64 << 20
+"""Bytes of a log that a collector reads in `ingest.collector.BEHIND_MS` at 110,000 lines per second."""
 
 
 class Identity:
@@ -77,32 +84,36 @@ class IdentityFactory:
 
 
 def fill(bootstrap: str, log: Path) -> int:
-    """Send what a log says to the topic, as a collector that catches up does; gives the number of events."""
+    """Send what a log says to the topic, as a collector that catches up does: what is quiet folded, in flushes of as
+    many lines as it reads meanwhile; gives the number of events."""
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 5, "log_level": 0})
     directory = Directory()
     sent = 0
-    for piece in plan([log]):
-        parsed = parse_range(piece)
+    for piece in plan([log], range_bytes=FLUSH_BYTES):
+        parsed = parse_range(piece, fold=True)
         directory.merge(parsed.directory)
+        gathered = Gathered(DEFAULT_LANES, directory)
+        gathered.stretches = [stretch for lane in parsed.stretches for stretch in lane]
+        gathered.stretches += [stretch for _, _, folded in parsed.unrouted_stretches for stretch in folded]
+        folded = routed(gathered, directory, DEFAULT_LANES)
         counts: dict[int, int] = {}
         for lane, events in route(parsed, directory).items():
             events.sort(key=lambda event: event.start)
-            counts[lane] = len(events)
-            sent += len(events)
-            _send(producer, lane, events)
+            counts[lane] = len(events) + sum(map(len, folded[lane]))
+            sent += counts[lane]
+            _send(producer, lane, [Batch(events, folded[lane])])
         for lane, tick in enumerate(parsed.ticks(counts)):
             _send(producer, lane, [tick])
     producer.flush(120)
     return sent
 
 
-def _send(producer: Producer, lane: int, events: Iterable[Event]) -> None:
-    for value, _ in batches(events):
+def _send(producer: Producer, lane: int, told: list[Event | Batch]) -> None:
+    for value in encoded(told):
+        headers: list[tuple[str, str | bytes | None]] = [(FORMAT_HEADER, format_of(value).encode())]
         while True:
             try:
-                producer.produce(
-                    TOPIC, value, key=str(lane).encode(), partition=lane, headers=[(FORMAT_HEADER, FORMAT.encode())]
-                )
+                producer.produce(TOPIC, value, key=str(lane).encode(), partition=lane, headers=headers)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -135,7 +146,7 @@ def _drain(spark: Any, bootstrap: str, home: Path, factory: ModelFactory, events
     usage, started = Usage(), time.perf_counter()
     sink = stream.Sink(writer, 0, committed)
     query = stream.start_query(
-        topic.parts(spark, bootstrap, TOPIC, DEFAULT_LANES, session.LANE_TASKS),
+        topic.parts(spark, bootstrap, TOPIC, DEFAULT_LANES, session.LANE_TASKS, max_records=BATCH_RECORDS),
         factory,
         checkpoint,
         sink,

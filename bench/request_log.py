@@ -10,12 +10,13 @@ The last rate is as fast as the sender goes with `WINDOW` requests under way. JV
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +38,10 @@ CONSUMERS = 3
 TOPIC = "orders"
 PARTITIONS = 3
 PATIENCE_S = 60.0
+
+LOAD_MAX = 0.7
+"""Load average of a machine that is idle but for whoever sits before it; numbers of a busier one are no page's."""
+
 FETCH = 1
 
 
@@ -54,6 +59,9 @@ MODES: dict[str, Mode] = {
     "with FETCH, asynchronous": Mode(tuple(broker_logging.APIS), asynchronous=True),
 }
 """The filter is that of docs/request-logging.md."""
+
+SYNCHRONOUS = "with FETCH"
+"""What the asynchronous mode is held against."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,12 @@ class Turn:
 def request_log_stage(work: Path, scale: float) -> list[Result]:
     """CPU of the broker, produce rate and latency at each rate and in each mode, beside the log off."""
     seconds = max(1.0, SECONDS * scale)
+    busy = os.getloadavg()[0]
+    if busy > LOAD_MAX:
+        sys.stderr.write(
+            f"The machine is busy, load {busy:.1f}, at most {LOAD_MAX} is expected: bench.request_log_page will refuse "
+            "these numbers.\n"
+        )
     return [result for rate in RATES for result in _results(rate, turns(work / str(rate), rate, seconds, scale))]
 
 
@@ -130,8 +144,11 @@ def _switch(broker: Broker, mode: str) -> None:
 
 def _has_queue(broker: Broker) -> bool:
     """Whether log4j has a thread that writes what others have put into a queue."""
-    names = (task.joinpath("comm").read_text() for task in Path(f"/proc/{broker.pid}/task").iterdir())
-    return any(name.startswith("AsyncAppender") for name in names)
+    for task in Path(f"/proc/{broker.pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since it was listed
+            if "AsyncApp" in task.joinpath("comm").read_text():  # cut at 15 characters, behind log4j's own prefix
+                return True
+    return False
 
 
 def _load(broker: Broker, rate: int, seconds: float) -> dict[str, float]:
@@ -161,7 +178,7 @@ def _consuming(broker: Broker) -> Iterator[None]:
 
 def _results(rate: int, found: list[Turn]) -> list[Result]:
     """One line for each mode: medians over the rounds, the log off in the same rounds as the baseline."""
-    results = []
+    results: list[Result] = []
     by_mode = {mode: [turn for turn in found if turn.mode == mode] for mode in MODES}
     off = by_mode["off"]
     for mode, some in by_mode.items():
@@ -180,6 +197,8 @@ def _results(rate: int, found: list[Turn]) -> list[Result]:
                 statistics.median(per_request),
                 more={
                     "cpu_per_request_to_off": round(statistics.median(pairs), 3),
+                    "cpu_per_request_to_off_least": round(min(pairs), 3),
+                    "cpu_per_request_to_off_most": round(max(pairs), 3),
                     "read_per_s": round(statistics.median(turn.fetched_per_s for turn in some)),
                     "produced_per_s": round(statistics.median(turn.produced_per_s for turn in some)),
                     "produced_to_off": round(
@@ -189,8 +208,26 @@ def _results(rate: int, found: list[Turn]) -> list[Result]:
                         3,
                     ),
                     "p99_ms": round(statistics.median(turn.p99_ms for turn in some), 2),
+                    "p99_ms_least": round(min(turn.p99_ms for turn in some), 2),
+                    "p99_ms_most": round(max(turn.p99_ms for turn in some), 2),
                     "log_kb_per_s": round(statistics.median(turn.log_bytes_per_s for turn in some) / 1e3),
+                    "mode": mode,
+                    "rate": rate,
+                    **(_beside(some, by_mode[SYNCHRONOUS]) if MODES[mode].asynchronous else {}),
                 },
             )
         )
     return results
+
+
+def _beside(some: list[Turn], others: list[Turn]) -> dict[str, list[float]]:
+    """What the queue does to the same lines: one ratio for each round, below 1 where it takes less."""
+    pairs = list(zip(some, others, strict=True))
+    return {
+        "cpu_to_synchronous": [
+            round(one.broker_cpu_s / one.produced_per_s / (other.broker_cpu_s / other.produced_per_s), 3)
+            for one, other in pairs
+        ],
+        "produced_to_synchronous": [round(one.produced_per_s / other.produced_per_s, 3) for one, other in pairs],
+        "p99_to_synchronous": [round(one.p99_ms / other.p99_ms, 3) for one, other in pairs],
+    }

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.backlog import backlog_stage
+from bench.collecting import collect_stage
 from bench.lines import parse_stage, replay_stage, text_stage
 from bench.live import live_stage
 from bench.observer import observer_stage
@@ -26,6 +27,7 @@ STAGES: dict[str, Callable[[Path, float], list[Result]]] = {
     "text": text_stage,
     "observer": observer_stage,
     "replay": replay_stage,
+    "collect": collect_stage,
     "backlog": backlog_stage,
     "live": live_stage,
     "size": size_stage,

@@ -28,7 +28,8 @@ from bench.lanes import Alone, alone, told
 from bench.population import CALM, Batch, Population, Shape
 from bench.processes import role
 from bench.result import Result, cpu_seconds, memory_mb
-from demo.broker import Broker
+from bench.stages import between, counts
+from demo.broker import Broker, free_ports
 from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, batches
 from kardia.events import DEFAULT_LANES, lane_of, shard_of
 
@@ -81,6 +82,8 @@ class Measured:
     written_mb_s: float
     tables_mb_s: float
     restart_s: float
+    stages: dict[str, Any]
+    """Where the time of the batches went (`bench.stages`)."""
 
 
 def _sent(bootstrap: str, load: Load, formed: Any, ended: Any, count: Any) -> None:
@@ -223,10 +226,11 @@ def measure(directory: Path, load: Load, seconds: float, warm_s: float) -> Measu
             *("stream", "--bootstrap-server", broker.bootstrap, "--cluster", CLUSTER, "--no-archive"),
             *("--tables", str(tables), "--checkpoint", str(checkpoint)),
         )
+        (port,) = free_ports(1)
         with _sender(broker.bootstrap, load) as (formed, count):
             formed.wait(READY_WITHIN_S)
             watch = Watch(tables, load.shape.trouble_lane())
-            with role(directory / "stream.log", *command) as job:
+            with role(directory / "stream.log", *command, "--metrics-port", str(port)) as job:
                 end_s = time.monotonic() + READY_WITHIN_S
                 _latencies(watch, job, lambda found: min(found, default=1e9) < CAUGHT_UP_MS or _over(end_s))
                 warm_end_s = time.monotonic() + warm_s
@@ -234,12 +238,14 @@ def measure(directory: Path, load: Load, seconds: float, warm_s: float) -> Measu
                 cpu, sent, began_s = cpu_seconds(job.pid), count.value, time.monotonic()
                 batches_before, written, tables_mb = _last_commit(checkpoint), _written(job.pid), _size_mb(tables)
                 watch.beside_ms.clear()
+                counted = counts(port)
                 latencies = _latencies(watch, job, lambda _: _over(began_s + seconds))
                 passed_s = time.monotonic() - began_s
                 events = max(1, count.value - sent)
                 used_s = cpu_seconds(job.pid) - cpu
                 done = max(1, _last_commit(checkpoint) - batches_before)
                 written_mb_s = (_written(job.pid) - written) / 1e6 / passed_s
+                stages = between(counted, counts(port))
                 memory = memory_mb(job.pid)
                 checkpoint_mb, tables_mb_s = _size_mb(checkpoint), (_size_mb(tables) - tables_mb) / passed_s
                 _kill(job.pid)
@@ -268,6 +274,7 @@ def measure(directory: Path, load: Load, seconds: float, warm_s: float) -> Measu
         written_mb_s,
         tables_mb_s,
         restart_s,
+        stages,
     )
 
 
@@ -327,6 +334,7 @@ def _told(groups: int, one: Measured) -> list[Result]:
             "size", f"{named}: event to row, p95", percentile(one, 95), "ms", None, "", one.cpu_us,
             P95_MS if groups == GROUPS[1] else None, more,
         ),
+        Result("size", f"{named}: CPU of the job, an event", one.cpu_us, "µs", more=one.stages),
         Result("size", f"{named}: memory of the job", sum(one.memory.values()), "MB", more=kept),
         Result("size", f"{named}: killed, to the first new batch", one.restart_s, "s", target=RESTART_S.get(groups)),
     ]  # fmt: skip

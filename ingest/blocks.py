@@ -17,11 +17,13 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
+from ingest.dialects.quiet_columns import Folded
 from ingest.dialects.text_layout import MARK, whole, whole_end
 from ingest.router import UNROUTED, ClientKey, Directory
 from kardia import slowness
 from kardia.events import ALL_SHARDS, SILENCE_MS, Event, Kind
 from kardia.slowness import Windows
+from kardia.stretches import Stretch
 
 AHEAD_MS = 5_000.0
 """A live line may be stamped that far beyond the wall clock of the collector: less than the shortest session that
@@ -69,6 +71,8 @@ class Gathered:
     """Later stamps are of the future. A replay has no clock: then none is."""
     ahead_ms_max: float = 0.0
     """How far the furthest refused line was beyond the wall clock."""
+    stretches: list[Stretch] = field(default_factory=list)
+    """What was folded; those of fetches name no group."""
 
     def __post_init__(self) -> None:
         """One list per lane."""
@@ -123,26 +127,14 @@ class Gathered:
 
 def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered: Gathered) -> None:
     """Read a block of complete lines that begins at byte `start` of the file."""
-    lines = block.split(b"\n")
-    lines.pop()  # what stands after the last line end: nothing
-    if not lines:
+    if not block:
         return
-    gathered.lines += len(lines)
-    if MARK in block:
-        lines = _with_continuations(lines, gathered)
-    damaged = start == 0 or b"\r\n" in block or b"\0" in block or max(map(len, lines)) > MAX_LINE_BYTES
+    before = gathered.last_at_ms or 0.0
+    lines, (rest, highest, quiet, count) = _folded(dialect, block, source, start, gathered)
+    gathered.lines += count
     read, add, ignored = dialect.read, gathered.add, gathered.ignored
     lanes, events, unrouted, learn = gathered.lanes, gathered.events, gathered.unrouted, gathered.directory.learn
-    before = highest = gathered.last_at_ms or 0.0
     not_after = gathered.not_after_ms
-    quiet = False
-    rest: Iterable[tuple[bytes, int, int]]
-    if damaged:
-        rest = _mended(dialect, lines, source, start, gathered)
-    elif dialect.quiet is not None:
-        rest, highest, quiet = dialect.quiet.fold(lines, source, start, highest)
-    else:
-        rest = _placed(lines, start)
     for line, begin, at in rest:
         try:
             reading = read(line, source, begin, at)
@@ -182,9 +174,51 @@ def read_block(dialect: Dialect, block: bytes, source: str, start: int, gathered
             if window[slowness.FROM] <= not_after:
                 slowness.note(gathered.slow, window)
         dialect.slow.clear()
-    _note_stamps(dialect, lines, gathered, highest)
+    _note_stamps(dialect, block, lines, gathered, highest)
     if quiet or (gathered.last_at_ms or 0.0) - highest >= SILENCE_MS:
-        _note_silences(dialect, lines, gathered, before)
+        _note_silences(dialect, _lines_of(block) if lines is None else lines, gathered, before)
+
+
+def _folded(
+    dialect: Dialect, block: bytes, source: str, start: int, gathered: Gathered
+) -> tuple[list[bytes] | None, Folded]:
+    """What is to be read line by line, which is everything in a block that is damaged and where the dialect folds
+    nothing; and the lines, if they had to be cut."""
+    before, fold = gathered.last_at_ms or 0.0, dialect.quiet
+    damaged = b"\0" in block or _has_crlf(block) or (start == 0 and block.startswith(_BOM)) or _has_too_long(block)
+    if fold is not None and not damaged and len(block) >= fold.least_bytes:
+        folded = fold.fold(block, source, start, before, gathered.not_after_ms)
+        if folded is not None:
+            return None, folded
+    lines = _lines_of(block)
+    count = len(lines)
+    if MARK in block:
+        lines = _with_continuations(lines, gathered)
+        damaged = damaged or max(map(len, lines)) > MAX_LINE_BYTES
+    if damaged:
+        return lines, Folded(_mended(dialect, lines, source, start, gathered), before, silence=False, lines=count)
+    if fold is None or len(block) < fold.least_bytes:
+        return lines, Folded(_placed(lines, start), before, silence=False, lines=count)
+    return lines, fold.fold_text(lines, source, start, before, gathered.not_after_ms)._replace(lines=count)
+
+
+def _lines_of(block: bytes) -> list[bytes]:
+    lines = block.split(b"\n")
+    lines.pop()  # what stands after the last line end: nothing
+    return lines
+
+
+def _has_crlf(block: bytes) -> bool:
+    """One byte is looked for many times faster than two."""
+    return b"\r" in block and b"\r\n" in block
+
+
+def _has_too_long(block: bytes) -> bool:
+    """Whether a line is over the bound: one that is lies over a multiple of it."""
+    return any(
+        block.find(b"\n", at) - block.rfind(b"\n", 0, at) - 1 > MAX_LINE_BYTES
+        for at in range(MAX_LINE_BYTES, len(block), MAX_LINE_BYTES)
+    )
 
 
 def _with_continuations(lines: list[bytes], gathered: Gathered) -> list[bytes]:
@@ -224,21 +258,38 @@ def _note_silences(dialect: Dialect, lines: list[bytes], gathered: Gathered, bef
             last = at_ms
 
 
-def _note_stamps(dialect: Dialect, lines: list[bytes], gathered: Gathered, highest: float) -> None:
+def _note_stamps(dialect: Dialect, block: bytes, lines: list[bytes] | None, gathered: Gathered, highest: float) -> None:
     """Stamps of the block: ignored lines show as well that the log is alive, so its last stamped line counts."""
     if gathered.first_at_ms is None:
-        for line in lines:
-            at_ms = dialect.stamp_ms(line)
-            if at_ms is not None and at_ms <= gathered.not_after_ms:
-                gathered.seen_at(at_ms)
-                break
-    for line in reversed(lines):
+        _note_first(dialect, _forwards(block) if lines is None else lines, gathered)
+    _note_first(dialect, _backwards(block) if lines is None else reversed(lines), gathered)
+    if highest:
+        gathered.seen_at(highest)
+
+
+def _note_first(dialect: Dialect, lines: Iterable[bytes], gathered: Gathered) -> None:
+    """The stamp of the first of these lines that has one."""
+    for line in lines:
         at_ms = dialect.stamp_ms(line)
         if at_ms is not None and at_ms <= gathered.not_after_ms:
             gathered.seen_at(at_ms)
             break
-    if highest:
-        gathered.seen_at(highest)
+
+
+def _forwards(block: bytes) -> Iterator[bytes]:
+    begin = 0
+    while begin < len(block):
+        end = block.index(b"\n", begin)
+        yield block[begin:end]
+        begin = end + 1
+
+
+def _backwards(block: bytes) -> Iterator[bytes]:
+    end = len(block) - 1
+    while end >= 0:
+        begin = block.rfind(b"\n", 0, end) + 1
+        yield block[begin:end]
+        end = begin - 1
 
 
 def _repaired(raw: bytes, begin: int, gathered: Gathered) -> tuple[bytes, int]:

@@ -21,17 +21,21 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ingest.blocks import AHEAD_MS, FUTURE, of_the_future
+from ingest.folded_wire import Batch
 from ingest.metrics import Metrics
 from ingest.offline import tick
+from ingest.outgoing import Lanes, encoded, routed
 from ingest.ports import Clock, Ends, Records, Samples, Sessions, Topic
 from ingest.positions import Positions, SavedDirectory, Store
 from ingest.router import Directory
 from ingest.stream import Covered, LogStream
-from ingest.wire import batches
 from kardia.events import ALL_SHARDS, DEFAULT_LANES, Event, Kind, lane_of, stream_of
 
 FLUSH_MS = 50
 """Events wait at most this long for company."""
+
+BEHIND_MS = 500
+"""The same while a log is behind: its lines are old anyway, and more of them fold better."""
 
 TICK_MS = 1_000
 """A tick is due at least this often: the observer fires no deadline that no tick has passed."""
@@ -101,6 +105,8 @@ class Collector:
     _unticked: Counter[int] = field(default_factory=Counter)
     """Lane -> samples that were sent and that no tick has counted yet."""
     _gaps: list[Event] = field(default_factory=list)
+    _counted: Counter[int] = field(default_factory=Counter)
+    """Kind -> events of this flush."""
     _flushed_s: float = 0.0
     _saved_s: float = 0.0
     _clients_s: float = 0.0
@@ -132,7 +138,8 @@ class Collector:
         now_s = self.clock.monotonic_s()
         pending = len(self._record_events) + len(self._sample_events) + sum(stream.pending for stream in self.streams)
         waited_ms = (now_s - self._flushed_s) * 1000
-        if (pending and waited_ms >= FLUSH_MS) or waited_ms >= TICK_MS or pending >= FLUSH_EVENTS or self._gaps:
+        wait_ms = BEHIND_MS if any(stream.is_behind for stream in self.streams) else FLUSH_MS
+        if (pending and waited_ms >= wait_ms) or waited_ms >= TICK_MS or pending >= FLUSH_EVENTS or self._gaps:
             self.flush()
         self._save_when_due()
         return read
@@ -189,7 +196,8 @@ class Collector:
                 if not stream.broker:
                     continue
             size = stream.pump(self.clock.wall_ms)
-            self.metrics.bytes_read.inc(size)
+            if size:
+                self.metrics.bytes_read.inc(size)
             read = read or size > 0
             self._gaps += stream.gaps(self.clock.wall_ms())
         return read
@@ -241,7 +249,7 @@ class Collector:
     def flush(self) -> None:
         """Send everything that is pending, with ticks for all sources."""
         wall_ms = self.clock.wall_ms()
-        lanes: list[list[Event]] = [[] for _ in range(self.lanes)]
+        lanes: Lanes = [[] for _ in range(self.lanes)]
         for event in self._record_events:
             if event.kind == Kind.REJECTED:
                 lanes[0].append(event)
@@ -274,10 +282,11 @@ class Collector:
         self._send(lanes, _Flush(0, files, offsets, brokers))
         self._flushed_s = self.clock.monotonic_s()
 
-    def _send_covered(self, covered: Covered, lanes: list[list[Event]], wall_ms: float) -> None:
+    def _send_covered(self, covered: Covered, lanes: Lanes, wall_ms: float) -> None:
         """Events of one incarnation, routed, and its tick in every lane."""
         gathered = covered.gathered
         own = gathered.events
+        folded = routed(gathered, self.directory, self.lanes)
         for client, events in gathered.unrouted.items():
             shards = self.directory.shards_of(client)
             if not shards:
@@ -287,9 +296,14 @@ class Collector:
         for lane, events in enumerate(own):
             # Back into the order of their positions: readers of the topic recognise a repeat by its position.
             events.sort(key=_position)
-            lanes[lane] += events
+            if folded[lane]:
+                lanes[lane].append(Batch(events, folded[lane]))
+            else:
+                lanes[lane] += events
             self._count(events)
-        counts = [len(events) for events in own]
+            for stretch in folded[lane]:
+                self._counted[stretch.head.kind] += len(stretch)
+        counts = [len(events) + sum(map(len, folded[lane])) for lane, events in enumerate(own)]
         self.metrics.lines.inc(gathered.lines)
         self.metrics.nul_bytes.inc(gathered.nul_bytes)
         for reason, number in gathered.ignored.items():
@@ -334,7 +348,7 @@ class Collector:
             "and the clocks of the broker and of this machine; `kardia doctor` compares them"
         )
 
-    def _tick_offsets(self, lanes: list[list[Event]], per_lane: list[int], records: int, wall_ms: float) -> None:
+    def _tick_offsets(self, lanes: Lanes, per_lane: list[int], records: int, wall_ms: float) -> None:
         if self.records is None or not self.records.bootstrapped or self.records.complete_to_ms <= 0:
             return
         position = self.records.position
@@ -355,7 +369,7 @@ class Collector:
             )
         self._offsets_ticked = position
 
-    def _send_samples(self, lanes: list[list[Event]], wall_ms: float) -> None:
+    def _send_samples(self, lanes: Lanes, wall_ms: float) -> None:
         """Samples and their ticks. They are not read again after a crash: a sampler that starts says everything."""
         if self.samples is None:
             return
@@ -376,7 +390,7 @@ class Collector:
             told.append(tick(source, begin, end, self._sampled_to_ms, counts[lane], end - begin, {}, wall_ms))
         self._sample_ticked = end
 
-    def _tell_ends(self, lanes: list[list[Event]]) -> None:
+    def _tell_ends(self, lanes: Lanes) -> None:
         if self.ends is None or self.records is None or not self.records.bootstrapped:
             return
         for lane, event in self.ends.take(self.records.complete_to_ms):
@@ -384,20 +398,23 @@ class Collector:
             self._count([event])
 
     def _count(self, events: Iterable[Event]) -> None:
-        for kind, number in Counter(event[0] for event in events).items():
-            self.metrics.events.labels(Kind(kind).name.lower()).inc(number)
+        self._counted.update([event[0] for event in events])
 
-    def _send(self, lanes: list[list[Event]], flush: _Flush) -> None:
-        records = [(lane, data) for lane, events in enumerate(lanes) for data, _ in batches(events)]
+    def _send(self, lanes: Lanes, flush: _Flush) -> None:
+        records = [(lane, data) for lane, told in enumerate(lanes) for data in encoded(told)]
         flush.outstanding = len(records)
         self._flushes.append(flush)
 
         def acknowledged() -> None:
             flush.outstanding -= 1
 
+        # Once for a flush, and not for each record: a counter costs as much as reading a line.
+        for kind, number in self._counted.items():
+            self.metrics.events.labels(Kind(kind).name.lower()).inc(number)
+        self._counted.clear()
+        self.metrics.sent_bytes.inc(sum(len(data) for _, data in records))
+        self.metrics.sent.inc(len(records))
         for lane, data in records:
-            self.metrics.sent_bytes.inc(len(data))
-            self.metrics.sent.inc()
             self.topic.send(lane, data, acknowledged)
 
     # --- 4, 5, 6 -----------------------------------------------------------------------------------------------------

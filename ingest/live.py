@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 from typing import Self
 
@@ -32,6 +33,10 @@ from ingest.tail import Tail
 
 IDLE_S = 0.02
 """Pause of a round that read nothing. Acknowledgements end it early."""
+
+FOLD_FROM_BYTES = 64 * 1024
+"""Where so much of a log is read at once quiet requests are folded: it is behind, or writes a thousand lines per second
+and more. Below it a stretch would be a request or two, and line by line is as fast."""
 
 RESCAN_S = 5.0
 """How often patterns are looked at for logs that have appeared."""
@@ -137,11 +142,14 @@ def _run(
         broker = settings.broker or positions.brokers.get(str(path), "")
         return LogStream(tail, dialect, settings.lanes, directory, broker)
 
+    def requests(zone: tzinfo, partitions: int) -> RequestJson:
+        return RequestJson(zone, partitions, fold=True, fold_from_bytes=FOLD_FROM_BYTES)
+
     streams: list[LogStream] = []
 
     def take_up() -> None:
         followed = {one.tail.path for one in streams}
-        for patterns, make in ((settings.request_log, RequestJson), (settings.server_log, ServerLog)):
+        for patterns, make in ((settings.request_log, requests), (settings.server_log, ServerLog)):
             for path in expanded(patterns):
                 if path not in followed:
                     streams.append(stream(path, make(zone, partitions)))

@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from ingest.client_log import CLIENT_LOG
 from ingest.errors import DeliveryError, TopicError
 from ingest.security.reach import connect, made
-from ingest.wire import CLUSTER_HEADER, FORMAT, FORMAT_HEADER, MAX_BYTES
+from ingest.wire import CLUSTER_HEADER, FORMAT_HEADER, MAX_BYTES, format_of
 
 PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,
@@ -53,10 +53,7 @@ class KafkaTopic:
     def __init__(self, bootstrap: str, topic: str, cluster: str, settings: Mapping[str, Any] | None = None) -> None:
         """Connect in the background; `ensure_topic` is the one that waits."""
         self._topic = topic
-        self._headers: list[tuple[str, str | bytes | None]] = [
-            (FORMAT_HEADER, FORMAT.encode()),
-            (CLUSTER_HEADER, cluster.encode()),
-        ]
+        self._cluster = cluster.encode()
         self._refused: list[KafkaError] = []
         self._in_flight = 0
         own = {**(settings or {}), "bootstrap.servers": bootstrap, **PRODUCER, "error_cb": self._error}
@@ -85,7 +82,7 @@ class KafkaTopic:
                     value=data,
                     key=str(lane).encode("ascii"),
                     partition=lane,
-                    headers=self._headers,
+                    headers=[(FORMAT_HEADER, format_of(data).encode()), (CLUSTER_HEADER, self._cluster)],
                     on_delivery=delivered,
                 )
             except BufferError:

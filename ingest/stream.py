@@ -25,6 +25,12 @@ UNNAMED_BYTES = 4 * 1024 * 1024
 UNNAMED_MS = 10_000
 """And so long, where a broker has no clients: its log is known to be alive from then on only."""
 
+FOLDED_WEIGH = 20
+"""So many folded events are like one that is not: 60 bytes each, and no object."""
+
+BEHIND_BYTES = 1024 * 1024
+"""A log is behind from so many unread bytes on: what a broker with 20,000 requests per second writes in 50 ms."""
+
 UNNAMED = "broker"
 """Where no line tells."""
 
@@ -102,7 +108,13 @@ class LogStream:
     @property
     def pending(self) -> int:
         """Events that wait for the next flush."""
-        return sum(gathered.size() for gathered in self._gathered.values())
+        folded = self.dialect.quiet.rows() if self.dialect.quiet is not None else 0
+        return sum(gathered.size() for gathered in self._gathered.values()) + -(-folded // FOLDED_WEIGH)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to read than comes in a moment."""
+        return self.tail.lag_bytes >= BEHIND_BYTES
 
     @property
     def holding(self) -> bool:
@@ -149,6 +161,8 @@ class LogStream:
             source = self._source(current)
             self._touched.setdefault(source, current)
             self._gathered.setdefault(source, Gathered(self._lanes, self._directory))
+        for stretch in self.dialect.quiet.take() if self.dialect.quiet is not None else ():
+            self._gathered[stretch.head.source].stretches.append(stretch)
         for source, incarnation in self._touched.items():
             if incarnation.last_at_ms > self._not_after_ms:
                 incarnation.last_at_ms = 0.0  # saved by a version that believed any stamp

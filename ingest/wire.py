@@ -1,7 +1,8 @@
 """Batches of events as they travel through `kardia.events`: msgpack, one array per event, one batch per record.
 
-A batch holds events of one lane. It must not know about Kafka clients, files or clocks. The order of the fields is
-the order of `kardia.events.Event`; a reader of an older version refuses a batch whose header names a newer one.
+A batch holds events of one lane, some of them folded where many are quiet (`ingest.folded_wire`). It must not know
+about Kafka clients, files or clocks. The order of the fields is that of `kardia.events.Event`; a reader of an older
+version refuses a batch whose header names a newer one.
 """
 
 from __future__ import annotations
@@ -10,18 +11,37 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ingest import folded_wire
 from ingest.errors import BatchError
+from ingest.folded_wire import Batch, is_folded
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind
+from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, Stretch
 
 FORMAT_HEADER = "kardia-format"
 CLUSTER_HEADER = "kardia-cluster"
-FORMAT = f"msgpack/{FORMAT_VERSION}"
+FORMAT = "msgpack/1"
+"""Of a plain batch, which readers of all versions know."""
+FOLDED = f"msgpack/{FORMAT_VERSION}"
+"""Of a folded one."""
+
+
+def format_of(data: bytes) -> str:
+    """Format of a batch, for its header."""
+    return FOLDED if is_folded(data) else FORMAT
+
 
 MAX_EVENTS = 1_000
 """Events of one record; the copies of its last line may be more (`ingest.router.MAX_SHARDS`)."""
 
 MAX_BYTES = 512 * 1024
 """Bytes of one record: half of the smallest `max.message.bytes` in common use, so that a record always fits."""
+
+MAX_FOLDED_EVENTS = 3_000
+"""Events of one folded record: a job bounds its batches by records, and a folded event takes less memory than a third
+of one that is not."""
+
+FOLDS = 2
+"""Events are sent folded where that makes so many times fewer of them at least."""
 
 MAX_POSITION = 2**43
 """Highest position: a file of 8 TiB, a partition of 8.8 million million records. With the shard it is one number."""
@@ -67,18 +87,34 @@ def _encodable(event: Event) -> Event:
 
 
 def decode_batch(data: bytes) -> list[Event]:
-    """Events of one batch; raises `BatchError` for anything that is not one."""
+    """Events of one batch, folded or not, one by one; raises `BatchError` for anything that is not one."""
+    return decode_folded(data).unfolded()
+
+
+def decode_folded(data: bytes) -> Batch:
+    """What a batch holds, with stretches where it is folded; raises `BatchError` for anything that is not one."""
     try:
-        events = _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        batch = folded_wire.decode(data, _are_possible) if is_folded(data) else Batch(_decoder.decode(data), [])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as error:
         raise _no_batch(data, str(error)) from None
-    for _, shard, _, start, end, logged_at, arrived_at, handled_at, decided_at, *_ in events:
+    for _, shard, _, start, end, logged_at, arrived_at, handled_at, decided_at, *_ in batch.events:
         if not (0 <= start <= end <= MAX_POSITION and ALL_SHARDS <= shard < MAX_PARTITIONS):
             raise _no_batch(data, f"bytes {start} to {end} for shard {shard} are no position")
         # A clock that went beyond would never come back. No number, and infinities that cancel out, compare as false.
         if not (-1 <= logged_at <= MAX_AT_MS and -MAX_AT_MS < arrived_at + handled_at + decided_at < 4 * MAX_AT_MS):
             raise _no_batch(data, f"{logged_at}, {arrived_at}, {handled_at}, {decided_at} are no instants of a log")
-    return events
+    if any(not 0 <= stretch.head.shard < MAX_PARTITIONS for stretch in batch.stretches):
+        raise _no_batch(data, "requests of no shard")
+    return batch
+
+
+def _are_possible(rows: folded_wire.Matrix) -> bool:
+    """The same of the numbers of folded requests."""
+    starts, ends, logged = rows[:, START], rows[:, END], rows[:, LOGGED]
+    others = rows[:, ARRIVED] + rows[:, HANDLED] + rows[:, DECIDED]
+    positions = (starts >= 0) & (starts <= ends) & (ends <= MAX_POSITION)
+    instants = (logged >= -1) & (logged <= MAX_AT_MS) & (others > -MAX_AT_MS) & (others < 4 * MAX_AT_MS)
+    return bool((positions & instants & (rows[:, BYTES] >= 0)).all())
 
 
 def _no_batch(data: bytes, why: str) -> BatchError:
@@ -117,6 +153,35 @@ def batches(events: Iterable[Event]) -> Iterator[tuple[bytes, int]]:
         pending.append(event)
     if pending:
         yield from _halves(pending)
+
+
+def folded_batches(events: list[Event], stretches: list[Stretch]) -> Iterator[tuple[bytes, int]]:
+    """The same of events some of which are folded, all of one range of positions: each record holds all there is up to
+    a position, so that a reader that stopped between two goes on behind the first."""
+    total = len(events) + sum(map(len, stretches))
+    if total < FOLDS * (len(events) + len(stretches)):
+        yield from batches(Batch(events, stretches).unfolded())
+        return
+    yield from _folded_halves(Batch(events, stretches))
+
+
+def _folded_halves(batch: Batch) -> Iterator[tuple[bytes, int]]:
+    if not batch.stretches:
+        yield from batches(batch.events)
+        return
+    count = len(batch.events) + sum(map(len, batch.stretches))
+    parts = list(folded_wire.halves(batch)) if count > MAX_FOLDED_EVENTS else [batch]
+    if len(parts) == 1:
+        try:
+            data = folded_wire.encode(batch.events, batch.stretches)
+        except _ENCODING_ERRORS:
+            data = folded_wire.encode([_encodable(event) for event in batch.events], batch.stretches)
+        parts = list(folded_wire.halves(batch)) if len(data) > MAX_BYTES else parts
+        if len(parts) == 1:
+            yield data, count
+            return
+    for part in parts:
+        yield from _folded_halves(part)
 
 
 def _same_line(event: Event, other: Event) -> bool:

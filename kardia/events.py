@@ -17,8 +17,8 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-FORMAT_VERSION = 1
-"""Version of `Event` as it travels through the topic; a reader refuses a higher one."""
+FORMAT_VERSION = 2
+"""Version of what travels through the topic; a reader refuses a higher one. 2 has folded batches beside those of 1."""
 
 DEFAULT_OFFSETS_PARTITIONS = 50
 """`offsets.topic.num.partitions` of a cluster that did not change it."""
@@ -280,6 +280,7 @@ GAP_REASONS = (
 
 REJECT_REASONS = (
     "unknown_shape",
+    "unknown_sentence",
     "bad_json",
     "bad_encoding",
     "bad_timestamp",

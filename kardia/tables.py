@@ -580,7 +580,7 @@ EVENTS = Table(
         _s("client_id", "client.id", personal=True),
         _s("client_host", "address of the client", personal=True),
         _s("connection", "connection as the broker prints it", personal=True),
-        _s("software", "name/version as announced"),
+        _s("software", "name/version as announced; of a request that came folded, by the first of its stretch"),
         Column("api_version", "int", "version of the API, -1 if none"),
         Column("error_code", "int", "error code of the answer"),
         Column("generation_id", "int", "generation of the request"),

@@ -31,6 +31,7 @@ from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoi
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
 from spark_jobs.jvm import jars, java
+from spark_jobs.jvm.private_pyspark import jvm_process
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
 from spark_jobs.late_workers import LateError, LateWorkers
@@ -286,12 +287,15 @@ class _Job:
             with store_named(settings.tables):
                 fence.check_alone(settings.tables, LIVE_TABLES, app_id, live.generation.first_batch)
         if settings.metrics_port:
+            jvm = jvm_process(self._spark)
+            self._metrics.watch(None if jvm is None else jvm.pid)
             self._metrics.serve(settings.metrics_port)
         sink = stream.Sink(writer, live.generation.first_batch, self._committed)
         queries: dict[str, tuple[StreamingQuery, stream.Sink | archive.Archive]] = {}
         self._stack.callback(lambda: stream.stop_all(query for query, _ in queries.values()))
         self._stack.callback(self._hush)
         queries[stream.NAME] = self._start_live(sink, fail_on_loss=not settings.accept_loss), sink
+        self._metrics.follow(lambda: stream.durations(queries[stream.NAME][0]) if stream.NAME in queries else {})
         archived = not settings.archive
         archive_due_s = math.inf if archived else time.monotonic() + (0 if settings.once else settings.archive_every_s)
         self._say(

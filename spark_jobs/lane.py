@@ -8,12 +8,15 @@ chain needs records without holes, which a topic has that is neither compacted n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from ingest.errors import BatchError
-from ingest.wire import check_format, decode_batch
+from ingest.folded_wire import Batch
+from ingest.wire import check_format, decode_folded
 from kardia.events import ALL_SHARDS, FORMAT_VERSION, Event, Kind, broker_of, lane_of
+from kardia.stretches import Stretch
 from spark_jobs import guard, state_codec
 from spark_jobs.errors import StateError
 from spark_jobs.lane_model import LaneModel, ModelFactory, Rows
@@ -25,6 +28,8 @@ EXCERPT_BYTES = 66
 """Bytes of a refused record shown, as Python prints bytes: at most 200 characters with the marks around them."""
 
 _KINDS = frozenset(Kind)
+_TICK = int(Kind.TICK)
+_KIND, _SHARD = attrgetter("kind"), attrgetter("shard")
 
 
 class Record(NamedTuple):
@@ -51,6 +56,21 @@ def _observer_in(blob: bytes, lane: int) -> bytes:
     if not blob:
         return guard.NEW
     return guard.snapshot_of(state_codec.decode(blob, f"lane {lane}").observer)
+
+
+def joined(batches: Sequence[Batch]) -> tuple[list[Event], list[Stretch]]:
+    """Events and stretches of the records of one step, in order. A collector that was killed sends again from an older
+    position, with other cuts: where a record goes back behind one before it, everything is unfolded, and each event
+    finds its place, or that it is a repeat, by itself."""
+    if any(batch.stretches for batch in batches):
+        to: dict[str, float] = {}
+        for batch in batches:
+            reach = batch.reach()
+            if any(start < to.get(source, 0) for source, (start, _) in reach.items()):
+                return [event for one in batches for event in one.unfolded()], []
+            to.update({source: end for source, (_, end) in reach.items()})
+    events = [event for batch in batches for event in batch.events]
+    return events, [stretch for batch in batches for stretch in batch.stretches]
 
 
 class Lane:
@@ -106,54 +126,72 @@ class Lane:
         `before` gives the bytes of `save` after the batch before, none for a new lane: what to go back to when an event
         cannot be applied.
         """
-        events: list[Event] = []
+        batches, finished = self.take(records)
+        return self.apply(batches, finished=finished, before=before)
+
+    def take(self, records: Iterable[Record]) -> tuple[list[Batch], bool]:
+        """(What the records hold that were not read before; whether they end the input)."""
+        batches: list[Batch] = []
         finished = False
         for record in sorted(records):
             if record.offset < self.next_offset:
                 continue  # read in an earlier batch: a restarted source may repeat, the chain makes it harmless
             found = self._events_of(record)
             if self.next_offset not in (-1, record.offset):
-                events.extend(self._gaps(record, found))
+                batches.append(Batch(self._gaps(record, found), []))
             self.next_offset = record.offset + 1
             if found is None:
                 finished = True
                 continue
-            events.extend(found)
-            for event in found:
-                self.last_logged_at_ms = max(self.last_logged_at_ms, event.logged_at_ms)
-                if event.kind == Kind.TICK:
+            batches.append(found)
+            self.last_logged_at_ms = max(self.last_logged_at_ms, found.logged_to())
+            for event in found.events:
+                if event.kind == _TICK:
                     self._note_source(event.source)
+        return batches, finished
+
+    def apply(
+        self, batches: Sequence[Batch], *, finished: bool = False, before: Callable[[], bytes] | None = None
+    ) -> Rows:
+        """Step the model with what `take` gave."""
         kept = None if before is None else lambda: _observer_in(before(), self.lane)
-        model, rows = guard.step(self.model, self._factory, self.lane, events, finish=finished, before=kept)
+        events, stretches = joined(batches)
+        model, rows = guard.step(self.model, self._factory, self.lane, events, stretches, finish=finished, before=kept)
         self.was_careful = model is not self.model
         self.model = model
         return rows
 
-    def _events_of(self, record: Record) -> list[Event] | None:
-        """Events of a record; None for the end of the input."""
+    def _events_of(self, record: Record) -> Batch | None:
+        """Events of a record, folded as they came; None for the end of the input."""
+        found = self._batch_of(record)
+        return Batch([found], []) if isinstance(found, Event) else found
+
+    def _batch_of(self, record: Record) -> Batch | Event | None:
+        """The same; the refusal of a record that is none."""
         if self.finishing and record.format == FINISH:
             return None
         if is_foreign(record, self.cluster):
-            return [self._rejected(record, FOREIGN, f"records of the cluster {self.cluster}", record.cluster or b"")]
+            return self._rejected(record, FOREIGN, f"records of the cluster {self.cluster}", record.cluster or b"")
         if record.value is None:
-            return [self._rejected(record, "not_an_event", "the record has no value")]
+            return self._rejected(record, "not_an_event", "the record has no value")
         try:
             check_format(record.format)
         except BatchError as refusal:
             name, _, version = (record.format or b"").partition(b"/")
             newer = name == b"msgpack" and version.isdigit() and int(version) > FORMAT_VERSION
-            return [self._rejected(record, "unsupported_version" if newer else "not_an_event", str(refusal))]
+            return self._rejected(record, "unsupported_version" if newer else "not_an_event", str(refusal))
         try:
-            events = decode_batch(record.value)
+            batch = decode_folded(record.value)
         except BatchError as refusal:
-            return [self._rejected(record, "not_an_event", str(refusal))]
-        strange = {event.kind for event in events} - _KINDS
+            return self._rejected(record, "not_an_event", str(refusal))
+        strange = set(map(_KIND, batch.events)) - _KINDS
         if strange:
-            return [self._rejected(record, "unsupported_version", f"events of unknown kinds {sorted(strange)}")]
-        for shard in {event.shard for event in events}:
+            return self._rejected(record, "unsupported_version", f"events of unknown kinds {sorted(strange)}")
+        heads = (stretch.head for stretch in batch.stretches)
+        for shard in {*map(_SHARD, batch.events), *map(_SHARD, heads)}:
             if shard != ALL_SHARDS and lane_of(shard, self.lanes) != self.lane:
-                return [self._rejected(record, "not_an_event", f"events of shard {shard}, which is not of this lane")]
-        return events
+                return self._rejected(record, "not_an_event", f"events of shard {shard}, which is not of this lane")
+        return batch
 
     def _rejected(self, record: Record, reason: str, why: str, shown: bytes | None = None) -> Event:
         shown = record.value if shown is None else shown
@@ -167,9 +205,10 @@ class Lane:
             {"reason": reason, "excerpt": excerpt, "expected": why[:400]},
         )
 
-    def _gaps(self, record: Record, found: list[Event] | None) -> list[Event]:
+    def _gaps(self, record: Record, found: Batch | None) -> list[Event]:
         """One GAP for each broker this lane has heard of: what is lost may have been any of theirs."""
-        known_ms = [event.logged_at_ms for event in found or () if event.logged_at_ms >= 0]
+        all_found = () if found is None else found.unfolded()
+        known_ms = [event.logged_at_ms for event in all_found if event.logged_at_ms >= 0]
         to_ms = min(known_ms, default=float(record.at_ms))
         from_ms = self.last_logged_at_ms if self.last_logged_at_ms >= 0 else to_ms
         detail = {"from_ms": from_ms, "to_ms": max(from_ms, to_ms), "reason": "topic_lost"}

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from spark_jobs.stages import Spent, add, rows_of
+
 OUTPUT_DDL = "lane int, table string, blob binary"
 """Columns of the stateful operator's output."""
 
@@ -21,7 +23,13 @@ FILES_FORGOTTEN = "files_forgotten"
 LANES_READ = "lanes_read"
 """Name of the count of lanes that were read back from the store, because their worker did not hold them."""
 
-COUNTS = (FILES_FORGOTTEN, LANES_READ)
+EVENTS_TAKEN = "events_taken"
+"""Name of the count of events that were decoded, repeats included."""
+
+COUNTS = (FILES_FORGOTTEN, LANES_READ, EVENTS_TAKEN)
+
+SPENT = "spent"
+"""Name of what the stages of a lane took (`spark_jobs.stages`)."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])
@@ -41,9 +49,21 @@ def encode_step(rows: Mapping[str, Sequence[Sequence[Any]]], counts: Mapping[str
     return [(name, encode_rows(lines)) for name, lines in {**rows, **counted}.items() if lines]
 
 
+def encode_spent(spent: Spent) -> tuple[str, bytes]:
+    """What the stages of a step took, as one more output of it."""
+    return SPENT, encode_rows(rows_of(spent))
+
+
 def take_counts(rows: dict[str, list[list[Any]]]) -> dict[str, int]:
     """Take the counts out of what `merge` gives; what is left are rows of tables."""
     return {name: sum(count for (count,) in rows.pop(name, ())) for name in COUNTS}
+
+
+def take_spent(rows: dict[str, list[list[Any]]]) -> Spent:
+    """Take what the stages of all lanes took out of what `merge` gives."""
+    spent: Spent = {}
+    add(spent, rows.pop(SPENT, ()))
+    return spent
 
 
 def decode_rows(blob: bytes) -> list[list[Any]]:

@@ -48,6 +48,12 @@ SETTINGS: dict[str, str] = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Spark remembers jobs, tasks and plans for its page also where there is none: a thousand plans and 100,000 tasks by
+    # default, 100 MB of the heap after an hour of batches.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "10",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",  # a Python stage in 10 ms instead of 48

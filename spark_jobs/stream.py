@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -38,9 +38,10 @@ from spark_jobs.errors import (
 from spark_jobs.journal import MIN_BYTES
 from spark_jobs.lane import FOREIGN
 from spark_jobs.lane_model import ModelFactory
-from spark_jobs.outputs import FILES_FORGOTTEN, LANES_READ, merge, take_counts
+from spark_jobs.outputs import EVENTS_TAKEN, FILES_FORGOTTEN, LANES_READ, merge, take_counts, take_spent
 from spark_jobs.processor import LaneProcessor, stepped
 from spark_jobs.schemas import to_tables
+from spark_jobs.stages import Laps, Spent, add, rows_of
 from spark_jobs.writers import TableWriter
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class Committed:
     """Files of rotated logs whose positions are remembered no longer."""
     lanes_read: int = 0
     """Lanes that were read back from the store: each once after a start, and after a worker has died."""
+    events: int = 0
+    """Events that the lanes took, repeats included."""
+    spent: Spent = field(default_factory=dict)
+    """What each stage took, all lanes together."""
 
 
 class Sink:
@@ -87,13 +92,18 @@ class Sink:
     def __call__(self, outputs: DataFrame, spark_batch_id: int) -> None:
         """Write one batch."""
         batch_id = self._first_batch + spark_batch_id
+        laps = Laps(time.process_time)
         started = time.monotonic()
         try:
             found = outputs.toArrow()  # the one action: steps the lanes and writes their state
+            laps.end("wait")
             rows = merge(zip(*(found.column(name).to_pylist() for name in ("lane", "table", "blob")), strict=True))
-            counts = take_counts(rows)
+            counts, spent = take_counts(rows), take_spent(rows)
+            laps.end("merge")
             tables = to_tables(rows, batch_id)
+            laps.end("rows")
             self._writer.write(batch_id, tables)
+            laps.end("write")
         except BaseException as error:
             self.failure = error
             raise
@@ -102,8 +112,12 @@ class Sink:
             written = sum(map(len, tables.values()))
             seconds = time.monotonic() - started
             forgotten, read = counts[FILES_FORGOTTEN], counts[LANES_READ]
+            add(spent, rows_of(laps.spent))
             self._committed(
-                Committed(batch_id, written, seconds, reasons[FOREIGN], reasons[NOT_APPLIED], forgotten, read)
+                Committed(
+                    *(batch_id, written, seconds, reasons[FOREIGN], reasons[NOT_APPLIED], forgotten, read),
+                    *(counts[EVENTS_TAKEN], spent),
+                )
             )
 
 
@@ -178,6 +192,12 @@ def _of_own_workers(number: int, made: Callable[[], DataFrame]) -> DataFrame:
         return made()
     finally:
         del environment[PART]
+
+
+def durations(query: StreamingQuery) -> dict[str, float]:
+    """How long the steps of the last batch took as Spark says, in milliseconds; none before the first."""
+    progress = query.lastProgress
+    return {} if progress is None else dict(progress["durationMs"])
 
 
 STOP_S = 2.0

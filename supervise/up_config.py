@@ -59,7 +59,8 @@ class CollectSection(_Strict):
     """`collect`: the logs on this machine."""
 
     request_log: Patterns = Field(
-        default=(), description="kafka-request.log of each broker here, or patterns; may be left out with `admin`"
+        default=(),
+        description="kafka-request.log of each broker here, or patterns; may be left out where another source is named",
     )
     server_log: Patterns | None = Field(
         default=None,
@@ -88,8 +89,13 @@ class CollectSection(_Strict):
     @model_validator(mode="after")
     def _something_to_read(self) -> CollectSection:
         logs = bool(self.request_log or self.server_log)
-        if not logs and not self.admin:
-            raise ValueError("request_log names no log; name one, or say `admin: true` to ask the admin API")
+        # The offsets topic alone is enough for who has said so: by default it is what a forgotten log would leave.
+        alone = self.offsets and "offsets" in self.model_fields_set
+        if not (logs or self.admin or alone):
+            raise ValueError(
+                "nothing is named to read; name request_log or server_log, or say `admin: true` to ask the admin API, "
+                "or `offsets: true` for __consumer_offsets alone"
+            )
         if logs and not self.log_timezone:
             raise ValueError("log_timezone is missing: the stamps of the logs carry no zone; say UTC, Europe/Berlin, …")
         return self

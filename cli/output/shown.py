@@ -220,12 +220,9 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
     if row["ended_at_ms"] is not None:
         lines += [
             ("ended", _instant(row["ended_at_ms"])),
-            ("cause", Text(f"{words.name(row['end_cause'])} ({words.name(row['certainty'])})")),
+            ("cause", Text(_how_sure(row["end_cause"], row["certainty"]))),
             ("reason", Text(words.quoted(row["end_reason"]) if row["end_reason"] else "-")),
-            (
-                "broken by",
-                Text(f"{words.name(row['fault'])} ({words.name(row['fault_certainty'])})" if row["fault"] else "-"),
-            ),
+            ("broken by", Text(_how_sure(row["fault"], row["fault_certainty"]))),
         ]
     else:
         lines += [
@@ -233,7 +230,7 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
             *(("", Text(words.escaped(words.shortened(reason, 200)))) for reason in row["reasons"][:5]),
             ("last heard", _instant(session.get("last_heard_at_ms"))),
             ("session over", _deadline(session)),
-            ("last poll", Text.assemble(_instant(poll.get("last_poll_at_ms")), " ", _sign(row["poll"]))),
+            ("last poll", _last_poll(row["poll"])),
             ("poll over", _deadline(poll)),
         ]
         if row["assignment"] is not None:
@@ -360,6 +357,18 @@ def _deadline(deadline: Answer) -> Text:
     if left_ms is None:
         return _instant(deadline["deadline_at_ms"])
     return Text.assemble(_instant(deadline["deadline_at_ms"]), " (", left, ")" if left_ms < 0 else " left)")
+
+
+def _how_sure(what: str | None, certainty: str | None) -> str:
+    """What is known of an end, and how sure it is; of nothing there is nothing to be sure of."""
+    if not what:
+        return "-"
+    return words.name(what) if what == "unknown" else f"{words.name(what)} ({words.name(certainty or 'unknown')})"
+
+
+def _last_poll(poll: Answer | None) -> Text:
+    at_ms = (poll or {}).get("last_poll_at_ms")
+    return _instant(None) if at_ms is None else Text.assemble(_instant(at_ms), " ", _sign(poll))
 
 
 def _sign(poll: Answer | None) -> Text:

@@ -26,6 +26,8 @@ from cli.options import GroupEitherWay
 BELOW, NO_ANSWER = 1, 3
 GROUPS_MAX = 50_000
 SHOWN_MAX = 20
+_WITH_REQUESTS = 5
+"""Lowest rung of `kardia.rungs` on which what is left of a timeout is known."""
 
 
 COMMAND = GroupEitherWay
@@ -52,7 +54,7 @@ def check(
         if group is None:
             rows, more = questions.groups(None, None, GROUPS_MAX)
         else:
-            rows, more = [questions.group(group)], False
+            rows, more = [questions.group(group) | {"rung": questions.evidence(group)["rung"]}], False
     found = _judged(freshness, rows, more, session_margin, poll_margin)
     if output is TextOutput.TEXT:
         for line in _lines(found):
@@ -91,6 +93,7 @@ def _judged(
         "groups": len(rows),
         "more_groups": more,
         "unknown_members": unknown,
+        "unknown_without_request_log": sum(_unknown(row) for row in rows if 0 < row["rung"] < _WITH_REQUESTS),
         "below": below,
     }
 
@@ -133,4 +136,6 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"UNKNOWN: the tables are behind ({reached}), so nobody can tell what is left."
     elif found["verdict"] == "unknown":
         what = f"of {words.count(unknown, 'member')} the status is unknown" if unknown else "there are too many groups"
-        yield f"UNKNOWN: {what}."
+        unread = found["unknown_without_request_log"]
+        why = f"; it takes the request log of their broker, which is not read of {unread}" if unread else ""
+        yield f"UNKNOWN: {what}{why}."

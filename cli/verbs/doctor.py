@@ -24,16 +24,6 @@ class DoctorCommand(SeveralValues):
 
 COMMAND = DoctorCommand
 
-NOT_LOOKED_AT = (
-    "No request log was named, so it is not known whether the brokers write one: without it no heartbeat is seen. "
-    "Name it with --request-log, or switch it on:"
-)
-
-NOT_NAMED = (
-    "The brokers log requests, but no request log was named, so it is not known whether it can be read. Name it with "
-    "--request-log."
-)
-
 
 def doctor(
     request_log: Annotated[
@@ -72,7 +62,7 @@ def doctor(
     from rich.console import Console
 
     from ingest.clients import client_config as read_config
-    from ingest.doctor import Finding, Level, answerable, cluster, logs, moving
+    from ingest.doctor import Level, answerable, cluster, logs, moving
     from ingest.doctor import broker_logging as broker_logging_file
     from ingest.errors import IngestError, SettingsError
     from ingest.settings import expanded
@@ -88,26 +78,36 @@ def doctor(
             )
         zone = zone_named(log_timezone) if log_timezone else None
         findings: list[Finding] = []
-        switch_on = cluster.switch_on(None, "", ())
-        reads_offsets, reads_ends, settings = False, False, None
+        examined = cluster.Examined((), cluster.ASK)
         if bootstrap_server:
-            examined = cluster.examine(bootstrap_server, read_config(client_config), topic=topic)
+            config = read_config(client_config)
+            examined = cluster.examine(bootstrap_server, config, topic=topic, wanted=bool(request_log))
             findings += examined.findings
-            switch_on, settings = examined.switch_on, examined.settings
-            reads_offsets, reads_ends = examined.reads_offsets, examined.reads_ends
-            if not request_log:
-                sentence, lines = (NOT_NAMED, ()) if examined.logs_requests else (NOT_LOOKED_AT, switch_on)
-                findings.append(Finding(Level.UNKNOWN, bootstrap_server, sentence, lines))
         for path in broker_logging or ():
             findings += broker_logging_file.examine(path)
         requests, servers = expanded(tuple(request_log or ())), expanded(tuple(server_log or ()))
         for paths, server in ((requests, False), (servers, True)):
             for path in paths:
-                findings += logs.examine(path, zone, switch_on, server=server)
-        findings += moving.examine(requests, zone, settings)
-        if requests or servers or bootstrap_server:
-            read = answerable.read_of(requests, servers, offsets=reads_offsets, zone=zone, topic_ends=reads_ends)
-            findings += answerable.findings(read, switch_on)
+                findings += logs.examine(path, zone, examined.switch_on, server=server)
+        findings += moving.examine(requests, zone, examined.settings)
+        if requests or servers or examined.reached:
+            read = answerable.read_of(
+                requests,
+                servers,
+                offsets=examined.reads_offsets,
+                zone=zone,
+                topic_ends=examined.reads_ends,
+                samples=examined.samples,
+            )
+            looked = answerable.Looked(
+                (bootstrap_server or "") if examined.reached else "",
+                client_config,
+                tuple(requests),
+                tuple(servers),
+                log_timezone or "",
+            )
+            # Lines for the brokers that answered stand above, beside what they cost.
+            findings += answerable.findings(read, looked, () if examined.reached else examined.switch_on)
     except IngestError as error:
         Console(stderr=True).print(f"kardia doctor: {error}", markup=False, highlight=False)
         raise typer.Exit(2) from None
@@ -143,14 +143,26 @@ def _print_text(findings: Sequence[Finding]) -> None:
         mark, style = marks[finding.level]
         console.print(mark, style=style, end="")
         console.print(finding.sentence + (f" [{finding.certainty}]" if finding.certainty == "inferred" else ""))
+        if finding.remedy in shown and finding.sentence.endswith(":"):
+            console.print("         (the lines above)")
         if finding.remedy and finding.remedy not in shown:
             shown.add(finding.remedy)  # the same lines for every log are enough once
             for line in finding.remedy:
                 console.print(f"         {line}")
+    console.print(_verdict(findings), style="bold red" if any(one.level is Level.BAD for one in findings) else "green")
+
+
+def _verdict(findings: Sequence[Finding]) -> str:
+    from ingest.doctor import Level, answerable
+
     bad = sum(1 for finding in findings if finding.level is Level.BAD)
-    unknown = sum(1 for finding in findings if finding.level is Level.UNKNOWN)
+    unknown = any(finding.level is Level.UNKNOWN for finding in findings)
+    asked = [finding for finding in findings if finding.subject == answerable.SUBJECT]
     nothing = (
         "Nothing is wrong." if not unknown else "Nothing is wrong as far as was looked; what is not known is above."
     )
     verdict = nothing if not bad else "One thing is wrong." if bad == 1 else f"{bad} things are wrong."
-    console.print(verdict, style="bold red" if bad else "green")
+    if not asked:
+        return verdict
+    answered = sum(1 for finding in asked if finding.level is Level.GOOD)
+    return f"{verdict} {answered} of {len(asked)} questions can be answered by what was looked at."

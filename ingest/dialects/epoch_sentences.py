@@ -9,24 +9,13 @@ Truth: `GroupMetadataManager.java` of 4.0.2, 4.1.2, 4.2.1 and 4.3.1, and the con
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ingest.dialects.sentence import Pattern, pattern
+from ingest.dialects.sentence import Sentence, pattern
 
 _NUMBER = r"[0-9]+"
 _GROUP = r"\[GroupId (?P<group>.*?)\] "
 _STREAMS = r"\[GroupId (?P<group>.*?)\]\[MemberId (?P<member>.*?)\] "
 _STATIC = r"Static member (?P<member>.*?) with instance id (?P<instance>.*?)"
 _EPOCH = rf"(?P<generation>{_NUMBER})"
-
-
-class Sentence(NamedTuple):
-    """A sentence: since which release, how it was recorded, and how it is read."""
-
-    since: str
-    example: str
-    """A recorded message; of one that no recording has, words of the release with ids of another message."""
-    read: Pattern
 
 
 SENTENCES: tuple[Sentence, ...] = (
@@ -196,6 +185,33 @@ SENTENCES: tuple[Sentence, ...] = (
             r"(?P<reason>streams) group\.",
             "][MemberId ",
             " with instance id ",
+        ),
+    ),
+    # A member that speaks the classic protocol in a consumer group; `reason` is its own words.
+    Sentence(
+        "4.0",
+        "[GroupId h11] Dynamic member k11-b-99c240a0-e44a-427b-9d43-05c9f9f7b4b3 has left group through explicit "
+        "`LeaveGroup` request; client reason: consumer poll timeout has expired.",
+        pattern(
+            "epoch_member_left",
+            " has left group through explicit `LeaveGroup` request; ",
+            rf"{_GROUP}Dynamic member (?P<member>.*?) has left group through explicit `LeaveGroup` request; "
+            r"client reason: (?P<reason>.*)",
+            "] Dynamic member ",
+            " has left group through explicit `LeaveGroup` request; ",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "[GroupId h11] Static member k11-b-99c240a0-e44a-427b-9d43-05c9f9f7b4b3 with instance id i-b has left group "
+        "through explicit `LeaveGroup` request; client reason: member was removed by an admin",
+        pattern(
+            "epoch_member_left",
+            " has left group through explicit `LeaveGroup` request; ",
+            rf"{_GROUP}{_STATIC} has left group through explicit `LeaveGroup` request; client reason: (?P<reason>.*)",
+            "] Static member ",
+            " with instance id ",
+            " has left group through explicit `LeaveGroup` request; ",
         ),
     ),
     Sentence(

@@ -2,178 +2,366 @@
 
 They are nearly all of a request log. A stretch is found by everything that the lines of one sender have in common; what
 is left of a line is seven numbers. A line that says more than "as before" (another API, an error, a follower's fetch,
-anything unusual) is handed back, to be read by itself. The loop is written out because it runs once for each line.
+anything unusual) is handed back, to be read by itself.
+
+Where lines end, what they begin and end with and when they were stamped is found for all lines of a block at once; a
+candidate is then decoded whole, so that nothing is folded that is not JSON; and its numbers are reckoned in columns.
+Text lines are looked at one by one.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from math import inf
 from struct import Struct
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from ingest.dialects import request_shapes as shapes
+from ingest.dialects.quiet_columns import Block, Columns, Folded, Numbers, Places
 from ingest.dialects.quiet_text import HEAD_END, Quiet
-from ingest.dialects.request_events import Builder, RequestEvents, fetched_bytes
-from ingest.dialects.request_layout import API_AT, JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
+from ingest.dialects.request_events import Builder, RequestEvents
+from ingest.dialects.request_layout import JSON_AT, LOGGER, LOGGER_BYTES, MARK, MARK_AT, PREFIX
 from ingest.dialects.request_text import RequestText
 from ingest.dialects.text_layout import HEAD
+from ingest.dialects.text_layout import MARK as TEXT_MARK
 from ingest.stamps import MILLIS, Stamps
 from kardia.events import SILENCE_MS, Event, Kind
 from kardia.slowness import SLOW_MS
-from kardia.stretches import WIDTH, Stretch
+from kardia.stretches import ARRIVED, BYTES, DECIDED, END, HANDLED, LOGGED, START, WIDTH
 
 _pack = Struct(f"{WIDTH}d").pack
-_heartbeat = msgspec.json.Decoder(shapes.QuietHeartbeat).decode
-_fetch = msgspec.json.Decoder(shapes.QuietFetch).decode
 _HEARTBEAT, _FETCH = int(Kind.HEARTBEAT), int(Kind.FETCH)
-_KINDS = {MARK + PREFIX + b'1,"': _FETCH, MARK + PREFIX + b"12,": _HEARTBEAT}
-"""How a line of either API goes on after its stamp and level, three bytes into the number."""
+_BEGIN = MARK + PREFIX
+_KINDS = {b'1,"': _FETCH, b"12,": _HEARTBEAT}
+"""How a line of either API goes on after that, three bytes into the number."""
 
-_KIND_END = API_AT + 3
+_KIND_AT = MARK_AT + len(_BEGIN)
+_SHORTEST = _KIND_AT + 3 + LOGGER_BYTES
+_SECOND_BYTES = 21
+"""`[yyyy-MM-dd HH:mm:ss,`"""
+_LONGEST_MS = 1e10
+"""As `request_shapes.Duration`."""
+_TIMES = 4
+_AT_ONCE = 300
+_ZERO = ord("0")
 
 
-class Folded(NamedTuple):
-    """What is left of a block."""
+class _Found(NamedTuple):
+    """Lines that decoded, and that say nothing that is told by itself as far as the decoded shape shows."""
 
-    rest: list[tuple[bytes, int, int]]
-    """Lines to be read by themselves: (line, start, end)."""
-    highest_at_ms: float
-    """Highest stamp of the lines that were folded, or the one given."""
-    silence: bool
-    """Whether two folded lines are `SILENCE_MS` apart."""
+    lines: list[int]
+    """Their numbers in the block."""
+    keys: list[Hashable]
+    times: list[float]
+    """Total, queue, local and remote times of each, one after the other."""
+    sizes: list[int]
+
+    def take(self, lines: Places, parsed: list[Any], chosen: list[bool]) -> list[Any]:
+        """Keep where they are and the times of those that are chosen; gives these."""
+        if not all(chosen):
+            lines = lines[np.array(chosen, bool)]
+            parsed = [line for line, good in zip(parsed, chosen, strict=True) if good]
+        self.lines.extend(lines.tolist())
+        self.times.extend(
+            [
+                time_ms
+                for line in parsed
+                for time_ms in (line.total_time_ms, line.request_queue_time_ms, line.local_time_ms, line.remote_time_ms)
+            ]
+        )
+        return parsed
 
 
 class QuietLines:
     """The stretches that are being filled."""
 
-    def __init__(self, single: RequestEvents, stamps: Stamps, text: RequestText) -> None:
-        """`single` builds the head of a stretch, `text` that of one of text lines."""
+    def __init__(self, single: RequestEvents, stamps: Stamps, text: RequestText, least_bytes: int = 0) -> None:
+        """`single` builds the head of a stretch, `text` that of one of text lines. Shorter blocks than `least_bytes`
+        are better read line by line."""
+        self.least_bytes = least_bytes
         self._stamps = stamps
         self._text = text
         self._single: dict[int, tuple[Callable[[bytes], Any], Builder]] = {
             kind: (msgspec.json.Decoder(single.by_api[api][0]).decode, single.by_api[api][1])
             for kind, api in ((_HEARTBEAT, 12), (_FETCH, 1))
         }
-        self._heads: dict[tuple[object, ...], Event] = {}
-        self._numbers: dict[tuple[object, ...], bytearray] = {}
+        self._columns = Columns()
+        self.take = self._columns.take
+        self.rows = self._columns.rows
 
-    def take(self) -> list[Stretch]:
-        """Stretches in the order of their first lines; the next line begins new ones."""
-        taken = [Stretch(head, array("d", bytes(self._numbers[key]))) for key, head in self._heads.items()]
-        self._heads, self._numbers = {}, {}
-        return taken
+    def fold(
+        self, data: bytes, source: str, start: int, highest_at_ms: float, not_after_ms: float = inf
+    ) -> Folded | None:
+        """Fold what can be folded of complete lines, undamaged, that begin at byte `start`; None, and nothing is done,
+        if there are text lines among them: `fold_text` is for those."""
+        block = Block(data)
+        of_kind = _candidates(block)
+        quiet = np.sort(np.concatenate(list(of_kind.values())))
+        left = np.ones(len(block), bool)
+        left[quiet] = False
+        rest = block.cut(left)
+        if any(TEXT_MARK in line for line, _, _ in rest):
+            return None
+        at_ms = np.full(len(block), np.nan)
+        at_ms[quiet] = self._at_ms(block, quiet)
+        at_ms[at_ms > not_after_ms] = np.nan
+        fetches = _fetches(block, of_kind[_FETCH], source)
+        folded = self._add(block, fetches, _heartbeats(block, of_kind[_HEARTBEAT], source), at_ms, source, start)
+        highest_at_ms, silence = _highest(at_ms[folded], highest_at_ms)
+        if len(folded) < len(quiet):
+            left[:] = True
+            left[folded] = False
+            rest = block.cut(left)
+        if start:
+            rest = [(line, begin + start, end + start) for line, begin, end in rest]
+        return Folded(rest, highest_at_ms, silence, len(block))
 
-    def fold(self, lines: list[bytes], source: str, start: int, highest_at_ms: float) -> Folded:
-        """Fold what can be folded of complete lines, without their line ends, that begin at byte `start`."""
+    def _at_ms(self, block: Block, lines: Places) -> Numbers:
+        """Stamps of lines, NaN where there is none. Seconds are looked up in the order of the lines."""
+        if not len(lines):
+            return np.empty(0)
+        seconds = block.bytes_at(lines, 0, _SECOND_BYTES)
+        digits = np.frombuffer(block.bytes_at(lines, _SECOND_BYTES, 4).tobytes(), np.uint8).reshape(-1, 4)
+        millis = digits[:, :3].astype(np.int64) - _ZERO
+        usual = ((millis >= 0) & (millis <= 9)).all(axis=1) & (digits[:, 3] == ord("]"))
+        at_ms: Numbers = (millis @ np.array((100, 10, 1))).astype(np.float64)
+        firsts = [0, *(np.flatnonzero(seconds[1:] != seconds[:-1]) + 1).tolist()]
+        known = self._stamps.seconds
+        for first, last in zip(firsts, [*firsts[1:], len(lines)], strict=True):
+            line = block.line(int(lines[first]))
+            base = known.get(line[:_SECOND_BYTES])
+            if base is None and usual[first]:
+                self._stamps.at_ms(line)
+                base = known.get(line[:_SECOND_BYTES])
+            if base is None:
+                usual[first:last] = False
+            else:
+                at_ms[first:last] += base
+            for odd in (np.flatnonzero(~usual[first:last]) + first).tolist():
+                stamped = self._stamps.at_ms(block.line(int(lines[odd])))
+                at_ms[odd] = np.nan if stamped is None else stamped
+        return at_ms
+
+    def _add(
+        self, block: Block, fetches: _Found, heartbeats: _Found, at_ms_of: Numbers, source: str, start: int
+    ) -> Places:
+        """Keep what is quiet of these lines; gives their numbers, in order."""
+        lines: Places = np.array(fetches.lines + heartbeats.lines, np.int64)
+        if not len(lines):
+            return lines
+        keys = fetches.keys + heartbeats.keys
+        at_ms = at_ms_of[lines]
+        times = np.frombuffer(array("d", fetches.times + heartbeats.times), np.float64).reshape(-1, _TIMES).T
+        total, queue, local, remote = times
+        delay = queue + local
+        delay[len(fetches.lines) :] += remote[len(fetches.lines) :]  # a FETCH waits for data there
+        get = self._columns.place_of.get
+        senders = np.array([get(key, -1) for key in keys], np.int64)
+        good = (delay < SLOW_MS) & ~np.isnan(at_ms)
+        if times.min() < 0 or times.max() > _LONGEST_MS:
+            good &= ((times >= 0) & (times <= _LONGEST_MS)).all(axis=0)
+        for place in np.flatnonzero((senders < 0) & good).tolist():
+            kind = _FETCH if place < len(fetches.lines) else _HEARTBEAT
+            senders[place] = self._begin(block, int(lines[place]), keys[place], kind, at_ms[place], source, start)
+        good &= senders >= 0
+        arrived = at_ms - total
+        handled = arrived + queue + local
+        rows = np.empty((len(lines), WIDTH))
+        rows[:, START] = block.begins[lines] + start
+        rows[:, END] = block.ends[lines] + (start + 1)
+        rows[:, LOGGED] = at_ms
+        rows[:, ARRIVED] = arrived
+        rows[:, HANDLED] = handled
+        rows[:, DECIDED] = handled + remote
+        rows[:, BYTES] = fetches.sizes + heartbeats.sizes
+        if not good.all():
+            lines, senders, rows = lines[good], senders[good], rows[good]
+        self._columns.add(senders, rows)
+        return np.sort(lines)
+
+    def _begin(self, block: Block, number: int, key: Hashable, kind: int, at_ms: float, source: str, start: int) -> int:
+        """Number of a sender that is met for the first time, by this line; -1 if the line says no event."""
+        known = self._columns.place_of.get(key)
+        if known is not None:
+            return known
+        decode, build = self._single[kind]
+        begin, end = int(block.begins[number]) + start, int(block.ends[number]) + start + 1
+        try:
+            head = build(decode(block.line(number)[JSON_AT:-LOGGER_BYTES]), source, begin, end, float(at_ms))
+        except (msgspec.DecodeError, RecursionError, AttributeError):
+            return -1
+        return self._columns.begin(key, head) if isinstance(head, Event) else -1
+
+    # --- text lines --------------------------------------------------------------------------------------------------
+
+    def fold_text(
+        self, lines: Iterable[bytes], source: str, start: int, highest_at_ms: float, not_after_ms: float = inf
+    ) -> Folded:
+        """The same of the text lines among these; all others are left."""
         rest: list[tuple[bytes, int, int]] = []
+        senders: list[int] = []
+        rows = bytearray()
         silence = False
-        seconds, at_ms_of, numbers_of = self._stamps.seconds, self._stamps.at_ms, self._numbers
+        seconds, at_ms_of = self._stamps.seconds, self._stamps.at_ms
         read_text = self._text.quiet.read
         end = start
         for line in lines:
             begin, end = end, end + len(line) + 1
-            kind = _KINDS.get(line[MARK_AT:_KIND_END])
-            if kind is None and line[JSON_AT:HEAD_END] == HEAD and line.isascii():
-                at_ms = seconds.get(line[:21])
-                millis = MILLIS.get(line[21:25])
-                at_ms = at_ms_of(line) if at_ms is None or millis is None else at_ms + millis
-                quiet = read_text(line, source)
-                if at_ms is None or quiet is None or not self._fold_text(quiet, line, source, begin, end, at_ms):
-                    rest.append((line, begin, end))
-                elif at_ms > highest_at_ms:
-                    silence = silence or at_ms - highest_at_ms >= SILENCE_MS
-                    highest_at_ms = at_ms
-                continue
-            if kind is None or line[-LOGGER_BYTES:] != LOGGER or not line.isascii():
+            if line[JSON_AT:HEAD_END] != HEAD or not line.isascii():
                 rest.append((line, begin, end))
                 continue
-            at_ms = seconds.get(line[:21])
-            millis = MILLIS.get(line[21:25])
-            if at_ms is not None and millis is not None:
-                at_ms += millis
-            else:
-                at_ms = at_ms_of(line)
-            body = line[JSON_AT:-LOGGER_BYTES]
-            try:
-                if kind == _FETCH:
-                    parsed: Any = _fetch(body)
-                    request, response = parsed.request, parsed.response
-                    if response.error_code != 0 or request.replica_id >= 0 or request.replica_state is not None:
-                        rest.append((line, begin, end))
-                        continue
-                    header = parsed.request_header
-                    key: tuple[object, ...] = (parsed.connection, header.client_id, header.request_api_version, source)
-                    size = fetched_bytes(response) if response.responses else 0
-                else:
-                    parsed = _heartbeat(body)
-                    request, header = parsed.request, parsed.request_header
-                    if parsed.response.error_code != 0:
-                        rest.append((line, begin, end))
-                        continue
-                    # A connection announces its software once, so that needs no place in the key.
-                    key = (
-                        parsed.connection,
-                        request.member_id,
-                        request.generation_id,
-                        request.group_id,
-                        request.group_instance_id,
-                        header.client_id,
-                        header.request_api_version,
-                        source,
-                    )
-                    size = 0
-                delay = parsed.request_queue_time_ms + parsed.local_time_ms
-                if kind == _HEARTBEAT:
-                    delay += parsed.remote_time_ms  # a FETCH waits for data there
-                if delay >= SLOW_MS or (kind == _HEARTBEAT and parsed.throttle_time_ms):
-                    rest.append((line, begin, end))  # it tells that the broker is slow
-                    continue
-                numbers = numbers_of.get(key)
-                if numbers is None:
-                    numbers = self._begin(key, kind, body, source, begin, end, at_ms)
-            except (msgspec.DecodeError, RecursionError, AttributeError):
+            at_ms = seconds.get(line[:_SECOND_BYTES])
+            millis = MILLIS.get(line[_SECOND_BYTES : _SECOND_BYTES + 4])
+            at_ms = at_ms_of(line) if at_ms is None or millis is None else at_ms + millis
+            quiet = read_text(line, source)
+            sender = -1
+            if at_ms is not None and quiet is not None and at_ms <= not_after_ms:
+                sender = self._add_text(quiet, line, source, begin, end, at_ms, rows)
+            if at_ms is None or sender < 0:
                 rest.append((line, begin, end))
                 continue
-            if at_ms is None or numbers is None:
-                rest.append((line, begin, end))
-                continue
-            arrived = at_ms - parsed.total_time_ms
-            handled = arrived + parsed.request_queue_time_ms + parsed.local_time_ms
-            numbers += _pack(begin, end, at_ms, arrived, handled, handled + parsed.remote_time_ms, size)
+            senders.append(sender)
             if at_ms > highest_at_ms:
                 silence = silence or at_ms - highest_at_ms >= SILENCE_MS
                 highest_at_ms = at_ms
-        return Folded(rest, highest_at_ms, silence)
+        if senders:
+            self._columns.add(np.array(senders, np.int64), np.frombuffer(rows, np.float64).reshape(-1, WIDTH))
+        return Folded(rest, highest_at_ms, silence, len(rest) + len(senders))
 
-    def _fold_text(self, quiet: Quiet, line: bytes, source: str, start: int, end: int, at_ms: float) -> bool:
-        """Fold a text line; False if it is to be read by itself."""
+    def _add_text(
+        self, quiet: Quiet, line: bytes, source: str, start: int, end: int, at_ms: float, rows: bytearray
+    ) -> int:
+        """Add the row of a text line; gives its sender, -1 if it is to be read by itself."""
         kind, key, total_ms, queue_ms, local_ms, after_ms, size = quiet
         arrived = at_ms - total_ms
         handled = arrived + queue_ms + local_ms
         waited_ms = total_ms - queue_ms - local_ms - after_ms
         decided = handled + waited_ms if waited_ms > 0.0 else handled
         if queue_ms + local_ms >= SLOW_MS or (kind == _HEARTBEAT and total_ms >= SLOW_MS):
-            return False
-        numbers = self._numbers.get(key)
-        if numbers is None:
+            return -1
+        sender = self._columns.place_of.get(key)
+        if sender is None:
             head = self._text.read(line, JSON_AT, source, start, end, at_ms)
             if not isinstance(head, Event):
-                return False
-            self._heads[key] = head
-            numbers = self._numbers[key] = bytearray()
-        numbers += _pack(start, end, at_ms, arrived, handled, decided, size)
-        return True
+                return -1
+            sender = self._columns.begin(key, head)
+        rows += _pack(start, end, at_ms, arrived, handled, decided, size)
+        return sender
 
-    def _begin(
-        self, key: tuple[object, ...], kind: int, body: bytes, source: str, start: int, end: int, at_ms: float | None
-    ) -> bytearray | None:
-        decode, build = self._single[kind]
-        head = None if at_ms is None else build(decode(body), source, start, end, at_ms)
-        if not isinstance(head, Event):
-            return None
-        self._heads[key] = head
-        numbers = self._numbers[key] = bytearray()
-        return numbers
+
+# --- what JSON lines say ---------------------------------------------------------------------------------------------
+
+_decode_heartbeat = msgspec.json.Decoder(shapes.QuietHeartbeat).decode
+_decode_fetch = msgspec.json.Decoder(shapes.QuietFetch).decode
+
+
+def _candidates(block: Block) -> dict[int, Places]:
+    """Lines that may be folded, by how they begin and end: of either API, in the shipped layout, ASCII."""
+    lines = np.flatnonzero(block.ends - block.begins >= _SHORTEST)
+    begin_alike = block.bytes_at(lines, MARK_AT, len(_BEGIN)) == _BEGIN
+    lines = lines[begin_alike & (block.bytes_before_end(lines, LOGGER_BYTES) == LOGGER)]
+    if not block.data.isascii():
+        high = np.flatnonzero(np.frombuffer(block.data, np.uint8) > 0x7F)
+        lines = np.setdiff1d(lines, np.searchsorted(block.ends, high))
+    goes_on = block.bytes_at(lines, _KIND_AT, 3)
+    return {kind: lines[goes_on == begin] for begin, kind in _KINDS.items()}
+
+
+def _decoded(block: Block, lines: Places, decode: Callable[[bytes], Any]) -> tuple[Places, list[Any]]:
+    """Lines that are what they seem to be, and what they say."""
+    data = block.data
+    begins, ends = (block.begins[lines] + JSON_AT).tolist(), (block.ends[lines] - LOGGER_BYTES).tolist()
+    try:
+        return lines, [decode(data[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    good: list[int] = []
+    parsed: list[Any] = []
+    for place, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        try:
+            parsed.append(decode(data[begin:end]))
+        except (msgspec.DecodeError, RecursionError):
+            continue  # it is read by itself, and refused with the reason
+        good.append(place)
+    return lines[good], parsed
+
+
+def _some(lines: Places) -> Iterator[Places]:
+    """Few lines at a time, so that what was decoded of them is still in the processor's cache when it is looked at."""
+    return (lines[at : at + _AT_ONCE] for at in range(0, len(lines), _AT_ONCE))
+
+
+def _fetches(block: Block, lines: Places, source: str) -> _Found:
+    """Fetches of consumers that were answered without error."""
+    found = _Found([], [], [], [])
+    for some in _some(lines):
+        numbers, parsed = _decoded(block, some, _decode_fetch)
+        quiet = [
+            line.response.__class__ is shapes.QuietFetchResponse
+            and (request := line.request).__class__ is shapes.FetchRequest
+            and line.response.error_code == 0
+            and request.replica_id < 0
+            and request.replica_state is None
+            for line in parsed
+        ]
+        parsed = found.take(numbers, parsed, quiet)
+        found.keys.extend(
+            [
+                (line.connection, (header := line.request_header).client_id, header.request_api_version, source)
+                for line in parsed
+            ]
+        )
+        found.sizes.extend([_fetched_bytes(line.response) for line in parsed])
+    return found
+
+
+def _fetched_bytes(response: shapes.QuietFetchResponse) -> int:
+    """As `request_events.fetched_bytes`."""
+    size = 0
+    for topic in response.responses:
+        for partition in topic.partitions or topic.partition_responses or ():
+            size += partition.records_size_in_bytes + partition.record_set_size_in_bytes
+    return size
+
+
+def _heartbeats(block: Block, lines: Places, source: str) -> _Found:
+    """Heartbeats that were answered without error and without making the client wait."""
+    found = _Found([], [], [], [])
+    for some in _some(lines):
+        numbers, parsed = _decoded(block, some, _decode_heartbeat)
+        quiet = [
+            line.response.__class__ is shapes.ErrorOnly
+            and line.request.__class__ is shapes.HeartbeatRequest
+            and line.response.error_code == 0
+            and not line.throttle_time_ms
+            for line in parsed
+        ]
+        parsed = found.take(numbers, parsed, quiet)
+        # A connection announces its software once, so that needs no place in the key.
+        found.keys.extend(
+            [
+                (
+                    line.connection,
+                    (request := line.request).member_id,
+                    request.generation_id,
+                    request.group_id,
+                    request.group_instance_id,
+                    (header := line.request_header).client_id,
+                    header.request_api_version,
+                    source,
+                )
+                for line in parsed
+            ]
+        )
+        found.sizes.extend([0] * len(parsed))
+    return found
+
+
+def _highest(at_ms: Numbers, highest_at_ms: float) -> tuple[float, bool]:
+    """Highest stamp after these, and whether any of them is `SILENCE_MS` above all before it."""
+    highest = np.maximum.accumulate(np.concatenate(([highest_at_ms], at_ms)))
+    return float(highest[-1]), bool((np.diff(highest) >= SILENCE_MS).any())

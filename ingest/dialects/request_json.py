@@ -54,11 +54,17 @@ class RequestJson:
     stream = "request"
 
     def __init__(
-        self, zone: tzinfo, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS, *, fold: bool = False
+        self,
+        zone: tzinfo,
+        offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
+        *,
+        fold: bool = False,
+        fold_from_bytes: int = 0,
     ) -> None:
         """`zone`: zone of the stamps. `offsets_partitions`: partitions of `__consumer_offsets` in this cluster.
 
-        `fold`: put heartbeats and fetches into stretches, for who reads many lines at a time.
+        `fold`: put heartbeats and fetches into stretches, for who reads many lines at a time: of blocks of so many
+        bytes at least.
         """
         self.stamps = Stamps(zone)
         self._slow: Windows = {}
@@ -66,7 +72,7 @@ class RequestJson:
         self._seconds = self.stamps.seconds
         builders = RequestEvents(offsets_partitions)
         self._text = RequestText(builders, self.stamps, self._slow)
-        self._quiet = QuietLines(builders, self.stamps, self._text) if fold else None
+        self._quiet = QuietLines(builders, self.stamps, self._text, fold_from_bytes) if fold else None
         self._apis = {
             b"%d" % key: _Api(msgspec.json.Decoder(shape).decode, build)
             for key, (shape, build) in builders.by_api.items()

@@ -33,3 +33,12 @@ def pattern(what: str, words: str, expression: str, *between: str) -> Pattern:
     shortest, longest = (re.compile(text, re.DOTALL) for text in (free.replace(".*", ".*?"), free))
     ids = free.count(".*") - free.count("(?P<reason>.*)") - free.count("(?P<members>.*)")  # which go on to the end
     return Pattern(what, words, shortest, longest, between, MAX_CHARS[min(ids, len(MAX_CHARS) - 1)])
+
+
+class Sentence(NamedTuple):
+    """A sentence: since which release, how it was recorded, and how it is read."""
+
+    since: str
+    example: str
+    """A recorded message; of one that no recording has, words of the release with ids of another message."""
+    read: Pattern

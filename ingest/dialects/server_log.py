@@ -3,9 +3,10 @@
     [2026-11-20 10:49:05,568] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=40] Member … has failed, …
 
 Two coordinators, many releases: Scala (up to 3.9, prefix `[GroupCoordinator 1]: `) and Java (4.x, prefix with topic
-and partition). A new sentence is a row of the table of literal words, and what it means is decided in
-`kardia/observe/evidence/records.py`; those about groups that have epochs are in `epoch_sentences`. Whatever does not
-match is ignored, because the log is full of other things. Interprets nothing.
+and partition). A sentence is a row of a table: `classic_sentences`, `epoch_sentences` (groups that have epochs), and
+`silent_sentences`, of which nothing follows. What it means is decided in `kardia/observe/sentences/`. A line that is
+the coordinator's, at INFO or above, and in none of the tables is rejected as `unknown_sentence`: nobody guesses what it
+may mean, and somebody sees it. All other lines are ignored: the log is full of other things. Interprets nothing.
 
 Group and member ids are not escaped by the broker, so a client may choose one that looks like the rest of a sentence.
 Each pattern is therefore matched twice, with the shortest and with the longest ids that fit: if both say the same
@@ -26,17 +27,13 @@ from math import prod
 from typing import NamedTuple
 
 from ingest.dialects import Reading, rejection
-from ingest.dialects.epoch_sentences import SENTENCES
-from ingest.dialects.sentence import Pattern, pattern
+from ingest.dialects.classic_sentences import MEMBER, NUMBER, UUID
+from ingest.dialects.classic_sentences import SENTENCES as CLASSIC
+from ingest.dialects.epoch_sentences import SENTENCES as EPOCHS
+from ingest.dialects.sentence import Pattern
+from ingest.dialects.silent_sentences import is_silent
 from ingest.stamps import Stamps
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS, Event, Kind, shard_of
-
-_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_MEMBER = rf"(?P<member>.*?{_UUID})"
-_NUMBER = r"[0-9]+"
-_GENERATION = rf"(?P<generation>{_NUMBER})"
-_PARTITION = rf"(?: \(__consumer_offsets-(?P<partition>{_NUMBER})\))?"
-_LEFT = "has left group"
 
 
 class Said(NamedTuple):
@@ -49,176 +46,27 @@ class Said(NamedTuple):
     between: tuple[str, ...]
 
 
-PATTERNS: tuple[Pattern, ...] = (
-    pattern(
-        "preparing_rebalance",
-        "Preparing to rebalance group ",
-        r"(?=[\s\S]*\)\.?\Z)"  # looked at first: else each beginning is followed to the end, in vain
-        rf"Preparing to rebalance group (?P<group>.*?) in state \w+ with old generation {_GENERATION}"
-        rf"{_PARTITION} \(reason: (?P<reason>.*)\)\.?",
-        " with old generation ",
-    ),
-    # 2.0 and 2.1 say neither the state nor the reason.
-    pattern(
-        "preparing_rebalance",
-        "Preparing to rebalance group ",
-        rf"Preparing to rebalance group (?P<group>.*) with old generation {_GENERATION}"
-        rf" \(__consumer_offsets-(?P<partition>{_NUMBER})\)",
-        " with old generation ",
-    ),
-    pattern(
-        "stabilized",
-        "Stabilized group ",
-        rf"Stabilized group (?P<group>.*?) generation {_GENERATION}{_PARTITION}(?: with (?P<reason>\d+ members?))?\.?",
-        " generation ",
-    ),
-    pattern(
-        "assignment_received",
-        "Assignment received from leader",
-        rf"Assignment received from leader(?: {_MEMBER})? for group (?P<group>.*?) for generation {_GENERATION}"
-        r"(?:\. The group has (?P<reason>\d+ members), \d+ of which are static)?\.?",
-        " for group ",
-        " for generation ",
-    ),
-    pattern(
-        "member_failed",
-        " has failed, removing it from the group",
-        rf"Member {_MEMBER} in group (?P<group>.*) has failed, removing it from the group\.?",
-        " in group ",
-    ),
-    pattern(
-        "member_left",
-        _LEFT,
-        rf"\[Group (?P<group>.*?)\] Member {_MEMBER} has left group through explicit `LeaveGroup` request"
-        r"(?:; client reason: (?P<reason>.*))?",
-    ),
-    pattern(
-        "member_left",
-        _LEFT,
-        rf"Member MemberMetadata\(memberId={_MEMBER}, groupInstanceId=(?P<instance>.*?), clientId=.*\)"
-        r" has left group (?P<group>.*?) through explicit `LeaveGroup`(?: request)?"
-        r"(?:; client reason: (?P<reason>.*))?",
-    ),
-    pattern(
-        "member_left",
-        " has left, removing it from the group",
-        rf"Member\[group\.instance\.id (?P<instance>.*?), member\.id {_MEMBER}\] in group (?P<group>.*)"
-        r" has left, removing it from the group",
-    ),
-    pattern(
-        "member_left",
-        " has left, removing it from the group",
-        rf"Member {_MEMBER} in group (?P<group>.*) has left, removing it from the group",
-    ),
-    pattern(
-        "pending_member_removed",
-        "ending member",
-        rf"Pending member {_MEMBER} in group (?P<group>.*) has been removed after "
-        r"(?P<reason>session timeout expiration)\.?",
-    ),
-    pattern(
-        "pending_member_removed",
-        _LEFT,
-        rf"\[Group (?P<group>.*?)\] Pending member {_MEMBER} has left group through explicit `LeaveGroup` request"
-        r"(?:; client reason: (?P<reason>.*))?",
-    ),
-    pattern(
-        "pending_member_removed",
-        _LEFT,
-        rf"Pending member with memberId={_MEMBER} has left group (?P<group>.*?) through explicit `LeaveGroup` request"
-        r"(?:; client reason: (?P<reason>.*))?",
-    ),
-    pattern(
-        "pending_member_removed", " is leaving group ", rf"Pending member {_MEMBER} is leaving group (?P<group>.*)\."
-    ),
-    pattern(
-        "group_empty",
-        " is now empty",
-        rf"Group (?P<group>.*) with generation {_GENERATION} is now empty{_PARTITION}\.?",
-    ),
-    pattern(
-        "removed_not_joined",
-        " dynamic members who haven't joined: ",
-        r"Group (?P<group>.*?) removed? dynamic members who haven't joined: (?:Hash)?(?:Set)?[\[(](?P<members>.*)[\])]",
-    ),
-    pattern(
-        "static_replaced",
-        " with this groupInstanceId",
-        r"Static member with groupInstanceId=(?P<instance>.*?) and unknown member id joins group (?P<group>.*?)"
-        rf" in (?:state )?\w+(?: state)?\. Replacing previously mapped member {_MEMBER} with this groupInstanceId\.",
-    ),
-    # 2.5 to 2.7; 2.3 and 2.4 name no group, and so nobody's.
-    pattern(
-        "static_replaced",
-        " with unknown member id rejoins, assigning new member id ",
-        r"Static member (?P<instance>.*?) of group (?P<group>.*?) with unknown member id rejoins, assigning new member "
-        rf"id .*, while old member id {_MEMBER} will be removed\.",
-    ),
-    pattern(
-        "group_loaded",
-        "Loaded classic group ",
-        r"Loaded classic group (?P<group>.*) with (?P<reason>\d+ members)\.",
-    ),
-    pattern(
-        "group_loaded",
-        "Loading group metadata for ",
-        rf"Loading group metadata for (?P<group>.*) with generation {_GENERATION}",
-    ),
-    pattern(
-        "group_unloaded",
-        "Unloading group metadata for ",
-        rf"\[GroupId=(?P<group>.*)\] Unloading group metadata for generation {_GENERATION}\.",
-    ),
-    pattern(
-        "group_unloaded",
-        "Unloading group metadata for ",
-        rf"Unloading group metadata for (?P<group>.*) with generation {_GENERATION}",
-    ),
-    pattern(
-        "partition_loaded",
-        "Finished loading o",
-        rf"Finished loading of(?:fsets and group metadata| metadata) from __consumer_offsets-(?P<partition>{_NUMBER})"
-        r" (?P<reason>(?:in|with) .*)",
-    ),
-    pattern(
-        "partition_unloaded",
-        "Started unloading metadata for ",
-        rf"Started unloading metadata for __consumer_offsets-(?P<partition>{_NUMBER}) (?P<reason>.*)",
-    ),
-    pattern(
-        "partition_unloaded",
-        "Resigned as the group coordinator for ",
-        rf"Resigned as the group coordinator for partition (?P<partition>{_NUMBER}) (?P<reason>.*)",
-    ),
-    pattern(
-        "group_dead",
-        " transitioned to Dead in generation ",
-        rf"Group (?P<group>.*) transitioned to Dead in generation {_GENERATION}",
-    ),
-    # What has no name of its own: told as it stands, for people.
-    pattern(
-        "other",
-        "failed to join before ",
-        rf"(?P<reason>Group leader \[member(?:\.i|I)d: {_MEMBER}, .*?failed to join before .*)",
-    ),
-    *(sentence.read for sentence in SENTENCES),
-)
+PATTERNS: tuple[Pattern, ...] = tuple(sentence.read for sentence in (*CLASSIC, *EPOCHS))
 """Every line that gives an event. Order matters only between patterns with the same words."""
 
 _DELETED = re.compile(
     r"The following groups were deleted: (?P<groups>.*)\. A total of \d+ offsets were removed\.", re.DOTALL
 )
 _LOGGER = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)?\Z")
-_LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
+_LEVEL = re.compile(r"\[?[^\]]{10,40}?\]? ?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
+_COORDINATORS = re.compile(r" \((?:kafka|org\.apache\.kafka)\.coordinator\.group\.[\w$.]+\)?\Z")
+"""Logger of the classes of the coordinator."""
+_FINE = ("TRACE", "DEBUG")
+"""Levels at which it tells what is not in the tables."""
 _SCALA_PREFIX = re.compile(r"\[Group(?:Coordinator|MetadataManager)(?: brokerId=| )\d+\]:? ")
 _JAVA_PREFIX = re.compile(
-    rf"\[GroupCoordinator id=\d+(?: topic=__consumer_offsets partition=(?P<partition>{_NUMBER}))?\] "
+    rf"\[GroupCoordinator id=\d+(?: topic=__consumer_offsets partition=(?P<partition>{NUMBER}))?\] "
 )
-_MEMBERS = re.compile(rf"(.+?{_UUID})(?:, |\Z)", re.DOTALL)
+_MEMBERS = re.compile(rf"(.+?{UUID})(?:, |\Z)", re.DOTALL)
 _REASON_MEMBER = re.compile(
     rf"(?:Adding new member |[Ll]eader |Updating metadata for (?:static )?member |because static member "
     # A client.id may hold a UUID of its own (Kafka Streams): the one that ends the member id is not gone on with.
-    rf"|[Rr]emoving member |\(member: ){_MEMBER}(?![-\w])",
+    rf"|[Rr]emoving member |\(member: ){MEMBER}(?![-\w])",
     re.DOTALL,
 )
 _REASON_MEMBERS = re.compile(r"(?:request for |Removing (?:Hash)?(?:Set)?)[\[(](?P<members>.*)[\])]", re.DOTALL)
@@ -227,6 +75,8 @@ _WORDS = tuple(dict.fromkeys(one.words for one in PATTERNS))
 _MAX_REASON = 1_024
 """Characters of a reason kept: Kafka cuts a client's reason at 255, the rest is the coordinator's own text and ids."""
 _MAX_MEMBERS = 1_000
+
+_KNOWN = "a sentence of the coordinator of 2.0 to 4.4; this one has other words, or is cut by a line break in an id"
 
 MAX_NUMBER = 2**31 - 1
 """Highest generation and partition: both are an int32 in the coordinator. A higher one was written by a client."""
@@ -269,14 +119,15 @@ class ServerLog:
         level = _LEVEL.match(text)
         if level is None:
             return "not_a_coordinator_line"
-        message = _LOGGER.sub("", text[level.end() :])
+        logged = text[level.end() :]
+        message = _LOGGER.sub("", logged)
         partition = -1
-        java = _JAVA_PREFIX.match(message)
+        java, scala = _JAVA_PREFIX.match(message), _SCALA_PREFIX.match(message)
         if java:
-            message = message[java.end() :]
             partition = _number(java["partition"])
-        else:
-            message = _SCALA_PREFIX.sub("", message, count=1)
+        prefix = java or scala
+        if prefix:
+            message = message[prefix.end() :]
         if "The following groups were deleted: " in message:
             return self._deleted(message, source, start, end, at_ms)
         found = list(_readings(message, partition))
@@ -285,7 +136,10 @@ class ServerLog:
             return rejection("ambiguous", expected, line, source, start, end, at_ms)
         said = [one for one in found if one is not None]
         if not said:
-            return "not_a_coordinator_line"
+            its_own = (prefix or _COORDINATORS.search(logged)) and level["level"] not in _FINE
+            if not its_own or is_silent(message):
+                return "not_a_coordinator_line"
+            return rejection("unknown_sentence", _KNOWN, line, source, start, end, at_ms)
         possible = [one for one in said if one.partition <= MAX_NUMBER and one.generation_id <= MAX_NUMBER]
         if not possible:
             expected = f"a generation and a partition of at most {MAX_NUMBER}"

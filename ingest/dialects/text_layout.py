@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 
-from ingest.dialects.request_layout import LOGGER
+from ingest.dialects.request_layout import LOGGER, MARK_AT, PREFIX
 from ingest.dialects.request_layout import MARK as ANY_MARK
 
 HEAD = b"RequestHeader("
 MARK = ANY_MARK + HEAD
+_JSON = ANY_MARK + PREFIX
+"""In its place, of a line whose ids are quoted: what looks like a mark is in one of them."""
 _HEAD_BYTES = 288
 """A layout may print the thread before the mark, never anything of a client."""
 
@@ -56,7 +58,7 @@ def is_closed(line: bytes) -> bool:
 
 
 def _begins(line: bytes) -> bool:
-    return MARK in line[:_HEAD_BYTES]
+    return MARK in line[:_HEAD_BYTES] and not line.startswith(_JSON, MARK_AT)
 
 
 def _is_open(line: bytes) -> bool:

@@ -1,27 +1,52 @@
-"""Which questions can be answered by what was looked at, and which step would answer the others.
+"""Which questions can be answered by what was looked at, by which commands, and which step would answer the others.
 
 The same list as of each group that is shown later (`kardia.rungs`), for whoever has not collected anything yet.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
 
 from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.doctor import Finding, Level
+from ingest.doctor.cost import measured
 from ingest.doctor.logs import sample_of
 from kardia.events import Kind
-from kardia.rungs import Answerable, Read, questions
+from kardia.rungs import RUNGS, Answerable, Read, questions
 
 SUBJECT = "what can be asked"
 
-COST = "what that costs the broker is measured there"
+NOW = "an answer now"
 
-_CAPTURE = ("kardia capture --bootstrap-server BROKER --out offsets.jsonl",)
-_FOLLOW = ("kardia collect --bootstrap-server BROKER --topic kardia.events --positions FOLDER",)
+TABLES = "kardia-tables"
+
+NEEDS_SERVER_LOG = "kardia replay --server-log 'server.log*' --tables " + TABLES
+"""What whoever has no log at hand does on a broker's machine."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was given to look at, as it is named again in commands."""
+
+    bootstrap: str = ""
+    """A cluster that answered; empty if none did."""
+    client_config: Path | None = None
+    request_logs: tuple[Path, ...] = ()
+    server_logs: tuple[Path, ...] = ()
+    log_timezone: str = ""
+
+    @property
+    def reach(self) -> str:
+        """Options that reach the cluster."""
+        config = f" --client-config {shlex.quote(str(self.client_config))}" if self.client_config else ""
+        return f"--bootstrap-server {self.bootstrap or 'BROKER'}{config}"
+
+
 _OF_GROUPS = frozenset({Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE, Kind.MODERN_HEARTBEAT})
 
 
@@ -32,9 +57,10 @@ def read_of(
     offsets: bool,
     zone: tzinfo | None,
     topic_ends: bool = False,
+    samples: bool = False,
 ) -> Read:
     """What the ends of these logs show. A log that cannot be read shows nothing; its own finding says why. `offsets`,
-    `topic_ends`: whether the cluster lets them be read."""
+    `topic_ends`, `samples`: whether the cluster lets them be read, and groups be described."""
     kinds: set[Kind] = set()
     for path in request_logs:
         try:
@@ -49,29 +75,75 @@ def read_of(
             continue
     polls = bool(kinds & {Kind.FETCH, Kind.TELEMETRY})
     requests = bool(kinds & _OF_GROUPS)
-    return Read(
-        requests=requests, polls=requests and polls, server_log=server, offsets=offsets, ends=offsets and topic_ends
-    )
+    return Read(requests, requests and polls, server, offsets, samples, offsets and topic_ends)
 
 
-def findings(read: Read, switch_on: Sequence[str]) -> list[Finding]:
-    """One finding per question. `switch_on`: lines that switch the request log on; they stand below the last question
-    that takes them, so that the list is read in one piece."""
+def findings(read: Read, looked: Looked, switch_on: Sequence[str] = ()) -> list[Finding]:
+    """One finding per question, and the commands that answer those that can be answered. `switch_on`: what to do for a
+    request log; it stands below the last question that takes one, so that the list is read in one piece."""
     asked = questions(read)
-    takes = [one for one in asked if one.answered == "no" and "request log" in one.needs]
-    return [_finding(one, tuple(switch_on) if takes and one is takes[-1] else ()) for one in asked]
+    takes = [
+        one for one in asked if one.answered == "no" and "request log" in one.needs and "server.log" not in one.needs
+    ]
+    found = [_finding(one, looked, tuple(switch_on) if takes and one is takes[-1] else ()) for one in asked]
+    commands = _commands(read, looked)
+    if commands:
+        sentence = f"With what was found ({RUNGS[read.rung]}: rung {read.rung} of {max(RUNGS)}):"
+        found.append(Finding(Level.NOTE, NOW, sentence, commands))
+    return found
 
 
-def _finding(one: Answerable, switch_on: tuple[str, ...]) -> Finding:
+def _finding(one: Answerable, looked: Looked, switch_on: tuple[str, ...]) -> Finding:
     if one.answered == "yes":
         return Finding(Level.GOOD, SUBJECT, f"“{one.question}” can be answered.")
     can = "can be answered in part" if one.answered == "partly" else "cannot be answered yet"
-    by_records = "__consumer_offsets" in one.needs
-    cost = f"; {COST}" if "request log" in one.needs and not by_records else ""
-    return Finding(Level.NOTE, SUBJECT, f"“{one.question}” {can}: it {one.needs}{cost}.", _remedy(one, switch_on))
+    return Finding(
+        Level.NOTE, SUBJECT, f"“{one.question}” {can}: it {one.needs}{_cost(one)}.", _step(one, looked) or switch_on
+    )
 
 
-def _remedy(one: Answerable, switch_on: tuple[str, ...]) -> tuple[str, ...]:
+def _cost(one: Answerable) -> str:
+    """What a step costs the broker, where only that step helps and it was measured."""
+    found = measured()
+    if found is None or not one.needs.startswith("needs the request log"):
+        return ""
+    least, most = found.with_fetch if "FETCH" in one.needs else found.group_apis
+    return f", at {least:.2f} to {most:.2f} times the broker's CPU per request"
+
+
+def _step(one: Answerable, looked: Looked) -> tuple[str, ...]:
     if "kardia capture" in one.needs:
-        return _CAPTURE
-    return _FOLLOW if "the ends of its partitions" in one.needs else switch_on
+        return (f"kardia capture {looked.reach} --out offsets.jsonl",)
+    if "the ends of its partitions" in one.needs:
+        return (f"kardia collect {looked.reach} --cluster NAME --positions FOLDER",)
+    return (NEEDS_SERVER_LOG,) if "server.log" in one.needs else ()
+
+
+def _commands(read: Read, looked: Looked) -> tuple[str, ...]:
+    """From what was found to a first answer, without anything that has to be set up."""
+    lines, sources = [], []
+    if read.offsets:
+        lines.append(f"kardia capture {looked.reach} --out offsets.jsonl")
+        sources.append("--offsets offsets.jsonl")
+    elif read.samples and not (read.server_log or read.requests):
+        lines.append(f"kardia capture --admin {looked.reach} --for-s 60 --out samples.jsonl")
+        sources.append("samples.jsonl")
+    for name, paths, has in (
+        ("--server-log", looked.server_logs, read.server_log),
+        ("--request-log", looked.request_logs, read.requests),
+    ):
+        if has:
+            sources.append(f"{name} {shlex.join(str(path) for path in paths)}")
+    if not sources:
+        return ()
+    zone = f" --log-timezone {shlex.quote(looked.log_timezone)}" if looked.log_timezone and read.rung > _NO_LOG else ""
+    return (
+        *lines,
+        f"kardia replay --tables {TABLES} {' '.join(sources)}{zone}",
+        f"kardia groups --tables {TABLES}",
+        f"kardia why GROUP --tables {TABLES}",
+    )
+
+
+_NO_LOG = 2
+"""Rungs up to this one have no log of a broker, and so no zone."""

@@ -18,7 +18,6 @@ import yaml
 from ingest.doctor import Finding, Level, remedies
 
 LOGGER = "kafka.request.logger"
-APPENDER = "GroupRequests"
 _PROPERTY_KEYS = (f"log4j.logger.{LOGGER}", f"log4j.additivity.{LOGGER}")
 _PROPERTY_PREFIX = "log4j.appender.groupRequests"
 
@@ -88,7 +87,13 @@ def _yaml(subject: str, text: str) -> list[Finding]:
 
 def _merge(configuration: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Put the appender and the logger into their lists, in place of what has their names."""
-    for section, kind, name in (("Appenders", "RollingFile", APPENDER), ("Loggers", "Logger", LOGGER)):
+    for section, kind, name in (
+        ("Appenders", "RollingFile", remedies.APPENDER),
+        ("Appenders", "Async", remedies.QUEUE),
+        ("Loggers", "Logger", LOGGER),
+    ):
+        if kind not in wanted[section]:
+            continue
         part = configuration.setdefault(section, {})
         entries = part.get(kind) or []
         entries = [entries] if isinstance(entries, dict) else list(entries)

@@ -5,7 +5,7 @@ Reads metadata, configurations and the ends of partitions; joins no group and co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,6 @@ from ingest.offsets_source import CONSUMER, TOPIC
 from ingest.security.config import ClientConfig
 from ingest.security.reach import connect
 from ingest.security.rendering import librdkafka as rendered
-from kardia.moving import BEFORE_4
 
 TIMEOUT_S = 15.0
 EVENTS_TOPIC = "kardia.events"
@@ -41,8 +40,12 @@ class Examined:
 
     findings: tuple[Finding, ...]
     switch_on: tuple[str, ...]
-    logs_requests: bool = False
-    """Whether each broker says that it logs completed requests."""
+    reached: bool = False
+    """Whether somebody answered."""
+    logs_requests: bool | None = None
+    """Whether each broker logs completed requests; None if that is not known."""
+    samples: bool = False
+    """Whether the admin API tells of groups."""
     reads_offsets: bool = False
     """Whether `__consumer_offsets` can be read."""
     reads_ends: bool = False
@@ -52,9 +55,15 @@ class Examined:
 
 
 def examine(
-    bootstrap: str, config: ClientConfig | None = None, timeout_s: float = TIMEOUT_S, topic: str = EVENTS_TOPIC
+    bootstrap: str,
+    config: ClientConfig | None = None,
+    timeout_s: float = TIMEOUT_S,
+    topic: str = EVENTS_TOPIC,
+    *,
+    wanted: bool = False,
 ) -> Examined:
-    """Findings about a cluster. `config`: of the client (`ingest.clients`); `topic`: of events, for rights to it."""
+    """Findings about a cluster. `config`: of the client (`ingest.clients`); `topic`: of events, for rights to it;
+    `wanted`: whether somebody named a request log, so that one is expected."""
     config = config or ClientConfig()
     settings = rendered(config)
     quiet = {"log_level": 0, **settings, "bootstrap.servers": bootstrap}
@@ -63,7 +72,7 @@ def examine(
     except (AwayError, RefusedError) as error:
         sentence = f"{error.what[:1].upper()}{error.what[1:]}. Expected: {error.expected}."
         remedy = (f"{error.next_step[:1].upper()}{error.next_step[1:]}.",)
-        return Examined((Finding(Level.BAD, bootstrap, sentence, remedy),), switch_on(None, bootstrap, ()))
+        return Examined((Finding(Level.BAD, bootstrap, sentence, remedy),), ASK)
     brokers = tuple(sorted(metadata.brokers))
     named = ", ".join(str(broker) for broker in brokers)
     findings = [
@@ -77,19 +86,48 @@ def examine(
     ]
     known = _configuration(admin, brokers[0])
     findings.append(_bounds(brokers[0], known))
-    offsets = _offsets(quiet, metadata, bootstrap)
+    told = loggers.ask(bootstrap, settings, brokers, timeout_s)
+    findings += loggers.findings(told, bootstrap, wanted=wanted)
+    offsets = _offsets(quiet, metadata, bootstrap, hidden=not rights.is_open(known))
     findings.append(offsets)
-    findings += rights.findings(admin, bootstrap, config.principal, topic, configs=known is not None)
-    is_4 = None if known is None else BEFORE_4 not in known
-    lines = switch_on(is_4, bootstrap, brokers)
-    levels = loggers.levels(bootstrap, settings, brokers, timeout_s)
-    findings += loggers.findings(levels, bootstrap, lines)
+    findings += rights.findings(admin, bootstrap, config.principal, topic, known)
+    lines = switch_on(told.writes, bootstrap, brokers)
     findings.append(loggers.cost(_members(admin), len(brokers)))
-    logs_requests = isinstance(levels, dict) and set(levels.values()) <= set(loggers.WRITES)
+    if not wanted and told.logs_requests is not False:
+        sentence = NOT_NAMED if told.logs_requests else NOT_KNOWN
+        findings.append(Finding(Level.UNKNOWN, REQUEST_LOG, sentence))
+    if not told.logs_requests:
+        sentence = "These lines switch it on, one broker at a time; docs/request-logging.md says more."
+        findings.append(Finding(Level.NOTE, REQUEST_LOG, sentence, lines))
     return Examined(
-        tuple(findings), lines, logs_requests, offsets.level is Level.GOOD, rights.may_see_ends(admin), known
+        tuple(findings),
+        lines,
+        reached=True,
+        logs_requests=told.logs_requests,
+        samples=rights.may_describe_groups(admin),
+        reads_offsets=offsets.level is Level.GOOD,
+        reads_ends=rights.may_see_ends(admin),
+        settings=known,
     )
 
+
+REQUEST_LOG = "the request log"
+
+NOT_KNOWN = (
+    "No request log was named, and it is not known whether the brokers write one: without it no heartbeat is seen. "
+    "Name it with --request-log, if they do."
+)
+
+NOT_NAMED = (
+    "The brokers log requests, but no request log was named, so it is not known whether it can be read. Name it with "
+    "--request-log."
+)
+
+ASK = (
+    "kardia doctor --bootstrap-server BROKER   # prints the lines for the release of the brokers",
+    "They stand in docs/request-logging.md as well, for each release.",
+)
+"""Where the release is not known: the lines for all of them would be two hundred, most of them wrong."""
 
 MERGE_4 = (
     "Kafka 4.x, into the lists that config/log4j2.yaml has already "
@@ -97,22 +135,25 @@ MERGE_4 = (
 )
 
 
-def switch_on(is_4: bool | None, bootstrap: str, brokers: tuple[int, ...]) -> tuple[str, ...]:
-    """Lines that switch the request log on; for both kinds of logging if the release is not known."""
-    lines: list[str] = []
-    if is_4 is not False:
-        lines += [MERGE_4, *remedies.log4j2_yaml().splitlines()]
-    if not is_4:
-        lines += [
+def switch_on(writes: Iterable[loggers.Writes], bootstrap: str, brokers: tuple[int, ...]) -> tuple[str, ...]:
+    """Lines that switch the request log on in brokers that write so; of several kinds in the middle of an upgrade."""
+    of_kind = {
+        "log4j 2": (MERGE_4, remedies.log4j2_yaml()),
+        "log4j 1, JSON": (
             "Kafka 2.8 to 3.9, into config/log4j.properties in place of its kafka.request.logger:",
-            *remedies.log4j1_properties().splitlines(),
+            remedies.log4j1_properties(),
+        ),
+        "log4j 1, text": (
             "Kafka 2.0 to 2.7, into config/log4j.properties in place of its kafka.request.logger:",
-            *remedies.log4j1_text_properties().splitlines(),
-        ]
-    if brokers:
-        lines.append("Then restart the brokers one by one; where the filter is in the file already, without a restart:")
-        lines += [remedies.at_run_time(bootstrap, broker) for broker in brokers]
-    return tuple(lines)
+            remedies.log4j1_text_properties(),
+        ),
+    }
+    known = set(writes)
+    if not known:
+        return ASK[1:]
+    lines = [line for kind in of_kind if kind in known for line in (of_kind[kind][0], *of_kind[kind][1].splitlines())]
+    lines.append("Then restart the brokers one by one; where the filter is in the file already, without a restart:")
+    return (*lines, *(remedies.at_run_time(bootstrap, broker) for broker in brokers))
 
 
 def _configuration(admin: AdminClient, broker: int) -> dict[str, str] | None:
@@ -159,9 +200,13 @@ def _bounds(broker: int, known: Mapping[str, str] | None) -> Finding:
     return Finding(Level.GOOD, subject, f"{told}.")
 
 
-def _offsets(settings: Mapping[str, Any], metadata: Any, bootstrap: str) -> Finding:
+def _offsets(settings: Mapping[str, Any], metadata: Any, bootstrap: str, *, hidden: bool) -> Finding:
+    """`hidden`: whether what may not be described looks as if it were not there."""
     subject = f"{TOPIC} at {bootstrap}"
     topic = metadata.topics.get(TOPIC)
+    if topic is None and not hidden:
+        sentence = "There is no such topic yet: it appears with the first group that joins or commits."
+        return Finding(Level.NOTE, subject, sentence)
     if topic is None or topic.error is not None:
         sentence = "There is no such topic, or it may not be described: it appears with the first group that commits."
         remedy = ("Allow DESCRIBE and READ on the topic __consumer_offsets; --no-offsets goes on without it.",)

@@ -5,8 +5,11 @@ The APIs are those that the dialect of request logs reads.
 
 from __future__ import annotations
 
+import re
+
 from ingest.dialects.request_events import RequestEvents
 from ingest.dialects.text_schemas import APIS as _TEXT_SCHEMAS
+from ingest.doctor.cost import measured
 from kardia.events import DEFAULT_OFFSETS_PARTITIONS
 
 FETCH = 1
@@ -57,9 +60,37 @@ _LAST = (
 )
 
 
+APPENDER, QUEUE = "GroupRequests", "GroupRequestsQueue"
+"""Of log4j 2: what writes the file, and the queue before it."""
+
+_QUEUE = """\
+  Async:
+    - name: GroupRequestsQueue
+      bufferSize: 8192
+      AppenderRef:
+        - ref: GroupRequests
+"""
+
+
 def log4j2_yaml() -> str:
     """Kafka 4.x: what to add below `Configuration` of config/log4j2.yaml."""
-    return _LOG4J2.replace("APIS", "|".join(str(number) for number in APIS))
+    text = _LOG4J2.replace("APIS", "|".join(str(number) for number in APIS))
+    found = measured()
+    return with_queue(text) if found is not None and found.asynchronous else text
+
+
+def with_queue(text: str) -> str:
+    """The same configuration, these lines or a whole file with them, with a queue before the file: a thread of its own
+    writes. It is full at 8,192 lines, and then the broker waits: nothing is dropped. log4j 1 cannot be told so in
+    properties."""
+    if QUEUE in text:
+        return text
+    text = re.sub(r"(?m)^( *- ref: )GroupRequests(\n *RegexFilter:)", rf"\g<1>{QUEUE}\g<2>", text)
+
+    def inserted(found: re.Match[str]) -> str:
+        return "".join(f"{found[1]}{line}\n" for line in _QUEUE.splitlines()) + found[0]
+
+    return re.sub(r"(?m)^( *)Loggers:$", inserted, text, count=1)
 
 
 def log4j1_properties() -> str:

@@ -6,16 +6,13 @@ changes nothing; a group that nobody has is described. Reads only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub does not list them
-    AclBindingFilter,
     AclOperation,
-    AclPermissionType,
     AdminClient,
     ConfigResource,
-    ResourcePatternType,
     ResourceType,
 )
 from confluent_kafka.cimpl import NewTopic
@@ -32,21 +29,37 @@ NOBODYS_TOPIC = "kardia-doctor"
 _OPERATIONS = {"Read": AclOperation.READ, "Write": AclOperation.WRITE}
 
 
-def findings(admin: AdminClient, bootstrap: str, principal: str, topic: str, *, configs: bool) -> list[Finding]:
-    """What is missing, with the lines that give it. `configs`: whether the brokers' settings could be read."""
+def findings(
+    admin: AdminClient, bootstrap: str, principal: str, topic: str, settings: Mapping[str, str] | None
+) -> list[Finding]:
+    """What is missing, with the lines that give it. `settings`: of a broker, None if they could not be read."""
     who = principal or "this principal"
-    if not has_authorizer(admin, topic):
+    if is_open(settings):
         sentence = "The brokers have no authorizer, so whoever reaches them may do everything. No right is missing."
         return [Finding(Level.GOOD, f"rights of {who}", sentence)]
-    lacking = [right for right in least(topic) if not _has(admin, right, configs=configs)]
+    needed = least(topic)
+    lacking = [right for right in needed if not _has(admin, right, configs=settings is not None)]
     name = principal or "User:NAME"
-    if not lacking:
-        found = Finding(Level.GOOD, f"rights of {who}", "It has every right that Kardia needs.")
+    if lacking:
+        sentence = f"It lacks: {_listed(lacking)}."
+        found = [Finding(Level.BAD, f"rights of {who}", sentence, lines(lacking, name, bootstrap))]
+        if len(lacking) > REASONS_MAX:
+            return found  # most of the lines stand there
     else:
-        lacks = "; ".join(f"{right.operation} on {_named(right)} ({right.needed_for})" for right in lacking)
-        found = Finding(Level.BAD, f"rights of {who}", f"It lacks: {lacks}.", lines(lacking, name, bootstrap))
+        found = [Finding(Level.GOOD, f"rights of {who}", "It has every right that Kardia needs.")]
     sentence = "The least rights that Kardia needs, for one principal of its own or for one for each part:"
-    return [found, Finding(Level.NOTE, f"rights of {who}", sentence, lines(least(topic), name, bootstrap))]
+    return [*found, Finding(Level.NOTE, f"rights of {who}", sentence, lines(needed, name, bootstrap))]
+
+
+REASONS_MAX = 2
+"""Of more rights the reasons stand with the lines alone."""
+
+
+def _listed(lacking: Sequence[Right]) -> str:
+    reasons = len(lacking) <= REASONS_MAX
+    return "; ".join(
+        f"{right.operation} on {_named(right)}" + (f" ({right.needed_for})" if reasons else "") for right in lacking
+    )
 
 
 def lines(rights: Sequence[Right], principal: str, bootstrap: str) -> tuple[str, ...]:
@@ -54,22 +67,12 @@ def lines(rights: Sequence[Right], principal: str, bootstrap: str) -> tuple[str,
     return tuple(line for right in rights for line in (f"# {right.needed_for}", right.line(principal, bootstrap)))
 
 
-def has_authorizer(admin: AdminClient, topic: str) -> bool:
-    """Whether the brokers ask who may do what. Only they without one say that there is no security."""
-    of_topic = AclBindingFilter(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        None,  # type: ignore[arg-type]  # any; its stub does not say so
-        None,  # type: ignore[arg-type]
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    try:
-        admin.describe_acls(of_topic, request_timeout=TIMEOUT_S).result(TIMEOUT_S)
-    except KafkaException as error:
-        return bool(error.args[0].code() != KafkaError.SECURITY_DISABLED)
-    return True
+def is_open(settings: Mapping[str, str] | None) -> bool:
+    """Whether the brokers ask nobody who may do what: their settings can be read, and name no authorizer.
+
+    To who describes rights they would say so themselves (SECURITY_DISABLED), but librdkafka's client makes an empty
+    list of that answer."""
+    return settings is not None and settings.get("authorizer.class.name") == ""
 
 
 def may_describe_groups(admin: AdminClient) -> bool:

@@ -86,6 +86,10 @@ class Careful(Observer):
 
     # --- taking in
 
+    def _accept_all(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._accept(event)
+
     def _accept(self, event: Event) -> None:
         key = ("accept", *_position(event))
         why = self.left_out.get(key)
@@ -116,6 +120,9 @@ class Careful(Observer):
             self._trying(
                 _applied(event, at), event.group_id, lambda: super(Careful, self)._note_alive(alive, event, at)
             )
+
+    def _at_once(self, event: Event, at: float) -> bool:  # noqa: ARG002
+        return False  # so that each event goes its way, and can be named
 
     def _deferred(self, event: Event, at: float) -> bool:
         if self._why_not(event, at) is not None:

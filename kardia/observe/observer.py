@@ -22,7 +22,7 @@ from kardia.observe.deadlines import deadlines
 from kardia.observe.evidence import offsets, restarts, unlogged
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import BESIDE_LOGS, JUDGED_WITHIN_MS, OFFSETS_BROKER, Facts, Timer
-from kardia.observe.folding import quiet
+from kardia.observe.folding import quiet, usual
 from kardia.observe.intake.intake import REMEMBERED_MS, Intake, effect_at
 from kardia.observe.modern import classics, heartbeats, operations, sessions, waiting
 from kardia.observe.moves import moves
@@ -52,6 +52,8 @@ _WITH_RECORDS = frozenset(
     int(kind) for kind in (Kind.MODERN_HEARTBEAT, Kind.JOIN, Kind.SYNC, Kind.HEARTBEAT, Kind.LEAVE)
 )
 """Kinds of requests whose effect in a group with epochs is in a record as well."""
+
+_AT = itemgetter(0)
 
 SIGN_MS = 1_000.0
 """A log without a line for longer than that may be the log of a broker that has died: no deadline in it is sure."""
@@ -93,6 +95,17 @@ def _order(moment: tuple[float, str, Event]) -> tuple[float, str, int]:
     """Order in which events took effect; at one instant, their order in the log."""
     at, _, event = moment
     return at, event.source, event.start
+
+
+def _put_in_order(ready: list[tuple[float, str, Event]]) -> None:
+    """Sort by `_order`; whole only where two are of one instant, and not in their order yet."""
+    ready.sort(key=_AT)
+    before: tuple[float, str, Event] | None = None
+    for moment in ready:
+        if before is not None and moment[0] == before[0] and _order(moment) < _order(before):
+            ready.sort(key=_order)
+            return
+        before = moment
 
 
 class Observer(Intake):
@@ -175,7 +188,7 @@ class Observer(Intake):
     def _sampling_moves(self, limits: dict[str, float]) -> Iterator[dict[str, float]]:
         """Where the clocks stop to have health sampled: at every `sample_within_ms` since the first event."""
         for queue in self.queues.values():
-            queue.sort(key=itemgetter(0))  # so their first is the next
+            queue.sort(key=_AT)  # so their first is the next
         if self._sampled_to < 0:
             first = [queue[0][0] for queue in self.queues.values() if queue]
             held_at = self.held.first_at()
@@ -210,8 +223,8 @@ class Observer(Intake):
         ready: list[tuple[float, str, Event]] = []
         for broker, limit in limits.items():
             queue = self.queues[broker]
-            queue.sort(key=itemgetter(0))
-            count = bisect_right(queue, limit, key=itemgetter(0))
+            queue.sort(key=_AT)
+            count = bisect_right(queue, limit, key=_AT)
             ready.extend([(at, broker, event) for at, event in queue[:count]])
             del queue[:count]
         for source in BESIDE_LOGS:
@@ -220,7 +233,7 @@ class Observer(Intake):
         stretches = self.held.due(limits)
         if stretches:
             ready = quiet.apply(self, stretches, ready, self._now, limits)
-        ready.sort(key=_order)
+        _put_in_order(ready)
         clocks = [(broker, self.timers.setdefault(broker, []), limit) for broker, limit in limits.items()]
         alive = {broker: self.alive_to(broker) for broker in limits}
         now, settle_by = self._now, self.settings.hold_ms
@@ -235,7 +248,7 @@ class Observer(Intake):
             self.broker = broker if event.kind not in _OF_NO_LOG else ""
             self.known = max(event.logged_at_ms, at + settle_by)
             self.evidence = event
-            if not self._deferred(event, at):
+            if not self._at_once(event, at) and not self._deferred(event, at):
                 self._handle(event, at)
         for owner, timers, limit in clocks:
             self._fire(owner, timers, limit, alive[owner])
@@ -244,6 +257,10 @@ class Observer(Intake):
         if beside and limits and OFFSETS_BROKER not in limits:  # of groups that no log has told of
             self._fire(OFFSETS_BROKER, beside, min(self.records_to, *limits.values()), NEVER)
         self._call_back()
+
+    def _at_once(self, event: Event, at: float) -> bool:
+        """Whether an event was one from which nothing follows, and is applied."""
+        return usual.take(self, event, at)
 
     def _handle(self, event: Event, at: float) -> None:
         if event.connection:

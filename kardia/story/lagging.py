@@ -24,10 +24,10 @@ REASONS = {
 """Why a partition falls behind; the one place where the words are defined."""
 
 NO_ENDS = (
-    "Lag is not known: nobody asked where the partitions end, which no log and no capture says; "
-    "`kardia collect --bootstrap-server` asks."
+    "Lag is not known: no end of a partition has been seen. No log and no capture has one; "
+    "`kardia collect --bootstrap-server` asks for those of partitions that a group has committed offsets for."
 )
-"""Said where ends were never looked at, as of whatever is replayed from files."""
+"""Said where ends were never looked at, as of whatever is replayed from files, and before the first commit."""
 
 LASTING_MS = 10_000
 """A rebalance that lasts so long is a reason: commits are made every five seconds by default."""

@@ -100,11 +100,13 @@ def test_the_api_the_metrics_and_the_command_line_say_the_rung(folder: Path, run
     assert ('kardia_group_session_headroom_min_ratio{cluster="c04",group="g04"}' in series) is (rung == 6)
     printed = kardia("group", "g04", "--tables", str(tables))
     assert ("“who is next?”" in printed) is (rung < 5)
+    assert "unknown (unknown)" not in printed
     assert ("needs the request log" in printed) is (rung < 5)
     life = next((row for row in about[0]["members"]), None)
     if life is not None:
         told = kardia("member", "g04", life["member_id"], "--tables", str(tables))
         assert (f"(rung {rung} of 6)" in told) is (rung < 5)
+        assert "- -" not in told
     assert ("RUNG" in kardia("groups", "--tables", str(tables))) is (rung < 5)
 
 

@@ -287,13 +287,13 @@ def set_apart(expected: dict[str, Any], broker: int, truth: list[dict[str, Any]]
         expected[what] = [row for row in rows if row not in late]
 
 
-def keep(recording: Recording, folder: Path, to: Path) -> None:
+def keep(brokers: Sequence[Broker], folder: Path, to: Path) -> None:
     """Pack the logs of every broker, and the records."""
-    several = len(recording.brokers) > 1
+    several = len(brokers) > 1
     logs = [(folder / "offsets.jsonl", "offsets.jsonl")]
     logs += [
         (log, f"{log.stem}-{number}{log.suffix}" if several else log.name)
-        for number, broker in enumerate(recording.brokers, 1)
+        for number, broker in enumerate(brokers, 1)
         for log in (broker.request_log, broker.server_log)
     ]
     for log, name in logs:
@@ -312,7 +312,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         recording, begin_ms, end_ms = record(story, options.version, Path(folder))
         to.mkdir(parents=True)
-        keep(recording, Path(folder), to)
+        keep(recording.brokers, Path(folder), to)
         (to / "truth.jsonl").write_text("".join(json.dumps(one) + "\n" for one in recording.truth))
         judged = {"scenario": options.story, "broker": options.version, "start_ms": begin_ms, "end_ms": end_ms}
         meta = {"what": story.what, "broker_version": options.version, "nodes": story.nodes, "log_timezone": "UTC"}

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from ingest.dialects.epoch_sentences import SENTENCES, Sentence
+from ingest.dialects.epoch_sentences import SENTENCES
+from ingest.dialects.sentence import Sentence
 from ingest.dialects.server_log import ServerLog
 from ingest.stamps import zone_named
 from kardia.events import COORDINATOR_LINES, Event, Kind

@@ -77,7 +77,7 @@ def test_a_number_at_its_bound_is_read() -> None:
 
 
 def test_digits_of_other_scripts_are_none() -> None:
-    assert read(SCALA + "Stabilized group g generation \u0663 with 2 members.") == "not_a_coordinator_line"
+    assert refusal(read(SCALA + "Stabilized group g generation \u0663 with 2 members.")) == "unknown_sentence"
 
 
 def test_a_fake_generation_does_not_hide_the_real_one() -> None:

@@ -179,13 +179,13 @@ def test_a_fetch_finds_groups_that_are_learned_later(tmp_path: Path) -> None:
 
 
 def test_folding_loses_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offline, "_BLOCK_BYTES", 1_000)  # the first block of a file may begin with a mark: not folded
+    monkeypatch.setattr(offline, "_BLOCK_BYTES", 1_000)  # the last block has CR: not folded
     path = tmp_path / "kafka-request.log"
     lines = [line(4), fetch_line("c-1"), line(5), line(6), fetch_line("c-1"), line(7)[:99], line(8) + b"\r"]
     path.write_bytes(b"\n".join(lines) + b"\n")
     single, folded = (parse_range(plan([path])[0], fold=fold) for fold in (False, True))
     assert [len(stretch) for _, _, stretches in folded.unrouted_stretches for stretch in stretches] == [2]
-    assert sum(len(stretch) for lane in folded.stretches for stretch in lane) == 2
+    assert sum(len(stretch) for lane in folded.stretches for stretch in lane) == 3
     assert _places(folded) == _places(single)
     for name in ("directory", "lines", "ignored", "rejected", "first_at_ms", "last_at_ms", "silences"):
         assert getattr(folded, name) == getattr(single, name), name

@@ -114,13 +114,11 @@ def test_a_throttled_heartbeat_says_so_and_is_not_folded() -> None:
     data = block(line(1), line(2, **times(0.1, 0.1, 0.1, throttle=1_500)), line(3))
     dialect = RequestJson(zone_named("UTC"), fold=True)
     gathered = Gathered(1, Directory())
-    read_cut(dialect, Splitter().feed(data[: len(line(1)) + 1]), "s", gathered)
-    splitter = Splitter(len(line(1)) + 1)
-    read_cut(dialect, splitter.feed(data[len(line(1)) + 1 :]), "s", gathered)
+    read_cut(dialect, Splitter().feed(data), "s", gathered)
     single: list[Event] = gathered.events[0]
-    assert [event.detail for event in single] == [None, {"throttle_ms": 1_500.0}]
+    assert [event.detail for event in single] == [{"throttle_ms": 1_500.0}]
     assert dialect.quiet is not None
-    assert [len(stretch) for stretch in dialect.quiet.take()] == [1]
+    assert [len(stretch) for stretch in dialect.quiet.take()] == [2]
 
 
 def test_a_window_counts_between_two_instants_only_when_it_is_over() -> None:

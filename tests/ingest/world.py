@@ -74,7 +74,13 @@ class World:
     """Files, topic, clock, and the collector that is alive at present."""
 
     def __init__(
-        self, directory: Path, *, server: bool = False, lanes: int = LANES, clock: ManualClock | None = None
+        self,
+        directory: Path,
+        *,
+        server: bool = False,
+        lanes: int = LANES,
+        clock: ManualClock | None = None,
+        fold: bool = False,
     ) -> None:
         self.path = directory / "kafka-request.log"
         self.server_path = directory / "server.log"
@@ -86,6 +92,7 @@ class World:
         self.said: list[str] = []
         self._positions = directory / "positions"
         self._server = server
+        self._fold = fold
         self._renames = 0
         self.path.touch()
         self.file = self.path.open("ab", buffering=0)
@@ -97,7 +104,7 @@ class World:
         directory = Directory()
         directory.merge(store.load_directory().entries)
         zone = zone_named("UTC")
-        streams = [self._stream(self.path, RequestJson(zone), directory, store)]
+        streams = [self._stream(self.path, RequestJson(zone, fold=self._fold), directory, store)]
         if self._server:
             streams.append(self._stream(self.server_path, ServerLog(zone), directory, store))
         return Collector(

@@ -86,7 +86,8 @@ def test_a_recorded_story_has_none(name: str) -> None:
     """Neither a healthy one nor one with an outage: what the broker did is what is concluded of it. What a broker says
     that woke after another one had taken over is no such thing, and is told apart."""
     lanes = lanes_of(name, server_log=True)
-    looked_at = [one for lane in lanes for one in lane if what(one) in ("member_failed", "assignment_received")]
+    words = ("member_failed", "assignment_received", "epoch_raised")
+    looked_at = [one for lane in lanes for one in lane if what(one) in words]
     assert len(looked_at) >= (1 if name.startswith("o26_") else 3), "there were lines to look at"
     assert [row for row in told(lanes) if row["kind"] != FOREIGN] == []
 

@@ -124,3 +124,25 @@ def test_alone_they_tell_who_joined_and_ended_and_each_epoch_with_what_began_it(
     ]
     assert [row["completed_at_ms"] for row in known.rebalances()] == [None] * 4, "no line says who has come to it"
     assert known.states()[-1][1] == "Assigning"
+
+
+def test_a_classic_member_of_a_consumer_group_says_itself_why_it_left() -> None:
+    """Its leave has a sentence of its own, which was read as none."""
+    for words, expected in (
+        ("the consumer is being closed", ("left", "exact")),
+        ("consumer poll timeout has expired.", ("poll_timeout", "exact")),
+        ("not provided", ("left", "unknown")),
+    ):
+        scene = ModernScene()
+        line(scene, 1_000, "epoch_member_joined", "a", "consumer")
+        line(scene, 1_001, "epoch_raised", epoch=1)
+        line(scene, 2_000, "epoch_member_joined", "b", "classic")
+        line(scene, 2_001, "epoch_raised", epoch=2)
+        line(scene, 9_000, "epoch_member_left", "b", words)
+        line(scene, 9_001, "epoch_raised", epoch=3)
+        scene.tick(20_000)
+        of_server = [event._replace(source=event.source.replace("/request/", "/server/")) for event in scene.events]
+        known = scene._fed([of_server])
+        assert known.ended() == {"b": (9_000, *expected)}, words
+        trigger = "poll_timeout" if expected[0] == "poll_timeout" else "member_left"
+        assert known.rebalances()[-1]["trigger"] == trigger

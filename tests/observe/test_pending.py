@@ -127,3 +127,22 @@ def test_who_falls_silent_while_an_id_may_have_been_used_has_not_surely_begun_th
     assert known.states()[-1] == (17_900, "PreparingRebalance")
     rows = named("transitions", known.rows["transitions"])
     assert [row["certainty"] for row in rows if row["entity"] == "group"][-1] == "provisional"
+
+
+def emptied(*, alive: bool) -> tuple[str, str]:
+    """The last member leaves while an id is handed out for 6 s. (State, certainty) of the last row of the group."""
+    scene = group_of_three()
+    for member in ("a", "b", "c"):
+        scene.leave(11_000, member)
+    scene.member_id_required(11_500, "ghost", session_ms=6_000)
+    for at in range(12_000, 21_000, 1_000):
+        scene.tick(at, last_line=at if alive else 11_500)
+    row = [row for row in named("transitions", scene.known().rows["transitions"]) if row["entity"] == "group"][-1]
+    return row["to_state"], row["certainty"]
+
+
+def test_that_nobody_used_an_id_is_not_sure_where_its_broker_wrote_nothing_since() -> None:
+    """It may have died before: a group that only an id kept from being Empty had become so by the death of its broker,
+    or not at all."""
+    assert emptied(alive=True) == ("Empty", "inferred")
+    assert emptied(alive=False) == ("Empty", "provisional")

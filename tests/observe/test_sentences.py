@@ -53,7 +53,7 @@ class Told:
         if reason:
             words = f" in state PreparingRebalance with old generation {generation}"
             self.say(at_ms, f"Preparing to rebalance group g{words} (__consumer_offsets-1) (reason: {reason})", broker)
-        else:  # 2.0 and 2.1
+        else:  # 2.0
             self.say(at_ms, f"Preparing to rebalance group g with old generation {generation} (__consumer_offsets-1)")
 
     def joins(self, at_ms: int, generation: int, member: str = A, words: str = "not provided", broker: int = 1) -> None:
@@ -465,7 +465,7 @@ def test_records_name_the_members_of_whom_sentences_speak() -> None:
 
 @pytest.mark.parametrize(("lasts_ms", "cause"), [(60_000, "rebalance_timeout"), (20_000, "unknown")])
 def test_who_is_not_listed_was_dropped_only_if_the_time_to_join_again_was_over(lasts_ms: int, cause: str) -> None:
-    """Up to 2.5 no sentence says that somebody was dropped; in 2.0 and 2.1 none says that somebody left."""
+    """Up to 2.6 no sentence says that somebody was dropped; in 2.0 and 2.1 none says that somebody left."""
     told = Told()
     told.joins(0, 0)
     told.becomes(3_000, 1, 2)

@@ -62,6 +62,11 @@ def test_the_lock_holds_the_measured_sets_and_no_address() -> None:
     assert {name: len(artifacts) for name, artifacts in sets.items()} == {
         "spark": 11,
         "broker-4.4.0": 44,
+        "broker-4.0.2": 44,
+        "broker-4.1.2": 44,
+        "broker-4.2.1": 44,
+        "broker-4.3.1": 44,
+        "streams-4.2.1": 2,
         "broker-3.9.2": 57,
         "broker-2.3.1": 24,
         "broker-2.7.2": 27,

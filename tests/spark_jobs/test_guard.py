@@ -357,7 +357,7 @@ def test_a_line_that_a_dialect_raises_at_is_passed(tmp_path: Path, monkeypatch: 
             raise ZeroDivisionError
         return real_read(dialect, given, source, start, end)
 
-    def fold(quiet: QuietLines, given: list[bytes], *rest: Any) -> Any:
+    def fold(quiet: QuietLines, given: bytes, *rest: Any) -> Any:
         if lines[100] in given:
             raise ZeroDivisionError
         return real_fold(quiet, given, *rest)

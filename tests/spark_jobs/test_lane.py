@@ -68,7 +68,7 @@ def test_the_story_says_something_in_this_lane() -> None:
         (Record(0, 5, GOOD, b"\x00\xff" * 400), "not_an_event"),
         (Record(0, 5, GOOD, msgspec.msgpack.encode([[1, 2]])), "not_an_event"),
         (Record(0, 5, GOOD, b"\xdd\xff\xff\xff\xff"), "not_an_event"),
-        (Record(0, 5, b"msgpack/2", b"\x90"), "unsupported_version"),
+        (Record(0, 5, b"msgpack/3", b"\x90"), "unsupported_version"),
         (Record(0, 5, b"msgpack/99999999999999999999", b"\x90"), "unsupported_version"),
         (Record(0, 5, b"msgpack/-1", b"\x90"), "not_an_event"),
         (Record(0, 5, FINISH, b""), "not_an_event"),

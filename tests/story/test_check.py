@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.verbs import check
 from tests.api.written import Tables, health, member, progress, transition
 from tests.story.conftest import kardia, wall_ms
 
@@ -86,6 +88,7 @@ def test_for_a_program_it_says_what_it_rests_on(live: Any) -> None:
             "groups": 1,
             "more_groups": False,
             "unknown_members": 1,
+            "unknown_without_request_log": 0,
             "below": [
                 {
                     "cluster_id": "demo",
@@ -119,3 +122,14 @@ def test_no_tables_give_no_answer_and_a_bad_question_is_one(tmp_path: Path) -> N
     assert kardia("check", "--tables", tmp_path / "none").code == 3, "nobody can tell, as the help says"
     assert kardia("groups", "--tables", tmp_path / "none").code == 2
     assert kardia("check", "--session-margin", "2").code == 2
+
+
+def test_where_no_request_is_read_it_says_what_it_would_take(tmp_path: Path) -> None:
+    """It said that the status is unknown and left whoever was called at night to find out why."""
+    log = Path(__file__).parents[1] / "corpora" / "c04_mpi-3.9.2" / "server.log.gz"
+    tables = tmp_path / "tables"
+    assert kardia("replay", "--server-log", log, "--tables", tables).code == 0
+    found = json.loads(kardia("check", "-o", "json", "--tables", tables).out)
+    assert found["unknown_without_request_log"] == found["unknown_members"] > 0
+    said = "\n".join(check._lines(found | {"stale": False}))
+    assert "it takes the request log of their broker" in said

@@ -70,7 +70,7 @@ def test_a_good_file_and_its_defaults(tmp_path: Path) -> None:
         (("Europe/Berlin", "Berlin"), ["'Berlin' is no time zone; expected UTC"]),
         (("  log_timezone: Europe/Berlin\n", ""), ["log_timezone is missing: the stamps of the logs carry no zone"]),
         (("data: {data}\n", ""), ["data is missing; expected the directory"]),
-        (("[/var/log/kafka/kafka-request.log]", "[]"), ["request_log names no log; name one, or say `admin: true`"]),
+        (("[/var/log/kafka/kafka-request.log]", "[]"), ["nothing is named to read; name request_log or server_log"]),
         (("collect:", "collect: ["), ["is not YAML"]),
         (("serve:", "notify: {{webhok: []}}\nserve:"), ["notify.webhok is not a known key; did you mean webhook?"]),
         (("serve:", "notify: {{webhook: pager}}\nserve:"), ["notify.webhook.0: Input should be a valid URL"]),
@@ -88,6 +88,14 @@ def test_each_mistake_is_a_sentence(tmp_path: Path, change: tuple[str, str], sen
     for sentence in sentences:
         assert f"{path}" in str(refused.value)
         assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("source", ["offsets: true", "server_log: /var/log/kafka/server.log"])
+def test_each_source_is_enough_by_itself(tmp_path: Path, source: str) -> None:
+    """__consumer_offsets alone was refused, though the collector follows it alone."""
+    alone = GOOD.replace("  request_log: [/var/log/kafka/kafka-request.log]\n", f"  {source}\n")
+    assert alone != GOOD
+    load(_write(tmp_path, alone))
 
 
 def test_the_admin_api_alone_needs_no_log(tmp_path: Path) -> None:

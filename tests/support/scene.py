@@ -293,9 +293,13 @@ class Scene:
         """A line of server.log: the group is empty, in this generation."""
         self._said(at, "group_empty", generation, "")
 
-    def _said(self, at: float, what: str, generation: int, member: str) -> None:
+    def not_joined(self, at: float, *members: str) -> None:
+        """A line of server.log: members that had not joined when the join phase ended."""
+        self._said(at, "removed_not_joined", -1, *members)
+
+    def _said(self, at: float, what: str, generation: int, member: str, *members: str) -> None:
         who = {"client_id": "", "client_host": "", "connection": "", "software": ""}
-        detail = {"what": what, "reason": "", "members": []}
+        detail = {"what": what, "reason": "", "members": list(members)}
         self._event(Kind.COORDINATOR_LINE, at, member_id=member, generation_id=generation, detail=detail, **who)
         event = self.events[-1]
         self.events[-1] = event._replace(source=event.source.replace("/request/", "/server/"))

@@ -58,6 +58,20 @@ MODERN_STORIES = (
 )
 """Of consumer, share and streams groups; in k11 a group changes its protocol, and back."""
 
+RECORDED_EPOCHS = (
+    "e01_lives-4.1.2",
+    "e01_lives-4.4.0",
+    "e02_plans-4.3.1",
+    "e02_plans-4.4.0",
+    "e03_moves-4.0.2",
+    "e03_moves-4.1.2",
+    "e04_share-4.4.0",
+    "e05_streams-4.2.1",
+    "e06_breaks-4.4.0",
+    "e07_long_polls-4.4.0",
+)
+"""Of groups with epochs, many in one story, recorded by `tests/corpora/epochs_recording.py`."""
+
 OLD_STORIES = (
     "o01_kill-2.0.1",
     "o01_kill-2.7.2",

@@ -22,7 +22,7 @@ from kardia.observe.ledger import causes, costs
 from kardia.observe.members import lives
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import emptied, rebalance
-from kardia.observe.state.entries import BeginLine, Stored
+from kardia.observe.state.entries import BeginLine, SaidEnd, Stored
 from kardia.observe.state.group import LOADS_WITHIN_MS, Group, Member
 
 MAX_BEGIN_LINES = 4
@@ -200,6 +200,8 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         _on_preparing(observer, group, event, at)
     elif what == "group_empty":
         _on_group_empty(observer, group, event, at)
+    elif what == "removed_not_joined":
+        _on_not_joined(observer, group, event, at)
 
 
 def _on_partition_loaded(observer: Facts, event: Event, at: float) -> None:
@@ -270,6 +272,22 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
     if over.cause in ("session_expired", "unknown") and not (over.certainty == "exact" and over.by is None):
         over.told = True
         lives.correct(observer, group, over, at, "session_expired", "exact")
+
+
+def _on_not_joined(observer: Facts, group: Group, event: Event, at: float) -> None:
+    """The join phase ended without these, and dropped them: which of their timers it was is said."""
+    end = SaidEnd("rebalance_timeout", at, "exact")
+    for member_id in (event.member_id, *map(str, (event.detail or {}).get("members") or ())):
+        over = group.ended.get(member_id)
+        if member_id in group.members:
+            group.said.note_end(member_id, end)
+        elif over is not None and over.cause in _BY_A_TIMER and over.certainty != "exact":
+            over.told = True
+            lives.correct(observer, group, over, at, end.cause, "exact")
+            rebalance.note_removed(observer, group, over.member, at)
+
+
+_BY_A_TIMER = ("session_expired", "rebalance_timeout", "unknown")
 
 
 def _on_unheard_failed(observer: Facts, group: Group, member_id: str, at: float) -> None:

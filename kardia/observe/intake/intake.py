@@ -7,6 +7,7 @@ source itself and are counted here.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -21,7 +22,7 @@ from kardia.observe.output import rows
 from kardia.observe.state.entries import Silence, Unjudged
 from kardia.observe.state.group import NEVER
 from kardia.observe.state.settings import ObserverSettings
-from kardia.stretches import END, WIDTH, Stretch
+from kardia.stretches import END, START, WIDTH, Stretch
 
 _TICK, _GAP, _REJECTED = int(Kind.TICK), int(Kind.GAP), int(Kind.REJECTED)
 _COMMIT, _LEAVE = int(Kind.COMMIT), int(Kind.LEAVE)
@@ -176,8 +177,7 @@ class Intake(Facts):
         for source in self.sources.values():
             source.base = source.end
         folded = [self._accept_stretch(stretch) for stretch in stretches]  # before the ticks that count them
-        for event in events:
-            self._accept(event)
+        self._accept_all(events)
         for source, end in folded:
             source.end = max(source.end, end)
 
@@ -224,6 +224,23 @@ class Intake(Facts):
         usual_ms = max((stream.usual_gap_ms for stream in self._streams_of(broker)), default=NEVER)
         return 0 <= UNUSUAL * usual_ms < self.complete_to(broker) - self.alive_to(broker)
 
+    def _accept_all(self, events: Iterable[Event]) -> None:
+        """`_accept` for each; of a request that comes in its place without the calls."""
+        sources = self.sources
+        for event in events:
+            kind, source = event.kind, sources.get(event.source)
+            unusual = source is None or kind >= _TICK or kind == _LEAVE or event.start < source.end
+            if unusual or source is None or not self.coordinator_known:
+                self._accept(event)
+                continue
+            source.end = event.end
+            stream = source.stream
+            stream.since_tick += 1
+            stream.events += 1
+            if self._seen is not None:
+                self._seen.add((event.source, event.start, event.shard))
+            source.queue.append((event.handled_at_ms if kind in _BY_HANDLING else event.decided_at_ms, event))
+
     def _accept(self, event: Event) -> None:
         source = self.sources.get(event.source) or self.new_source(event.source)
         kind = event.kind
@@ -245,8 +262,14 @@ class Intake(Facts):
             self._recognise(event.connection)
 
     def _accept_stretch(self, stretch: Stretch) -> tuple[Source, int]:
+        source = self.sources.get(stretch.head.source) or self.new_source(stretch.head.source)
+        repeated = bisect_left(stretch.column(START), source.base) if stretch.numbers[START] < source.base else 0
+        if repeated:
+            source.stream.duplicates += repeated
+            stretch = Stretch(stretch.head, stretch.numbers[repeated * WIDTH :])
         head, count = stretch.head, len(stretch)
-        source = self.sources.get(head.source) or self.new_source(head.source)
+        if not count:
+            return source, source.end
         source.stream.since_tick += count
         source.stream.events += count
         if not self.coordinator_known and head.connection:

@@ -56,15 +56,19 @@ class Timers(NamedTuple):
 def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Missing, member: Member) -> Dropped:
     """Which timer ended a member that is missing when the join phase ends."""
     ended_at, armed = current.joined_at_ms, member.renewed_before_join_at_ms
-    # 1. From when its session ran is not known.
+    # 1. The coordinator's own line says that it did not join in time.
+    said = group.said.ends.get(member.member_id)
+    if said is not None and abs(said.at_ms - ended_at) <= LATE_MS:
+        return Dropped(member, said.at_ms, None, said.cause, "exact")
+    # 2. From when its session ran is not known.
     if member.unknown_since_at_ms >= 0 or armed < 0 or member.session_ms < 0:
         return Dropped(member, ended_at, None, "unknown", "unknown")
     began, first = missing.began(member)
-    # 2. The time for SyncGroup of the generation before was over first.
+    # 3. The time for SyncGroup of the generation before was over first.
     if _let_sync_pass(current, member, armed + member.session_ms, began):
         return _by_sync(current, missing, member, armed + member.session_ms, began)
     timers = _timers(observer, current, missing, member, began, missing.longest_ms(began, first))
-    # 3. Both other timers were due, so near each other that either may have been the first.
+    # 4. Both other timers were due, so near each other that either may have been the first.
     both_due = (timers.session_at, timers.phase_at)
     if (
         timers.by_session
@@ -72,19 +76,19 @@ def how_dropped(observer: Facts, group: Group, current: Rebalance, missing: Miss
         and (near(*both_due) or observer.were_late_together(group.broker, *both_due))
     ):
         return _by_either(member, timers)
-    # 4. Its session ran from a load that came soon after the last line, maybe: it was over before the others joined.
+    # 5. Its session ran from a load that came soon after the last line, maybe: it was over before the others joined.
     if _ran_since_load(group, member, timers) and not timers.unasked:
         over_at = min(at for at in (began, ended_at) if at >= 0)
         return Dropped(member, over_at, ended_at, "session_expired", "provisional")
-    # 5. Its session ran anew since its broker was down or stood still, or its timer was late. Nobody joined at this
+    # 6. Its session ran anew since its broker was down or stood still, or its timer was late. Nobody joined at this
     # instant: the phase ended by it.
     if timers.by_session and timers.unasked and observer.is_broken(group.broker, armed, timers.session_at):
         return Dropped(member, ended_at, None, "session_expired", "provisional")
-    # 6. One timer was due, or one well before the other.
+    # 7. One timer was due, or one well before the other.
     if timers.by_session or timers.by_phase:
         sure: Certainty = "provisional" if _is_doubted(group, missing, member, timers) else "exact"
         return _by_the_first(observer, group, current, member, timers, sure)
-    # 7. None was.
+    # 8. None was.
     return _by_what_is_near(observer, group, member, timers)
 
 

@@ -15,7 +15,7 @@ from kardia.observe.members import leaving, polls, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, operations, silence
 from kardia.observe.moves import moves
-from kardia.observe.requests import joins
+from kardia.observe.requests import joins, refusals
 from kardia.observe.requests.handling import took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Cause, Group, Member
@@ -70,8 +70,13 @@ def _on_heartbeat(facts: Facts, group: Group, event: Event) -> None:
 def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     detail = event.detail or {}
     if event.error_code != NONE:
+        if event.error_code == IN_PROGRESS:
+            refusals.began_before(group, group.said.unfinished, event)
         if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             evidence.on_gone(facts, group, event.member_id, event.handled_at_ms)
+        elif event.error_code == ErrorCode.MEMBER_ID_REQUIRED and _is_empty(group):
+            conversions.downgrade_empty(facts, group, event)
+            joins.on_join(facts, event, at)
         elif event.error_code == IN_PROGRESS and event.member_id in group.members:  # it waited as the group changed
             polls.on_request(facts, group, group.members[event.member_id], "join", event.arrived_at_ms)
         return
@@ -108,12 +113,18 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
     polls.on_request(facts, group, member, "join", event.arrived_at_ms)
     silence.watch_phases(facts, group, member)
     if answered > group.generation:
-        evidence.hidden(facts, group, answered, handled_at_ms)
+        evidence.hidden(facts, group, answered, handled_at_ms, by)
     epochs.computed(group, answered, handled_at_ms)
     if own.epoch != answered:
         epochs.came_to(group, member, own, answered, handled_at_ms)
     epochs.conclude(facts, group, handled_at_ms)
     epochs.update_state(facts, group, handled_at_ms, "join")
+
+
+def _is_empty(group: Group) -> bool:
+    """Whether a group is known to have no members, by requests: records say themselves what it becomes."""
+    modern = group.modern
+    return modern is not None and not modern.by_records and not group.members and group.membership_complete
 
 
 def _joined(facts: Facts, group: Group, event: Event, member_id: str, at: float, by: float | None) -> Member:
@@ -130,7 +141,7 @@ def _joined(facts: Facts, group: Group, event: Event, member_id: str, at: float,
         groups.inherit(old, member)
     elif group.generation >= 0:
         if event.generation_id > group.generation + 1:
-            evidence.hidden(facts, group, event.generation_id - 1, at)
+            evidence.hidden(facts, group, event.generation_id - 1, at, by)
         why = Cause(at, "member_joined", member_id, member.client_id, instance, "", "exact", by)
         epochs.raised(facts, group, max(group.generation + 1, event.generation_id), why, members_before)
     return member

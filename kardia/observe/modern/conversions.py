@@ -16,6 +16,7 @@ from kardia.kafka.states import GroupState, MemberState
 from kardia.lateness import LATE_MS
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger.ledger import emit
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.modern.leaves import Why
@@ -31,7 +32,11 @@ AT_ONCE_MS = 250.0
 def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:
     """A classic group becomes a consumer group: its generation is the epoch, its members stay what they are, and their
     sessions begin anew."""
-    told, generation = group.told_state, group.generation
+    told, generation, open_one = group.told_state, group.generation, group.rebalance
+    began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
+    if began is not None and began.certainty == "exact":  # what silence alone had begun need not have been
+        group.said.unfinished = open_one
+        facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
     group.generation = modern.assignment_epoch = generation
     modern.epoch_sure, modern.mixed = generation >= 0, True
@@ -41,6 +46,30 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
         _begin_anew(facts, group, member, at)
     group.state = group.told_state = GroupState.STABLE
     facts.tell_group(group, at, told, "upgraded", certainty, by)
+
+
+def tell_unfinished(facts: Facts, group: Group) -> None:
+    """A rebalance had begun when the group became a consumer group, and is never completed."""
+    current, group.said.unfinished = group.said.unfinished, None
+    if current is not None:
+        emit(facts, group, current)
+
+
+def on_epoch_timer(facts: Facts, group: Group, epoch: str, due: float) -> None:
+    """A moment after a new epoch, or after a conversion: what is still open is told as far as it has come."""
+    tell_unfinished(facts, group)
+    epochs.on_epoch_timer(facts, group, epoch, due)
+
+
+def upgrade_empty(
+    facts: Facts, group: Group, protocol: str, at: float, certainty: Certainty, by: float | None = None
+) -> None:
+    """A classic group without members becomes a group of another protocol by the first member of it: said if it was
+    one, and had not been deleted. Sources: `getOrMaybeCreateConsumerGroup`, from 4.2 on `getOrCreateStreamsGroup`."""
+    was_classic = group.modern is None and group.protocol == "classic" and group.state == GroupState.EMPTY
+    if was_classic and not group.members and protocol in ("consumer", "streams"):
+        told, group.protocol = group.told_state, protocol
+        facts.tell_group(group, at, told, "upgraded", certainty, by)
 
 
 def downgrade(
@@ -93,6 +122,13 @@ def rebalances_at_once(event: Event) -> bool:
     return event.kind == Kind.JOIN and bool(event.group_instance_id) and event.generation_id == 0
 
 
+def downgrade_empty(facts: Facts, group: Group, event: Event) -> None:
+    """A JoinGroup without a member id to a group without members: it is a classic one from then on, whether the member
+    comes back with the id that it is told or not. Source: `getOrMaybeCreateClassicGroup`."""
+    group.generation = 0
+    _become_classic(facts, group, event.handled_at_ms, "inferred")
+
+
 def downgrade_by_seat(facts: Facts, group: Group, event: Event, member_id: str) -> None:
     """No record is read, and a static member that came back with JoinGroup was the last one of the consumer protocol:
     the group is a classic one, and prepares a rebalance."""
@@ -139,7 +175,8 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
         ends.remove(facts, group, seat, at, "static_replaced", "", "exact", told=True)
     for member in left:
         if member.member_id != event.member_id:
-            ends.remove(facts, group, member, event.handled_at_ms, "unknown", "", "unknown")
+            since = min(member.last_heard_at_ms, event.handled_at_ms)
+            ends.remove(facts, group, member, since, "unknown", "", "unknown", event.handled_at_ms)
     members_before = len(group.members) + 1
     why: Cause | None = Cause(at, "unknown", certainty="inferred")
     if last is not None and not left and last.cause == "static_replaced":
@@ -151,20 +188,21 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     group.generation = event.generation_id if at_once else event.generation_id - 1
     if why is not None:
         why.certainty = weaker(why.certainty, "provisional")
-    _become_classic(facts, group, at, "provisional")
+    _become_classic(facts, group, at, "provisional", last.by if last is not None and at == last.ended_at_ms else None)
     if group.members and not at_once:
         rebalance.begin(facts, group, why, NEVER, members_before)
 
 
-def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty) -> None:
+def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:
     told = group.told_state
+    tell_unfinished(facts, group)
     epochs.close(facts, group)
     groups.leave(group)
     group.protocol = "classic"
     group.rebalance = None
     group.stable_at_ms = at
     group.state = group.told_state = GroupState.STABLE if group.members else GroupState.EMPTY
-    facts.tell_group(group, at, told, "downgraded", certainty)
+    facts.tell_group(group, at, told, "downgraded", certainty, by)
     is_heard = facts.reads_requests(group.broker, at)
     for member in group.members.values():
         member.generation_first = group.generation if member.generation_first < 0 else member.generation_first

@@ -227,12 +227,24 @@ def remove_counted(
         if len(fitting) > 1:
             why.certainty = weaker(why.certainty, "provisional")  # which of them it began is not shown
         epochs.explain(facts, group, open_bump, why)
+    elif _takes_spare(group, at):
+        pass  # one of several that an answer has shown
     elif group.generation >= 0:
         epochs.raised(facts, group, group.generation + 1, why, members_before)
     epochs.conclude(facts, group, at)
     epochs.update_state(facts, group, at, why.trigger, by)
     if member.modern is not None and not member.modern.classic:
         may_begin_anew(facts, group, at)
+
+
+def _takes_spare(group: Group, at: float) -> bool:
+    """Whether the end is one of those that made several epochs at once, of which one is explained already."""
+    for bump in group.modern.bumps if group.modern is not None else ():
+        last = bump.cause.at if bump.cause.by is None else bump.cause.by
+        if bump.spare > 0 and at <= last + EARLY_MS:
+            bump.spare -= 1
+            return True
+    return False
 
 
 def _fits(unknown: Cause, at: float, by: float | None) -> bool:

@@ -47,6 +47,8 @@ def raised(
     if len(modern.bumps) >= MAX_OPEN:
         _tell(facts, group, modern.bumps.pop(0))
     modern.bumps.append(bump)
+    if not known:
+        modern.first = bump
     group.generation = epoch
     modern.lower_at_ms = NEVER
     facts.schedule_by_records(group, cause.at + TOLD_AFTER_MS, "epoch", str(epoch))
@@ -180,14 +182,39 @@ def _tell(facts: Facts, group: Group, bump: Bump, *, over: bool = False, withdra
 
 def explain(facts: Facts, group: Group, bump: Bump, cause: Cause) -> None:
     """What began a rebalance is known now. Its begin is part of what it is known by: with another one it is another."""
-    if bump.row_known >= 0 and int(cause.at + 0.5) != int(bump.started_at_ms + 0.5):
+    was_told = bump.row_known >= 0
+    if was_told and int(cause.at + 0.5) != int(bump.started_at_ms + 0.5):
         _tell(facts, group, bump, withdrawn=True)
         bump.row_known = _NOT_TOLD
     bump.cause, bump.started_at_ms = cause, cause.at
     if bump.computed_at_ms >= 0:
         bump.computed_at_ms = max(bump.computed_at_ms, cause.at)
-    if bump.row_known >= 0:
+    is_followed = group.modern is not None and bump in group.modern.bumps
+    if bump.row_known >= 0 or (was_told and not is_followed):
         _tell(facts, group, bump)
+
+
+def begin_before(facts: Facts, group: Group, last: Bump, cause: Cause, answered: int) -> None:
+    """Something began an epoch before the last one that is known, and was shown after it. Where its answer has an epoch
+    below that, it is that one; else the last one is what it began, and what had been taken for it began the next."""
+    modern = group.modern
+    if modern is None:
+        return
+    own = next((one for one in modern.bumps if one.epoch == answered and one.cause.trigger == "unknown"), None)
+    if own is not None:
+        explain(facts, group, own, cause)
+        return
+    last.completed_at_ms = NEVER  # whoever makes itself known now has yet to come to it
+    if last not in modern.bumps:
+        modern.bumps.append(last)
+    if 0 < answered < last.epoch and last is modern.first:
+        first = Bump(answered - 1, answered, cause.at, cause)
+        modern.bumps.insert(modern.bumps.index(last), first)
+        last.epoch_before, modern.first = answered, first
+    else:
+        second = last.cause
+        explain(facts, group, last, cause)
+        raised(facts, group, last.epoch + 1, second, last.members_before + 1)
 
 
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
@@ -238,8 +265,22 @@ def state_of(group: Group) -> tuple[ModernState, Certainty]:
         return ModernState.ASSIGNING, "inferred" if modern.protocol == "streams" else sure
     if not _is_settled(group, modern):
         return ModernState.RECONCILING, sure
+    if modern.protocol == "streams":
+        # One whose topics are missing is not ready instead, and nobody has a task then.
+        if group.broker and not any(one.modern and one.modern.assigned for one in groups.present(group)):
+            return ModernState.UNKNOWN, "unknown"
+        if group.generation <= 1 and not _was_heard_again(group):
+            # Only 4.1 has an epoch 1, and there a group is not ready before its second heartbeat.
+            return (ModernState.NOT_READY, "inferred") if modern.by_records else (ModernState.UNKNOWN, "unknown")
+        sure = weaker(sure, "inferred")
     shown = modern.by_records or (owners.are_known(group) and not modern.unowned)  # else somebody may wait, unseen
     return ModernState.STABLE, sure if shown else "provisional"
+
+
+def _was_heard_again(group: Group) -> bool:
+    """Whether a heartbeat came after the first one of the group."""
+    first = min((max(one.joined_at_ms, one.joined_by or NEVER) for one in groups.present(group)), default=NEVER)
+    return group.steady_at_ms > first >= 0
 
 
 def _is_settled(group: Group, modern: ModernGroup) -> bool:
@@ -258,11 +299,23 @@ def _is_settled(group: Group, modern: ModernGroup) -> bool:
     return not any(name.rpartition(":")[0] in wanted for name in modern.unowned)
 
 
+def _somebody_may_be_gone(group: Group, at: float) -> bool:
+    """Whether a member is silent whose session is of unknown length."""
+    silent = (one for one in group.members.values() if not group.is_session_known(one) and one.modern is not None)
+    return any(0 <= 2 * one.modern.interval_ms < at - one.session_renewed_at_ms for one in silent if one.modern)
+
+
 def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | None = None) -> None:
     """The state of the group follows from what is held now; say so if it is another one, since `at` or up to `by`."""
     state, sure = state_of(group)
     if group.modern is not None and group.modern.mixed and not group.modern.by_records:
         sure = weaker(sure, "provisional")  # it may be a classic one by now, and its epochs are counted
+    if (
+        group.modern is not None
+        and not group.modern.by_records
+        and _somebody_may_be_gone(group, at if by is None else by)
+    ):
+        sure = weaker(sure, "provisional")
     if state != group.state:
         if state == ModernState.STABLE:
             group.stable_at_ms = at

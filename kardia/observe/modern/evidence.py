@@ -42,7 +42,7 @@ def on_gone(facts: Facts, group: Group, member_id: str, at: float) -> None:
     if due and due[0].at_ms <= at + ends.EARLY_MS:
         _end_by_timer(facts, group, member, at)
         return
-    since = max(member.session_renewed_at_ms, member.joined_at_ms)
+    since = max(member.last_heard_at_ms, member.joined_at_ms)
     ends.remove_counted(facts, group, member, min(since, at), "unknown", "", "unknown", at)
 
 
@@ -85,9 +85,9 @@ def expire_due(facts: Facts, group: Group, epoch: int, at: float) -> None:
             _end_by_timer(facts, group, member, at)
 
 
-def hidden(facts: Facts, group: Group, epoch: int, at: float) -> None:
-    """An answer has a higher epoch than was counted: somebody's timer was due by then, or it is not known what it
-    was."""
+def hidden(facts: Facts, group: Group, epoch: int, at: float, by: float | None = None) -> None:
+    """An answer has a higher epoch than was counted: somebody's timer was due by then, or it is not known what it was.
+    `by`: the latest instant of the operation, where it was not done at once."""
     modern = group.modern
     if modern is None:
         return
@@ -99,8 +99,10 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float) -> None:
             if since <= bump.cause.at < at and bump.epoch < epoch and stands(bump.cause.certainty):
                 epochs.explain(facts, group, bump, replace(bump.cause, certainty="provisional"))
         since = min(since, at) if since >= 0 else at
-        why = Cause(since, "unknown", certainty=sure, by=at)
-        epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
+        why = Cause(since, "unknown", certainty=sure, by=at if by is None else max(at, by))
+        new = epochs.raised(facts, group, epoch, why, len(group.members), shown=True)
+        if new is not None:
+            new.spare = new.epoch - new.epoch_before - 1
         modern.resolves = False
 
 
@@ -161,20 +163,25 @@ def on_lower_epoch(facts: Facts, group: Group, epoch: int, at: float) -> None:
         epochs.withdraw_above(facts, group, epoch)
 
 
-def on_taken(facts: Facts, group: Group, member: Member, assigned: Partitions, at: float) -> None:
-    """A member is given partitions: whose they are, and who has not given them up, is gone."""
+def on_taken(
+    facts: Facts, group: Group, member: Member, assigned: Partitions, answered: int, at: float, by: float | None
+) -> None:
+    """A member is given partitions, at `at` or up to `by`: whose they are, and who has not given them up, is gone."""
     modern = group.modern
     if modern is None or modern.protocol != "consumer" or modern.by_records:
         return
+    if answered > group.generation and epochs.unexplained(group):
+        hidden(facts, group, answered, at, by)  # which of them an end has made is not shown then
     names = [modern.owners.get(name, "") for name in named(assigned) if name not in modern.unowned]
     for owner_id in dict.fromkeys(names):
         owner = group.members.get(owner_id)
         if owner is None or owner is member or owner.modern is None:
             continue
-        if due_by(group, owner, at):
-            _end_by_timer(facts, group, owner, at)
+        gone_by = at if by is None else max(at, by)
+        if due_by(group, owner, gone_by):
+            _end_by_timer(facts, group, owner, gone_by)
         else:
-            end_within(facts, group, owner, at)
+            end_within(facts, group, owner, gone_by)
 
 
 def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
@@ -188,7 +195,9 @@ def end_within(facts: Facts, group: Group, owner: Member, at: float) -> None:
     open_bumps = epochs.unexplained(group)
     if open_bumps:
         first = open_bumps[0].cause
-        since, by = first.at, at if first.by is None else first.by
+        since, by = first.at, at if first.by is None or len(open_bumps) > 1 else first.by
+        if first.certainty == "unknown":
+            since = renewed_at  # from when on it may have begun was not shown
     elif began:
         since = renewed_at  # one of them is its end, and something else is taken for the cause
     one_fits = not began or [bump.epoch - bump.epoch_before for bump in open_bumps] == [1]

@@ -33,6 +33,9 @@ UPGRADE_REFUSED: dict[int, str] = {
 """Answers to a heartbeat that joins a classic group: the coordinator does not let it move, or Kafka's own fault met it
 while it prepared without a protocol."""
 
+UNSETTLED = frozenset({ModernState.UNKNOWN, ModernState.NOT_READY})
+"""States that the next heartbeat may end, whatever it says."""
+
 PULSE_KEYS = 4
 """Keys in the detail of a heartbeat that says nothing else: protocol, both epochs, interval."""
 
@@ -159,6 +162,8 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     at, by = took_effect(event, facts.coordinator)
     if group.modern is None and group.members and epoch == groups.JOINS:
         conversions.upgrade(facts, group, at, "inferred", by)
+    if epoch == groups.JOINS:
+        conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
     modern = groups.enter(facts, group, protocol, at)
     answered = int(detail.get("answered_epoch", -1))
     member = group.members.get(event.member_id)
@@ -189,8 +194,10 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
         _take_epoch(facts, group, modern, member, own, event, answered)
         if before != (own.epoch, own.assigned, own.revoking):
             facts.say_again(group, member)
+    elif protocol == "streams":
+        _take_tasks(facts, group, member, own, event)
     silence.watch_phases(facts, group, member)
-    if group.state == ModernState.UNKNOWN or not modern.by_records:
+    if group.state in UNSETTLED or not modern.by_records:
         epochs.conclude(facts, group, event.handled_at_ms)
         epochs.update_state(facts, group, event.handled_at_ms, "heartbeat")
 
@@ -208,7 +215,7 @@ def changes_nothing(group: Group, event: Event) -> bool:
     session may be another one from now on."""
     detail, member = event.detail or {}, group.members.get(event.member_id)
     own = member.modern if member is not None else None
-    if member is None or own is None or len(detail) != PULSE_KEYS or group.state == ModernState.UNKNOWN:
+    if member is None or own is None or len(detail) != PULSE_KEYS or group.state in UNSETTLED:
         return False
     same = event.client_id == member.client_id and event.client_host == member.client_host
     same = same and event.software == member.software and event.connection == member.heard_on
@@ -282,7 +289,7 @@ def _take_assignment(
     revoking = own.revoking
     has_given_up = owned is not None and not share_any(owned, revoking)
     if assigned is not None:
-        evidence.on_taken(facts, group, member, assigned, at)
+        evidence.on_taken(facts, group, member, assigned, answered, at, took_effect(event, facts.coordinator)[1])
         removed = without(own.assigned, assigned) if own.assigned is not None else {}
         stays = answered in (own.epoch, own.epoch + 1 if own.state == MemberState.UNREVOKED else own.epoch)
         keeps = owned is None or share_any(owned, removed)
@@ -294,6 +301,14 @@ def _take_assignment(
             _settles(group, member, own, assigned, at)
     elif revoking and (has_given_up or answered > own.epoch >= 0):
         _settles(group, member, own, own.assigned, at)
+
+
+def _take_tasks(facts: Facts, group: Group, member: Member, own: ModernMember, event: Event) -> None:
+    """The tasks of a thread of Kafka Streams, which no record that is read has."""
+    assigned = taken((event.detail or {}).get("assigned"))
+    if assigned is not None and assigned != own.assigned:
+        owners.assign(group, member, assigned, own.revoking, event.handled_at_ms)
+        facts.say_again(group, member)
 
 
 def _must_revoke(group: Group, member: Member, own: ModernMember, assigned: Any, revoking: Any, event: Event) -> None:
@@ -338,7 +353,7 @@ def _take_epoch(
         return
     moved_on = own.state != MemberState.UNREVOKED
     if answered > group.generation:
-        evidence.hidden(facts, group, answered, at)
+        evidence.hidden(facts, group, answered, at, took_effect(event, facts.coordinator)[1])
     elif answered == group.generation and moved_on:
         evidence.on_epoch_shown(facts, group, answered, at)
     elif answered < group.generation and moved_on and answered == own.epoch and not modern.by_records:

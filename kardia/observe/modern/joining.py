@@ -9,12 +9,14 @@ epoch comes later. Since 4.3 an answer may have the epoch of an older target, so
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kardia.certainty import weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, evidence, groups
-from kardia.observe.requests.handling import took_effect
+from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import ModernGroup
 
@@ -33,6 +35,8 @@ def joined(
             evidence.on_gone(facts, group, event.member_id, at)
             member = group.members.get(event.member_id)
         if member is not None:
+            if told_now:
+                _begins_earlier(facts, group, modern, member, event)
             return member
     if group.generation < 0 and answered <= groups.FIRST_EPOCH_MAX and not group.members:
         group.membership_complete = True
@@ -41,7 +45,7 @@ def joined(
     # What the answer has beyond the epoch that the join makes came before it, unseen.
     makes_one = not replaces and not _by_regex(event)
     if 0 <= group.generation < answered - makes_one:
-        evidence.hidden(facts, group, answered - makes_one, at)
+        evidence.hidden(facts, group, answered - makes_one, at, by)
     members_before = len(group.members)
     cause = "static_replaced" if replaces else "member_joined"
     if old is not None and old.member_id in group.members:
@@ -61,9 +65,35 @@ def joined(
     facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact", by)
     if replaces and group.modern is not None and group.modern.mixed and not modern.by_records:
         _doubt_classic(facts, group, member, at)
-    if not replaces:
+    if not replaces and not _came_before(facts, group, modern, event, member, answered, by):
         _count_join(facts, group, event, member, answered, members_before, by)
     return member
+
+
+def _came_before(
+    facts: Facts, group: Group, modern: ModernGroup, event: Event, member: Member, answered: int, by: float | None
+) -> bool:
+    """Two joined at once, and the second is answered first, as both answers wait until what they wrote is stored: the
+    epoch that was counted for the second is that of the first, or the one after it."""
+    last = modern.bumps[-1] if modern.bumps else modern.first
+    if last is None or modern.by_records or _by_regex(event) or last.cause.trigger != "member_joined":
+        return False
+    if not member.joined_at_ms < last.cause.at <= event.decided_at_ms or last.epoch < group.generation:
+        return False
+    why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
+    epochs.begin_before(facts, group, last, why, answered)
+    return True
+
+
+def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Member, event: Event) -> None:
+    """A record said when a member joined; in the first operation of its kind a broker loads classes before that, and
+    the line of the request shows between which two instants the join was (see `_Operation`)."""
+    at, bump = took_effect(event, facts.coordinator)[0], modern.first
+    if bump is None or bump.cause.member_id != member.member_id or bump.cause.by is not None:
+        return
+    if at + AT_ONCE_MS < bump.cause.at <= event.decided_at_ms and bump.cause.at == member.joined_at_ms:
+        modern.first = None
+        epochs.explain(facts, group, bump, replace(bump.cause, at=at, by=bump.cause.at))
 
 
 def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> None:

@@ -1,8 +1,9 @@
 """Why a member left a group that has epochs: a heartbeat with epoch -1 has no words for it.
 
-Java gives up its subscription when it closes and keeps it when its application did not poll in time. librdkafka sends
-the same in both cases (up to 2.14 when the interval is over, later when the application polls again): there it is what
-was seen of its polls before, as where a LeaveGroup has no reason.
+Java gives up its subscription when it closes and keeps it when its application did not poll in time, in share groups as
+well (recorded with 4.4.0). Kafka Streams and librdkafka send the same in both cases (librdkafka up to 2.14 when the
+interval is over, later when the application polls again): there it is what was seen of its polls before, as where a
+LeaveGroup has no reason.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ Why = tuple[str, Certainty]
 def why_left(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     """Why a member left by a heartbeat."""
     detail, library = event.detail or {}, LIBRARIES[member.library]
-    if detail.get("protocol") != "consumer" or "topics" in detail or "regex" in detail:
+    if "topics" in detail or "regex" in detail:
         return "left", "exact"
+    if detail.get("protocol") == "share":  # its poll interval is in no request
+        return ("poll_timeout", "inferred") if member.library == "java" else ("left", "unknown")
+    if detail.get("protocol") == "streams":
+        return _by_polls(facts, group, member, event)
     if member.library in ("java", "streams"):
         return _by_java(facts, group, member, event) if "owned" in detail else ("left", "exact")
     if library.poll_interval and leaves.poll_interval_ran_out(member, event.arrived_at_ms):
@@ -44,6 +49,13 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
     blind = facts.was_silent(group.broker, member.last_poll_at_ms, event.arrived_at_ms)
     blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
     return "poll_timeout", "provisional" if blind or member.last_poll_at_ms < 0 else "inferred"
+
+
+def _by_polls(facts: Facts, group: Group, member: Member, event: Event) -> Why:
+    """Kafka Streams sends the same in both cases: only what was seen of its polls tells them apart."""
+    if member.rebalance_ms <= 0 or member.last_poll_at_ms < 0:
+        return "left", "unknown"
+    return _by_java(facts, group, member, event)
 
 
 def by_request(facts: Facts, group: Group, event: Event | None) -> dict[str, Why]:

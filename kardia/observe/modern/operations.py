@@ -8,7 +8,7 @@ within an operation: conversion, replacement, member, group epoch, target assign
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
@@ -18,6 +18,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
 from kardia.observe.modern import conversions, ends, epochs, groups, leaves, sessions, silence
 from kardia.observe.moves import moves
+from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.entries import Kept
 from kardia.observe.state.group import NEVER, Cause, Group, Member
@@ -45,6 +46,7 @@ MAX_RECORDS = 50_000
 """Records of one operation that are gathered: three for each of ten thousand members, and more."""
 
 _EPOCH, _MEMBER, _COMPUTED = frozenset({3, 11, 17}), frozenset({5, 10, 19}), frozenset({6, 12, 20})
+_EXPRESSION = 16
 _TARGET, _CURRENT = frozenset({7, 13, 21}), frozenset({8, 14, 22})
 
 _STATES: dict[str, dict[int, MemberState]] = {
@@ -165,20 +167,42 @@ def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> 
         facts.schedule(group, due + REMOVED_AFTER_MS, "removed", member_id)  # no line since: a leave may have one yet
         return
     seen = seen and facts.logged_to(group.broker) >= at
+    left_none = group.broker and at > max(group.unsure_to, group.gap_at_ms) and facts.logged_to(group.broker) >= at
     if seen and silent_ms > 2 * own.interval_ms:
         ends.learn_session(facts, group, silent_ms)
+        due_at_ms = member.session_renewed_at_ms + group.modern.session_ms if group.modern is not None else at
+        since = due_at_ms if AT_ONCE_MS < at - due_at_ms <= ends.USUALLY_LATE_MS else at
+        finish(facts, group, member, "session_expired", "", "inferred", since)
+    elif left_none and _no_other_timer(member) and at - member.last_heard_at_ms > 2 * own.interval_ms:
         finish(facts, group, member, "session_expired", "", "inferred")
     else:
         finish(facts, group, member, "unknown", "", "unknown")
 
 
-def finish(facts: Facts, group: Group, member: Member, cause: str, reason: str, certainty: Certainty) -> None:
-    """It is known why a member is gone that a record says is gone: the new group epoch was that."""
+def _no_other_timer(member: Member) -> bool:
+    """Whether a member that did not leave can have ended by its session alone: it had nothing to give up, and speaks
+    the protocol in which nobody has to rejoin or to sync."""
+    own = member.modern
+    return own is not None and not own.classic and own.interval_ms > 0 and own.revoke_since_at_ms < 0
+
+
+def finish(
+    facts: Facts,
+    group: Group,
+    member: Member,
+    cause: str,
+    reason: str,
+    certainty: Certainty,
+    since: float = NEVER,
+) -> None:
+    """It is known why a member is gone that a record says is gone: the new group epoch was that. `since`: the earliest
+    that it may have been, where its timer or the operation took its time."""
     own = member.modern
     if own is None:
         return
     at = own.gone_at_ms
-    why = ends.remove(facts, group, member, at, cause, reason, certainty, told=True)
+    ended_at_ms, by = (since, at) if 0 <= since < at else (at, None)
+    why = ends.remove(facts, group, member, ended_at_ms, cause, reason, certainty, by, told=True)
     for bump in group.modern.bumps if group.modern is not None else ():
         if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
             epochs.explain(facts, group, bump, why)
@@ -202,6 +226,36 @@ class _Operation:
         self._converts = False
         self._said: dict[str, leaves.Why] = {}
         """Who is gone by what a sentence of server.log says."""
+        self._stamps = self._said_stamps()
+        self._began, self._began_by = self._begin()
+
+    def _said_stamps(self) -> dict[str, float]:
+        """Stamps of sentences about this operation, which stand before its records: by epoch, and by conversion."""
+        said, at = self._group.said.began, self._at
+        keys = [str((event.detail or {}).get("epoch", -1)) for event in self._records if _type(event) in _EPOCH]
+        found = {key: said.pop(key) for key in (*keys, "upgraded", "downgraded") if key in said and said[key] <= at}
+        near = {key: stamp for key, stamp in found.items() if at - stamp <= SAID_WITHIN_MS}
+        return {key: stamp if at - stamp > AT_ONCE_MS else at for key, stamp in near.items()}
+
+    def _begin(self) -> tuple[float, float | None]:
+        """When the operation began: at its time stamp, which is taken when it is decided what to write. In the first
+        operations of its kind a broker loads classes before that (24 to 190 ms were recorded): then between the request
+        and the stamp, the second of the pair, or when the first sentence of it was said."""
+        group, at, by = self._group, self._at, self._by
+        if self._stamps:
+            return min(self._stamps.values()), None
+        converts = len({event.kind for event in self._records}) > 1
+        is_first = converts or group.generation <= groups.FIRST_EPOCH_MAX
+        if by is None or not is_first or not by.handled_at_ms <= at <= by.decided_at_ms:
+            return at, None
+        asked = any(event.member_id == by.member_id for event in self._records)
+        begun_at_ms = took_effect(by, self._facts.coordinator)[0]
+        return (begun_at_ms, at) if asked and at - begun_at_ms > AT_ONCE_MS else (at, None)
+
+    def _first_sure(self) -> Certainty:
+        """How sure the instant of a first operation is: records alone do not show how long before them it began."""
+        shown = self._stamps or self._facts.reads_requests(self._group.broker, self._at)
+        return "exact" if shown else "inferred"
 
     def understand(self) -> None:
         """Say what happened."""
@@ -230,21 +284,29 @@ class _Operation:
             return
         protocol = str((others[0].detail or {}).get("protocol"))
         tombstone_of_group = any(_type(event) in _EPOCH and _is_tombstone(event) for event in others)
+        if classic and not _is_tombstone(classic[-1]) and group.modern is None and group.rebalance is not None:
+            return  # the answer of the JoinGroup that did it came before its records
         if classic and not _is_tombstone(classic[-1]):
             for event in others:
                 self._take(event)
             gone_now = list(self._gone.values())
             known = {member.member_id: self._why_gone(member) for member in gone_now}
-            conversions.downgrade(facts, group, classic[-1], at, gone_now, known, self._by)
+            for member in [one for one in group.members.values() if groups.is_gone(one)]:
+                finish(facts, group, member, "unknown", "", "unknown")  # a classic group has no such members
+            conversions.downgrade(facts, group, classic[-1], self._began, gone_now, known, self._by)
             return
         if classic and group.members and group.modern is None:
             unlisted = self._unlisted(others)
             for member_id in unlisted:
                 gone.on_gone(facts, group, member_id, at)
-            conversions.upgrade(facts, group, at, "exact")
+            conversions.upgrade(facts, group, self._began, self._first_sure(), self._began_by)
             self._converts = True
             for member_id in unlisted & group.members.keys():
-                ends.remove(facts, group, group.members[member_id], at, "unknown", "", "unknown", told=True)
+                member = group.members[member_id]
+                heard = facts.reads_requests(group.broker, at)
+                since = at if heard else max(member.joined_at_ms, group.said.listed_at_ms)
+                ends.remove(facts, group, member, min(since, at), "unknown", "", "unknown", at, told=True)
+        conversions.upgrade_empty(facts, group, protocol, self._began, "exact" if classic else "inferred")
         modern = groups.enter(facts, group, protocol, at)
         modern.by_records, modern.record_at_ms = True, at
         for event in others:
@@ -298,6 +360,9 @@ class _Operation:
                 self._gone[member.member_id] = member
             return
         returned = self._gone.pop(event.member_id, None)
+        if member is not None and groups.is_gone(member):  # it joins again before it is known why it was gone
+            conclude_removed(facts, group, member.member_id, groups.own_of(member).gone_at_ms + REMOVED_AFTER_MS)
+            member = group.members.get(event.member_id)
         if member is None:
             member = self._new_member(event)
         elif returned is not None and member.modern is not None:
@@ -335,6 +400,7 @@ class _Operation:
             facts, group, event.member_id, at, instance, event.client_id, event.client_host, is_new=True
         )
         member.seen_joining = True
+        member.joined_at_ms, member.joined_by = self._began, self._began_by
         if group.generation < 0:
             groups.own_of(member).only_topic = ""  # of a topic that was compacted: it may have had another before
         if old is None:
@@ -342,7 +408,7 @@ class _Operation:
         else:
             groups.inherit(old, member)
         cause = "member_joined" if old is None else "static_replaced"
-        facts.emit_transition(group, at, member.member_id, "Absent", "Member", cause, "exact")
+        facts.emit_transition(group, self._began, member.member_id, "Absent", "Member", cause, "exact", self._began_by)
         return member
 
     def _on_epoch(self, event: Event, modern: ModernGroup) -> None:
@@ -363,7 +429,12 @@ class _Operation:
         if epoch > group.generation + 1 and not is_first:
             facts.divergences += 1
         cause = self._cause(epoch)
+        cause.at = self._stamps.get(str(epoch), cause.at)
+        if is_first:
+            cause.certainty = weaker(cause.certainty, self._first_sure())
         epochs.raised(facts, group, epoch, cause, self._members_before, shown=True)
+        if str(epoch) in self._stamps:
+            modern.first = None  # no request shows its begin better
         self._what = cause.trigger
         self._remove_gone(cause)
         self._born, self._changed = [], []
@@ -371,15 +442,28 @@ class _Operation:
 
     def _cause(self, epoch: int) -> Cause:
         """Why the group has a new epoch; a member that is gone is judged when it is taken out."""
-        at, group = self._at, self._group
+        at, by, group = self._began, self._began_by, self._group
         for member in self._gone.values():
             cause, sure = self._why_gone(member)
-            return ends.cause_of(member, at, cause, "", sure)
+            return ends.cause_of(member, self._began, cause, "", sure)
         for some, trigger in ((self._born, "member_joined"), (self._changed, "metadata_changed")):
             for member in some:
-                return Cause(at, trigger, member.member_id, member.client_id, member.instance_id)
+                return Cause(at, trigger, member.member_id, member.client_id, member.instance_id, by=by)
+        resolved = self._resolved()
+        if resolved is not None:
+            id_of, name, seat = resolved.member_id, resolved.client_id, resolved.instance_id
+            return Cause(at, "member_joined", id_of, name, seat, "", "inferred", by)
         sure = "inferred" if group.generation in (-1, epoch - 1) else "provisional"
         return Cause(at, "topic_metadata" if group.generation >= 0 else "unknown", certainty=sure)
+
+    def _resolved(self) -> Member | None:
+        """Who joined by a regular expression since the last epoch, if anybody did: its join made none, and what the
+        expression means has been looked up now."""
+        if all(_type(event) != _EXPRESSION or _is_tombstone(event) for event in self._records):
+            return None
+        joined = [one for one in self._group.members.values() if one.generation_first == self._group.generation]
+        by_regex = [one for one in joined if one.seen_joining and one.modern and one.modern.regex]
+        return max(by_regex, key=lambda one: one.joined_at_ms, default=None)
 
     def _why_gone(self, member: Member) -> tuple[str, Certainty]:
         cause, sure = ends.why_at(self._facts, self._group, member, self._at)
@@ -387,7 +471,9 @@ class _Operation:
             return self._leaves[member.member_id]
         said = self._group.said.ends.pop(member.member_id, None)
         if said is not None and abs(said.at_ms - self._at) <= SAID_WITHIN_MS:
-            self._said[member.member_id] = said.cause, "exact" if said.cause != "left" else "unknown"
+            self._said[member.member_id] = said.cause, said.certainty
+            if self._at - said.at_ms > AT_ONCE_MS:
+                self._began, self._began_by = said.at_ms, None
         return self._said.get(member.member_id, (cause, sure))
 
     def _remove_gone(self, cause: Cause | None) -> None:
@@ -401,7 +487,9 @@ class _Operation:
                 epochs.ended(group, member, at)
                 facts.schedule(group, at + REMOVED_AFTER_MS, "removed", member.member_id)
             else:
-                ends.remove(facts, group, member, at, why, "", "unknown" if why == "unknown" else sure, told=True)
+                ended_at_ms = self._began if member.member_id in self._said else at
+                sure = "unknown" if why == "unknown" else sure
+                ends.remove(facts, group, member, ended_at_ms, why, "", sure, told=True)
                 if cause is not None and cause.member_id == member.member_id:
                     cause.certainty = sure
         self._gone.clear()
@@ -423,6 +511,8 @@ class _Operation:
             if own.state == MemberState.UNREVOKED:
                 own.held_back = max(own.held_back, count(revoking))
             owners.assign(group, member, taken(detail["assigned"]), revoking, at)
+        elif modern.protocol == "streams" and not facts.reads_requests(group.broker, at):
+            own.assigned = None  # its tasks are in no record that is read
         own.revoke_since_at_ms = at if own.state == MemberState.UNREVOKED else NEVER
         own.revoke_by = None
         epochs.came_to(group, member, own, epoch, at)

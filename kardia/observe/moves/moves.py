@@ -168,12 +168,35 @@ def _reload_epochs(facts: Facts, group: Group, at: float, certainty: Certainty) 
         facts.watch(group, member)
 
 
+NOT_REPLICATED_AFTER_MS = 1_000.0
+"""COORDINATOR_NOT_AVAILABLE that comes so late is no refusal: a write was not replicated within
+`offsets.commit.timeout.ms` (5 s by default), and in the Java coordinator whatever was asked after it waits with it."""
+
+
 def moved(facts: Facts, group: Group, event: Event, at: float) -> None:
     """This broker does not lead the group: nothing about the member follows; what it said last stands. A broker
     that loads it leads it, so the one before does not."""
+    if _was_served(event):
+        _note_served(facts, group, event)
+        return
     if group.broker == facts.broker or (group.broker and event.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
         give_up_neighbours(facts, group, at, group.broker)
         give_up(facts, group, at)
+
+
+def _was_served(event: Event) -> bool:
+    """Whether the coordinator did what was asked, and could not store it in time: it leads the group."""
+    waited_ms = event.decided_at_ms - event.handled_at_ms
+    return event.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE and waited_ms >= NOT_REPLICATED_AFTER_MS
+
+
+def _note_served(facts: Facts, group: Group, event: Event) -> None:
+    """What the coordinator answered to its member is not known: it was renewed, unless it was refused."""
+    member, at = group.members.get(event.member_id), event.handled_at_ms
+    if member is None or event.kind not in (Kind.HEARTBEAT, Kind.COMMIT) or not 0 <= member.session_renewed_at_ms < at:
+        return
+    _arm(facts, group, member, at)
+    member.doubtful_at_ms = at
 
 
 def give_up(facts: Facts, group: Group, at: float) -> None:

@@ -21,9 +21,11 @@ from kardia.observe.rebalance.rebalance import begin, end_member
 from kardia.observe.state.group import NEVER, Cause, Group, Rebalance
 
 
-def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = None) -> None:
+def becomes_empty(
+    observer: Facts, group: Group, at: float, by: float | None = None, at_most: Certainty = "exact"
+) -> None:
     """No member is left: the join phase completes at once, with one more generation. `by`: the latest that this can
-    have been, NEVER where nothing says so; None: as the ends of the last members say."""
+    have been, NEVER where nothing says so; None: as the ends of the last members say. `at_most`: how sure at best."""
     current = group.rebalance
     if current is None:
         begin(observer, group, Cause(at, "unknown", certainty="unknown"), NEVER, -1)
@@ -55,6 +57,7 @@ def becomes_empty(observer: Facts, group: Group, at: float, by: float | None = N
         how_sure = "exact"
     elif last:
         how_sure = weaker(*(over.certainty for over in last))
+    how_sure = weaker(how_sure, at_most)
     observer.move(group, current.joined_at_ms, GroupState.EMPTY, "no members left", how_sure, current.over_by)
     emit(observer, group, current)
     if how_sure == "exact":

@@ -152,7 +152,6 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
     if first_time and _was_none(current):
         _undo(observer, group, current)
         return
-    joined_at_ms = current.joined_at_ms
     if first_time:
         _correct_replaced(observer, group, current)
     taken = seats.taken_since(current)
@@ -166,12 +165,12 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         _correct_unsynced(observer, group, current)
         _tell_phases(observer, group, current, joins)
     for member, at, by, cause, certainty in dropped:
+        group.said.ends.pop(member.member_id, None)
         lives.end(observer, group, member, at, cause, "", certainty, by)
         if not stands(certainty):
             lives.rival(group, member.member_id)
         if cause == "rebalance_timeout":
-            waited_ms = int(joined_at_ms - current.started_at_ms)
-            current.removed.append(Waited(member.member_id, member.client_id, waited_ms))
+            _note_removed(current, member)
     if first_time:
         _score(observer, group, current)
         _confirm(observer, group, current)
@@ -188,6 +187,22 @@ def settle(observer: Facts, group: Group, current: Rebalance) -> None:
         if again is not None:
             end_member(observer, group, again, left.left_at_ms, left.cause, left.reason, left.certainty, left.by)
     current.left_after.clear()
+
+
+def _note_removed(current: Rebalance, member: Member) -> None:
+    waited_ms = int(current.joined_at_ms - current.started_at_ms)
+    current.removed.append(Waited(member.member_id, member.client_id, waited_ms))
+
+
+def note_removed(observer: Facts, group: Group, member: Member, at: float) -> None:
+    """A member that was missing when the join phase ended at `at` had not joined in time, which was not known when its
+    row was written."""
+    current = group.rebalance
+    if current is None or not current.settled or abs(current.joined_at_ms - at) > LATE_MS:
+        return
+    if all(one.member_id != member.member_id for one in current.removed):
+        _note_removed(current, member)
+        emit(observer, group, current)
 
 
 def _missing_from_the_list(

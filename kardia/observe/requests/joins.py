@@ -41,6 +41,7 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         _let_in(observer, group, event, at)
     else:
         refusals.on_join(observer, group, event, at)
+        refusals.began_before(group, group.rebalance, event)
         if event.member_id:
             on_refused(observer, group, event, at)
         elif event.error_code == ErrorCode.FENCED_INSTANCE_ID:

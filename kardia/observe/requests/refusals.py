@@ -19,7 +19,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
 from kardia.observe.rebalance import signs
-from kardia.observe.state.group import Group, Join, Member
+from kardia.observe.state.group import Cause, Group, Join, Member, Rebalance
 
 WAITED_MS = 500.0
 """A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
@@ -119,3 +119,14 @@ def _note_life(
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", "exact")
     lives.end(observer, group, member, at, cause, reason, certainty)
+
+
+def began_before(group: Group, current: Rebalance | None, event: Event) -> None:
+    """A JoinGroup that waited in a rebalance is answered with 27 as the group becomes a consumer group: it may have
+    come before what was taken for the begin. Source: `GroupMetadataManager.convertToConsumerGroup`."""
+    if event.error_code != ErrorCode.REBALANCE_IN_PROGRESS or current is None or current.cause is None:
+        return
+    if event.handled_at_ms < current.started_at_ms and current.row_known < 0:
+        trigger = "unknown" if event.member_id in group.members else "member_joined"
+        current.started_at_ms = event.handled_at_ms
+        current.cause = Cause(event.handled_at_ms, trigger, event.member_id, event.client_id, certainty="provisional")

@@ -21,7 +21,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, operations
 from kardia.observe.moves import moves
 from kardia.observe.output.epoch_rows import epoch_row
-from kardia.observe.sentences import lines, naming
+from kardia.observe.sentences import lines, naming, reasons
 from kardia.observe.state.entries import SaidEnd
 from kardia.observe.state.group import Cause, Group, Member
 from kardia.observe.state.modern import Bump
@@ -38,8 +38,13 @@ BEGAN_WITHIN_MS = 1_000.0
 """A new epoch that is told so long after the sentence about a member at most, in which nothing else was told of the
 group, is that member's: both are of one operation. A broker that has just started takes 0.1 s between the two."""
 
-MAX_ENDS = 1_000
-"""Ends of a group that are remembered until their records are read."""
+PROTOCOLS = frozenset({"consumer", "share", "streams"})
+"""What a sentence about a leave has for a reason, where it is none of a classic member with words of its own."""
+
+MAX_BEGINS = 16
+"""Epochs and conversions of a group whose sentences wait for their records."""
+
+_BEGINS = frozenset({"epoch_raised", "upgraded", "downgraded"})
 
 
 def on_line(facts: Facts, event: Event, at: float) -> bool:
@@ -50,6 +55,8 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
         return False
     group = facts.groups.get(event.group_id)
     if facts.reads_requests(facts.broker, at) or facts.reads_records():
+        if what in _BEGINS and facts.reads_records():
+            _note_begin(moves.group_of(facts, event) if group is None else group, event, at, what)
         if group is not None:
             _beside(facts, group, event, at, what)
         return True
@@ -65,42 +72,46 @@ def on_line(facts: Facts, event: Event, at: float) -> bool:
 
 def _beside(facts: Facts, group: Group, event: Event, at: float, what: str) -> None:
     """Why a member is gone; of all else the requests and records say more, and earlier."""
-    cause = _cause_of(event) if what == "epoch_member_fenced" else ""
-    if not cause and not (what == "epoch_member_left" and not facts.reads_requests(facts.broker, at)):
+    fenced = _cause_of(event) if what == "epoch_member_fenced" else ""
+    if not fenced and not (what == "epoch_member_left" and not facts.reads_requests(facts.broker, at)):
         return  # with its requests a leave has its own reason
     if moves.is_overtaken(facts, group):
-        if cause:
-            disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id, cause), event, at)
+        if fenced:
+            disagreements.tell(facts, group, disagreements.of_coordinator(group, event.member_id, fenced), event, at)
         return
-    sure: Certainty = "exact" if cause else "unknown"
-    cause = cause or "left"
-    member, over = group.members.get(event.member_id), group.ended.get(event.member_id)
+    cause, sure, words = reasons.LeaveCause(fenced, "exact", "") if fenced else _why_it_left(event)
+    member_id = _who(group, event)
+    member, over = group.members.get(member_id), group.ended.get(member_id)
     if member is not None and member.modern is not None:
         if member.modern.gone_at_ms >= 0:
-            operations.finish(facts, group, member, cause, "", sure)
+            operations.finish(facts, group, member, cause, words, sure)
         elif facts.reads_records():
-            _remember(group, event.member_id, SaidEnd(cause, at))
-        elif cause != "left":
-            tell = disagreements.of_fencing(facts, group, event.member_id, cause, at)
+            # Its record says that it is gone, and not why.
+            group.said.note_end(member_id, SaidEnd(cause, at, sure))
+        elif fenced:
+            tell = disagreements.of_fencing(facts, group, member_id, cause, at)
             disagreements.tell(facts, group, tell, event, at)
             ends.remove_counted(facts, group, member, at, cause, "", "exact", told=True)
     elif over is not None:
-        if cause != "left":
-            disagreements.tell(
-                facts, group, disagreements.of_fencing(facts, group, event.member_id, cause, at), event, at
-            )
+        if fenced:
+            disagreements.tell(facts, group, disagreements.of_fencing(facts, group, member_id, cause, at), event, at)
         agrees = over.cause == cause and not (over.told and over.certainty == "exact")
         if over.cause == "unknown" or (cause != "left" and (agrees or not stands(over.certainty))):
             ends.correct(facts, group, over, over.ended_at_ms if over.told else at, cause, sure)
             over.told = True
 
 
-def _remember(group: Group, member_id: str, end: SaidEnd) -> None:
-    """The record of it comes later: it says that the member is gone, and not why."""
-    said = group.said.ends
-    said[member_id] = end
-    if len(said) > MAX_ENDS:
-        del said[next(iter(said))]
+def _note_begin(group: Group, event: Event, at: float, what: str) -> None:
+    """The record of it comes with a later stamp, much later in the first operation of a broker."""
+    began = group.said.began
+    began[str(event.generation_id) if what == "epoch_raised" else what] = at
+    if len(began) > MAX_BEGINS:
+        del began[next(iter(began))]
+
+
+def _who(group: Group, event: Event) -> str:
+    """Of whom a sentence tells: an admin who removes a static id names no member."""
+    return event.member_id or group.instances.get(event.group_instance_id, "")
 
 
 def _cause_of(event: Event) -> str:
@@ -139,24 +150,36 @@ def _on_replaced(facts: Facts, group: Group, event: Event, at: float) -> None:
 
 
 def _on_left(facts: Facts, group: Group, event: Event, at: float) -> None:
-    """A poll interval that ran out is a leave as well: which of the two, takes the request log."""
-    _over(facts, group, event, at, "left", "unknown")
+    """A poll interval that ran out is a leave as well: which of the two, takes the request log, or the words of a
+    member that speaks the classic protocol."""
+    left = _why_it_left(event)
+    _over(facts, group, event, at, left.cause, left.certainty, left.words)
+
+
+def _why_it_left(event: Event) -> reasons.LeaveCause:
+    words = str((event.detail or {}).get("reason", ""))
+    return reasons.why_it_left("" if words in PROTOCOLS else words)
 
 
 def _on_fenced(facts: Facts, group: Group, event: Event, at: float) -> None:
     _over(facts, group, event, at, _cause_of(event), "exact")
 
 
-def _over(facts: Facts, group: Group, event: Event, at: float, cause: str, certainty: Certainty) -> None:
-    member = group.members.get(event.member_id)
-    naming.end(facts, group, event.member_id, at, cause, certainty)
+def _over(
+    facts: Facts, group: Group, event: Event, at: float, cause: str, certainty: Certainty, words: str = ""
+) -> None:
+    member_id = _who(group, event)
+    if not member_id:
+        return
+    member = group.members.get(member_id)
+    naming.end(facts, group, member_id, at, cause, certainty, words)
     instance_id = member.instance_id if member is not None else event.group_instance_id
     if group.protocol != "consumer":
         group.said.cause = None  # its epoch has no line, and the next one that has is another
         return
     trigger = ends.TRIGGERS_BY_END.get(cause, "unknown")
     sure: Certainty = "exact" if certainty == "exact" else "inferred"
-    group.said.cause = Cause(at, trigger, event.member_id, "", instance_id, "", sure, named=True)
+    group.said.cause = Cause(at, trigger, member_id, "", instance_id, words, sure, named=True)
 
 
 def _on_away(facts: Facts, group: Group, event: Event, at: float) -> None:

@@ -1,7 +1,7 @@
 """What the words of the coordinator mean: why a rebalance began, and why a member left.
 
 Sources: the reasons given to `prepareRebalance` and `maybePrepareRebalance` by `GroupCoordinator.scala` (2.2 to 3.9;
-2.0 and 2.1 give none) and `GroupMetadataManager.java`; KIP-800 for the client's own words in them (3.2 on).
+2.0 gives none) and `GroupMetadataManager.java`; KIP-800 for the client's own words in them (3.2 on).
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Ca
 
 
 def _without_a_reason(group: Group, event: Event, at: float) -> Cause:
-    """2.0 and 2.1 say no reason. Who went since the join phase before began it, or somebody who joined an Empty group;
+    """2.0 says no reason. Who went since the join phase before began it, or somebody who joined an Empty group;
     else nothing tells it."""
     over = _last(group)
     if over is not None and over.told and over.cause in CAUSE_TO_TRIGGER:

@@ -81,10 +81,11 @@ class Stored(NamedTuple):
 
 
 class SaidEnd(NamedTuple):
-    """Why a member of a group that has epochs is gone, as a sentence says; its record is not read yet."""
+    """Why a member is gone, as a sentence says; what shows it beside the sentence is not read yet."""
 
     cause: str
     at_ms: float
+    certainty: Certainty
 
 
 class Kept(NamedTuple):

@@ -305,6 +305,10 @@ class Rebalance:
     """Members of the new generation, as far as one of those says so."""
 
 
+MAX_SAID_ENDS = 1_000
+"""Ends of a group that are remembered until they are seen otherwise."""
+
+
 @dataclass(slots=True)
 class Told:
     """What sentences and records told of a group whose requests are not read. See `sentences`."""
@@ -322,11 +326,23 @@ class Told:
     assigned: dict[str, str] = field(default_factory=dict)
     """Member id -> its partitions as the last sample says, as a digest."""
     ends: dict[str, SaidEnd] = field(default_factory=dict)
-    """Members of a group that has epochs that a sentence has ended, until their records are read."""
+    """Members that a sentence has ended, until what shows it beside the sentence is read: of a group that has epochs
+    their records, of a classic one the answers of the join phase."""
+    began: dict[str, float] = field(default_factory=dict)
+    """Epochs by number, and conversions by name, of which a sentence was read and the record was not -> its stamp."""
+    unfinished: Rebalance | None = None
+    """The rebalance that was open when the group became a consumer group, until it is told: answers to JoinGroups that
+    waited may show that it began earlier."""
     cause: Cause | None = None
     """What the next epoch begins with, where sentences alone tell of the group."""
     bump: Bump | None = None
     """The last epoch of such a group."""
+
+    def note_end(self, member_id: str, end: SaidEnd) -> None:
+        """Remember why a member is gone; the oldest is forgotten where there are too many."""
+        self.ends[member_id] = end
+        if len(self.ends) > MAX_SAID_ENDS:
+            del self.ends[next(iter(self.ends))]
 
 
 @dataclass(slots=True)

@@ -88,6 +88,8 @@ class Bump:
     members_before: int = -1
     computed_at_ms: float = NEVER
     """When the target assignment of this epoch, or of a later one, was computed."""
+    spare: int = 0
+    """Epochs of it beside the one that its cause made: several that an answer showed at once."""
     completed_at_ms: float = NEVER
     """When the last member came to it."""
     reached: list[Reached] = field(default_factory=list)
@@ -118,6 +120,8 @@ class ModernGroup:
     """Session timeout of members of the newer protocols; -1 if nothing says it."""
     session_from: str = ""
     """What says it: `given` (by the configuration), `seen` (an eviction shows it); empty: the broker's default."""
+    first: Bump | None = None
+    """The first epoch of a group that began while nothing of it was known, until a second one."""
     bumps: list[Bump] = field(default_factory=list)
     """Rebalances that are not over, the oldest first."""
     unowned: dict[str, float] = field(default_factory=dict)

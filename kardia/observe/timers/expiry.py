@@ -152,11 +152,12 @@ def look_again(observer: Facts, broker: str, since: float, not_before: float) ->
 
 
 def on_pending_timer(observer: Facts, group: Group, member_id: str, now: float) -> None:
-    """An id that was handed out was never used: it no longer blocks a rebalance."""
+    """An id that was handed out was never used: it no longer blocks a rebalance. Nothing but silence shows that, and of
+    a broker that wrote nothing since it may be its own."""
     pending.is_over(group, member_id, now)
     left = group.members or group.pending
     if not left and group.state == GroupState.PREPARING and group.rebalance is not None:
-        emptied.becomes_empty(observer, group, now, NEVER)
+        emptied.becomes_empty(observer, group, now, NEVER, loads.by_silence(observer, group, now))
     else:
         watches.watch_deserted(observer, group, now)
 

@@ -54,6 +54,18 @@ def test_a_log_that_says_nothing_answers_nothing(tmp_path: Path, content: bytes)
 
 
 def test_the_step_stands_once_below_the_questions_that_take_it() -> None:
-    found = answerable.findings(Read(server_log=True, offsets=True), ("the lines",))
-    assert [one.remedy for one in found[:-1]] == [()] * 5 + [("the lines",)]
-    assert "kardia collect --bootstrap-server" in found[-1].remedy[0], "no log has the ends of partitions"
+    looked = answerable.Looked("b:9092", Path("my client.properties"))
+    found = answerable.findings(Read(server_log=True, offsets=True), looked, ("the lines",))
+    assert [one.remedy for one in found[:-2]] == [()] * 5 + [("the lines",)]
+    reach = "--bootstrap-server b:9092 --client-config 'my client.properties'"
+    assert found[-2].remedy == (f"kardia collect {reach} --cluster NAME --positions FOLDER",), "no log has the ends"
+    assert found[-1].remedy[0] == f"kardia capture {reach} --out offsets.jsonl"
+
+
+def test_the_admin_api_alone_is_a_rung_to_stand_on() -> None:
+    """That the cluster tells of its groups was not counted: nobody was said to be a member of anything."""
+    found = answerable.findings(Read(samples=True), answerable.Looked("b:9092"))
+    assert found[0].level is Level.GOOD
+    assert "in part" in found[2].sentence
+    assert found[-1].remedy[0].startswith("kardia capture --admin --bootstrap-server b:9092")
+    assert answerable.findings(Read(), answerable.Looked())[-1].subject != answerable.NOW

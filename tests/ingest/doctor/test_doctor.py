@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 from datetime import UTC, timedelta, timezone, tzinfo
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
+from confluent_kafka import Consumer
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from typer.testing import CliRunner
@@ -17,8 +20,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from demo.broker import NEWEST, Broker, BrokerSettings
 from ingest.dialects.request_json import RequestJson
-from ingest.doctor import Finding, Level, broker_logging, cluster, loggers, logs, remedies
+from ingest.doctor import Finding, Level, answerable, broker_logging, cluster, loggers, logs, remedies
 from ingest.security.rendering import kafka_python
+from supervise import process
 
 ROOT = Path(__file__).parents[3]
 CORPORA = ROOT / "tests" / "corpora"
@@ -144,7 +148,7 @@ def test_the_whole_file_of_the_documentation_is_good_and_keeps_server_log(tmp_pa
 def test_a_cluster_that_is_not_there_is_one_finding() -> None:
     examined = cluster.examine("127.0.0.1:1", timeout_s=2)
     assert [finding.level for finding in examined.findings] == [Level.BAD]
-    assert "Kafka 4.x" in examined.switch_on[0]
+    assert "kardia doctor --bootstrap-server" in examined.switch_on[0], "the lines of all releases are two hundred"
 
 
 @pytest.mark.slow
@@ -161,8 +165,11 @@ def test_a_real_broker_and_its_log_from_the_command_line(kafka: Broker) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", [NEWEST, pytest.param("3.9.2", marks=pytest.mark.long)])
-def test_a_broker_that_logs_no_request_is_told_so_and_the_cost_of_it_estimated(release: str, tmp_path: Path) -> None:
-    """With logging off it said that nothing is wrong."""
+def test_a_broker_as_kafka_ships_it_is_nothing_wrong_and_what_a_request_log_brings_and_costs_is_said(
+    release: str, tmp_path: Path
+) -> None:
+    """With logging off it once said that nothing is wrong, and no more; then that something is wrong, though much can
+    be asked without it."""
     with Broker(tmp_path / "broker", BrokerSettings(version=release)) as broker:
         options = ["doctor", "--bootstrap-server", broker.bootstrap]
         on = CliRunner().invoke(app, options)
@@ -174,11 +181,74 @@ def test_a_broker_that_logs_no_request_is_told_so_and_the_cost_of_it_estimated(r
         admin.alter_configs([logger])
         admin.close()
         off = CliRunner().invoke(app, options)
-        assert "kafka.request.logger is at WARN: it logs no request" in off.stdout
-        assert "--add-config kafka.request.logger=DEBUG" in off.stdout
-        assert "Nothing is wrong" not in off.stdout
-        assert off.exit_code == 1
+        assert "kafka.request.logger is at WARN, as Kafka ships it: it logs no request" in off.stdout
+        assert off.stdout.count("--add-config kafka.request.logger=DEBUG") == 1
+        assert ("log4j2.yaml" in off.stdout, "log4j.properties" in off.stdout) == (
+            (True, False) if release == NEWEST else (False, True)
+        )
+        assert "apiKey=FETCH" not in off.stdout, "lines of releases that it is not"
+        assert "“who is next?” cannot be answered yet" in off.stdout
+        assert off.exit_code == 0
         assert "by the default intervals of 0 members and 0 replicating brokers" in off.stdout
+        named = CliRunner().invoke(app, [*options, "--request-log", str(broker.request_log)])
+        assert "it logs no request, so no heartbeat is seen. Expected DEBUG." in named.stdout
+        assert named.exit_code == 1
+
+
+@pytest.mark.slow
+def test_where_nobody_asks_for_rights_none_are_printed_and_nothing_is_promised_that_does_not_follow(
+    kafka: Broker,
+) -> None:
+    """librdkafka makes an empty list of the answer that there is no security, so a broker without an authorizer got
+    lines of kafka-acls.sh that it refuses."""
+    said = CliRunner().invoke(app, ["doctor", "--bootstrap-server", kafka.bootstrap]).stdout
+    assert "The brokers have no authorizer" in said
+    assert "kafka-acls.sh" not in said
+    lines = said.splitlines()
+    for line, after in pairwise(lines):
+        assert not line.endswith(":") or after.startswith("         "), line
+
+
+@pytest.mark.slow
+def test_the_commands_at_the_end_lead_to_an_answer(kafka: Broker, tmp_path: Path) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "doctors", "log_level": 0})
+    kafka.create_topic("doctored", 1)
+    consumer.subscribe(["doctored"])
+    process.until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), 60, lambda: "no assignment")
+    consumer.close()
+    options = ["doctor", "--bootstrap-server", kafka.bootstrap, "--server-log", str(kafka.server_log), "-o", "json"]
+    findings = json.loads(CliRunner().invoke(app, options).stdout)
+    [now] = [finding for finding in findings if finding["subject"] == answerable.NOW]
+    assert "rung 4 of 6" in now["sentence"]
+    for line in now["remedy"]:
+        words = shlex.split(line.replace("GROUP", "doctors"))[1:]
+        placed = [str(tmp_path / word) if word in ("offsets.jsonl", answerable.TABLES) else word for word in words]
+        done = CliRunner().invoke(app, placed)
+        assert done.exit_code == 0, (line, done.output)
+    assert "doctors" in done.stdout
+    assert "left" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("apis", "expected"),
+    [
+        ({1: (4, 18), 60: (0, 2)}, "log4j 2"),
+        ({1: (0, 17), 60: (0, 1)}, "log4j 1, JSON"),
+        ({1: (0, 12)}, "log4j 1, text"),
+    ],
+)
+def test_how_a_broker_logs_is_known_by_the_requests_that_it_takes(
+    apis: dict[int, tuple[int, int]], expected: str
+) -> None:
+    assert loggers.writes(apis) == expected
+
+
+def test_in_the_middle_of_an_upgrade_the_lines_of_both_releases_are_printed() -> None:
+    lines = cluster.switch_on({"log4j 2", "log4j 1, JSON"}, "b:9092", (1, 2))
+    assert sum(line.startswith("Kafka ") for line in lines) == 2
+    assert lines[-1].startswith(
+        "kafka-configs.sh --bootstrap-server b:9092 --entity-type broker-loggers --entity-name 2"
+    )
 
 
 def test_the_least_cost_says_what_it_rests_on() -> None:
@@ -190,10 +260,11 @@ def test_the_least_cost_says_what_it_rests_on() -> None:
 
 
 def test_what_is_not_told_about_levels_is_unknown() -> None:
-    found = loggers.findings({1: None, 2: "DEBUG", 3: "INFO"}, "b:9092", ("lines",))
+    told = loggers.Told({1: None, 2: "DEBUG", 3: "INFO"})
+    found = loggers.findings(told, "b:9092", wanted=True)
     assert [one.level for one in found] == [Level.UNKNOWN, Level.GOOD, Level.BAD]
-    assert found[2].remedy == ("lines",)
-    [one] = loggers.findings(loggers.levels("127.0.0.1:1", {}, (1,), 0.5), "127.0.0.1:1", ())
+    assert told.logs_requests is None
+    [one] = loggers.findings(loggers.ask("127.0.0.1:1", {}, (1,), 0.5), "127.0.0.1:1", wanted=False)
     assert one.level is Level.UNKNOWN
 
 

@@ -13,9 +13,10 @@ from kardia.coordinator.consumer.operations import Beat, BeatAnswer, Partition, 
 from kardia.coordinator.consumer.wire import write_assignment
 from kardia.coordinator.operations import Answer, Commit, DeleteGroups, Heartbeat, Join, Leave, Operation, Sync
 from kardia.coordinator.share.operations import ShareBeat
+from kardia.coordinator.streams.operations import StreamsAnswer, StreamsBeat, Task, Topology
 
 
-def request_of(operation: Operation | Beat | ShareBeat | None) -> tuple[str, dict[str, Any]]:
+def request_of(operation: Operation | Beat | ShareBeat | StreamsBeat | None) -> tuple[str, dict[str, Any]]:
     """(name of the API, what the line prints as `request`)."""
     match operation:
         case Beat():
@@ -39,6 +40,8 @@ def request_of(operation: Operation | Beat | ShareBeat | None) -> tuple[str, dic
                 "rackId": operation.rack_id,
                 "subscribedTopicNames": None if operation.names is None else list(operation.names),
             }
+        case StreamsBeat():
+            return "STREAMS_GROUP_HEARTBEAT", _streams_request(operation)
         case Heartbeat():
             return "HEARTBEAT", {
                 "groupId": operation.group_id,
@@ -97,16 +100,19 @@ def _leave_request(operation: Leave) -> dict[str, Any]:
 
 
 def response_of(
-    operation: Operation | Beat | ShareBeat | None, answer: Answer | BeatAnswer | SyncAnswer
+    operation: Operation | Beat | ShareBeat | StreamsBeat | None,
+    answer: Answer | BeatAnswer | SyncAnswer | StreamsAnswer,
 ) -> dict[str, Any]:
     """What the line prints as `response`."""
     response: dict[str, Any] = {"throttleTimeMs": 0, "errorCode": answer.error_code}
+    if isinstance(operation, StreamsBeat):
+        return _streams_response(answer)
     if isinstance(operation, Beat | ShareBeat):
         return _beat_response(answer)
     if isinstance(answer, SyncAnswer):
         assignment = b"" if answer.error_code else write_assignment(3, answer.assignment)
         return {**response, "protocolType": "consumer", "protocolName": None, "assignment": _base64(assignment)}
-    if isinstance(answer, BeatAnswer):
+    if isinstance(answer, BeatAnswer | StreamsAnswer):
         raise AssertionError(f"{answer}: an answer to a heartbeat for {operation}")
     match operation:
         case Commit():
@@ -142,7 +148,75 @@ def response_of(
     return response
 
 
-def _beat_response(answer: Answer | BeatAnswer | SyncAnswer) -> dict[str, Any]:
+def _streams_request(beat: StreamsBeat) -> dict[str, Any]:
+    return {
+        "groupId": beat.group_id,
+        "memberId": beat.member_id,
+        "memberEpoch": beat.member_epoch,
+        "endpointInformationEpoch": beat.endpoint_epoch,
+        "instanceId": beat.instance_id,
+        "rackId": beat.rack_id,
+        "rebalanceTimeoutMs": beat.rebalance_timeout_ms,
+        "topology": None if beat.topology is None else _topology(beat.topology),
+        "activeTasks": _by_subtopology(beat.active),
+        "standbyTasks": _by_subtopology(beat.standby),
+        "warmupTasks": _by_subtopology(beat.warmup),
+        "processId": beat.process_id,
+        "userEndpoint": None,
+        "clientTags": None if beat.tags is None else [],
+        "taskOffsets": None,
+        "taskEndOffsets": None,
+        "shutdownApplication": beat.shutdown,
+    }
+
+
+def _topology(topology: Topology) -> dict[str, Any]:
+    parts = [
+        {
+            "subtopologyId": one.subtopology_id,
+            "sourceTopics": list(one.sources),
+            "sourceTopicRegex": [],
+            "stateChangelogTopics": [],
+            "repartitionSinkTopics": [],
+            "repartitionSourceTopics": [],
+            "copartitionGroups": [],
+        }
+        for one in topology.subtopologies
+    ]
+    return {"epoch": topology.epoch, "subtopologies": parts}
+
+
+def _streams_response(answer: Answer | BeatAnswer | SyncAnswer | StreamsAnswer) -> dict[str, Any]:
+    well = isinstance(answer, StreamsAnswer) and not answer.error_code
+    told = answer if isinstance(answer, StreamsAnswer) and well else StreamsAnswer(0, 0, 0)
+    return {
+        "throttleTimeMs": 0,
+        "errorCode": answer.error_code,
+        "errorMessage": None if well else "refused",
+        "memberId": told.member_id,
+        "memberEpoch": told.member_epoch,
+        "heartbeatIntervalMs": told.heartbeat_interval_ms,
+        "acceptableRecoveryLagLegacy": 0,
+        "taskOffsetIntervalMs": 60_000,
+        "status": None if told.statuses is None else [{"statusCode": one, "statusDetail": ""} for one in told.statuses],
+        "activeTasks": _by_subtopology(told.active),
+        "standbyTasks": _by_subtopology(told.standby),
+        "warmupTasks": _by_subtopology(told.warmup),
+        "endpointInformationEpoch": told.endpoint_epoch,
+        "partitionsByUserEndpoint": None,
+    }
+
+
+def _by_subtopology(tasks: Iterable[Task] | None) -> list[dict[str, Any]] | None:
+    if tasks is None:
+        return None
+    found: dict[str, list[int]] = {}
+    for subtopology_id, number in sorted(tasks):
+        found.setdefault(subtopology_id, []).append(number)
+    return [{"subtopologyId": one, "partitions": numbers} for one, numbers in found.items()]
+
+
+def _beat_response(answer: Answer | BeatAnswer | SyncAnswer | StreamsAnswer) -> dict[str, Any]:
     """A broker that does not lead the shard, or loads it, answers with an error and nothing else."""
     well = isinstance(answer, BeatAnswer) and not answer.error_code
     told = answer if isinstance(answer, BeatAnswer) and well else BeatAnswer(0, 0, 0)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kardia.coordinator.consumer.operations import Beat
 from kardia.coordinator.operations import Answer, Commit, Join, Leave, Operation, Sync, groups_of
 from kardia.coordinator.share.operations import ShareBeat
+from kardia.coordinator.streams.operations import StreamsBeat
 from kardia.events import shard_of
 from tests.truth.fleet.answers import request_of, response_of
 from tests.truth.fleet.late import JAVA_THREADS, SCALA_THREADS, TimerThread
@@ -217,7 +218,8 @@ class Broker:
     def answered(self, asked: Asked, answer: Answer, operation: Operation | None, recorded: bool) -> None:
         """The coordinator has an answer, by `operation` or by a timer; `recorded`: it wrote a record in that step."""
         linger_ms = 0.0
-        writes = isinstance(operation, (Commit, Leave)) or (isinstance(operation, Join | Beat | ShareBeat) and recorded)
+        may_write = isinstance(operation, Join | Beat | ShareBeat | StreamsBeat)
+        writes = isinstance(operation, (Commit, Leave)) or (may_write and recorded)
         if self.java and operation is asked.operation and writes:
             linger_ms = self.world.random.uniform(4.0, 9.0) + self._append_ms()
         elif isinstance(operation, Commit) or (isinstance(operation, Join) and recorded):

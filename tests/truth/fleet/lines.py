@@ -22,6 +22,7 @@ API = {
     "DELETE_GROUPS": 42,
     "CONSUMER_GROUP_HEARTBEAT": 68,
     "SHARE_GROUP_HEARTBEAT": 76,
+    "STREAMS_GROUP_HEARTBEAT": 88,
 }
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode

@@ -57,7 +57,7 @@ def play(
     session_ms = -1
     cluster: Cluster
     if scenario.protocol:
-        kind, speaks = EpochStory, "share" if scenario.protocol == "share" else "consumer"
+        kind, speaks = EpochStory, "consumer" if scenario.protocol == "migration" else scenario.protocol
         cluster = with_epochs = EpochCluster(world, version, names, scenario.brokers, seed, speaks)
         session_ms = with_epochs.session_ms
     else:

@@ -2,6 +2,7 @@
 
     python -m tests.truth.fleet.rungs --groups 30 --seed 1      each scenario with its own evidence of server.log and
                                                                 records taken away in turn
+    … --markdown docs/truth.md                                  puts the tables between the marks of the page
 
 The same runs are observed from samples of the admin API alone, from `__consumer_offsets` alone, from `server.log`
 alone, with samples beside it and with the records. Groups that have epochs are sampled only. Goals: nothing is
@@ -16,6 +17,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kardia.events import CLOCKS_APART_MS
 from tests.truth.fleet.between import OUTSIDE
@@ -29,6 +31,8 @@ from tests.truth.fleet.seen import observe
 VERSIONS = ("2.3.1", "3.9.2", "4.1.2", "4.4.0")
 UNTRUE = ("exact and untrue", OUTSIDE)
 NEVER = (*INVENTED, *UNTRUE)
+
+BEGIN, END = "<!-- begin: the fleet on each rung -->", "<!-- end: the fleet on each rung -->"
 
 ASKERS = {
     "1 s": Asks(1.0),
@@ -127,6 +131,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--version", choices=VERSIONS, action="append")
     parser.add_argument("--scenario", choices=[one.name for one in (*CLASSIC, *EPOCHS)], action="append")
+    parser.add_argument("--markdown", type=Path, help="a page with marks to write the tables to")
     options = parser.parse_args()
     classic = {rung: Score() for rung in RUNGS}
     epochs = {rung: Score() for rung in SAMPLED}
@@ -137,9 +142,18 @@ def main() -> int:
             sums = epochs if scenario.protocol else classic
             for rung, found in on_all_rungs(version, options.seed, options.groups, scenario).items():
                 sums[rung].add(found, f"rung {rung}, {version}, {scenario.name}, seed {options.seed}")
-    sys.stdout.write(f"Classic groups:\n\n{table(classic)}\nGroups that have epochs, or migrate:\n\n{table(epochs)}\n")
-    told = [text for found in (*classic.values(), *epochs.values()) for text in found.problems]
-    wrong = [text for text in told if any(f": {name}:" in text for name in NEVER)]
+    versions = " ".join(f"--version {version}" for version in options.version or VERSIONS)
+    told = (
+        f"`python -m tests.truth.fleet.rungs --groups {options.groups} --seed {options.seed} {versions}`, classic "
+        f"groups:\n\n{table(classic)}\nGroups that have epochs, or migrate, sampled:\n\n{table(epochs)}"
+    )
+    sys.stdout.write(f"{told}\n")
+    if options.markdown:
+        text = options.markdown.read_text(encoding="utf-8")
+        first, last = text.index(BEGIN) + len(BEGIN), text.index(END)
+        options.markdown.write_text(f"{text[:first]}\n{told}{text[last:]}", encoding="utf-8")
+    problems = [text for found in (*classic.values(), *epochs.values()) for text in found.problems]
+    wrong = [text for text in problems if any(f": {name}:" in text for name in NEVER)]
     sys.stdout.writelines(f"{text}\n" for text in wrong[:20])
     return 1 if wrong else 0
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from kardia.kafka.releases import JAVA, version_of
 
+STREAMS = (4, 1, 0)
+"""First release with streams groups."""
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -43,8 +46,8 @@ class Scenario:
     fewer: int = 1
     """Of how many groups that are asked for one is played: those here cost so much more."""
     protocol: str = ""
-    """`consumer` or `share`: what the groups speak; `migration`: they go from classic to consumer, some back. Without:
-    classic."""
+    """`consumer`, `share` or `streams`: what the groups speak; `migration`: they go from classic to consumer, some
+    back. Without: classic."""
     tells_session: bool = True
     """The observer is told how long the broker's sessions of the newer protocols are."""
     requests: bool = True
@@ -63,7 +66,8 @@ class Scenario:
 
     def is_played_by(self, version: str) -> bool:
         """Whether brokers of a release have such groups."""
-        return not self.protocol or version_of(version) >= JAVA
+        since = STREAMS if self.protocol == "streams" else JAVA
+        return not self.protocol or version_of(version) >= since
 
     @property
     def plain(self) -> bool:
@@ -168,6 +172,18 @@ SCENARIOS = {
         ),
         Scenario("share", "share groups: requests and records", 2, records=True, protocol="share"),
         Scenario("share, requests", "share groups: requests alone", 2, protocol="share"),
+        Scenario("streams", "streams groups: requests and records", 3, records=True, protocol="streams"),
+        Scenario("streams, requests", "streams groups: requests alone", 2, protocol="streams"),
+        Scenario("streams, records", "the same, records alone", 2, records=True, requests=False, protocol="streams"),
+        Scenario(
+            "streams, failover",
+            "streams groups; one of three brokers dies, the others take over",
+            2,
+            brokers=3,
+            records=True,
+            restarts=True,
+            protocol="streams",
+        ),
         Scenario(
             "migration",
             "classic groups whose members are restarted with the consumer protocol, some of them back, with faults all "

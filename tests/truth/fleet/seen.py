@@ -122,7 +122,11 @@ def observe(
         *([[one for one in lines if one.written_at_ms > damage.begins_at_ms] for lines in some] for some in texts)
     )
     session_ms = run.session_ms if run.scenario.tells_session else -1
-    observer = Observer(ObserverSettings("truth", consumer_session_ms=session_ms, share_session_ms=session_ms))
+    observer = Observer(
+        ObserverSettings(
+            "truth", consumer_session_ms=session_ms, share_session_ms=session_ms, streams_session_ms=session_ms
+        )
+    )
     rows: dict[str, list[Row]] = {name: [] for name in LIVE_TABLES}
     before: list[Event] = []
     seen = Seen(rows, 0, 0, damage)

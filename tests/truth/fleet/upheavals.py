@@ -32,7 +32,7 @@ def plan(cluster: Cluster, stories: dict[str, GroupStory], scenario: Scenario, s
         _plan_stops(cluster, chance, end_ms)
     if scenario.asleep:
         _plan_sleeps(cluster, stories, chance, end_ms)
-    if scenario.records and scenario.protocol != "share":
+    if scenario.records and scenario.protocol not in ("share", "streams"):
         for name, story in stories.items():
             if chance.random() < 0.2:
                 _plan_deletion(cluster, name, story, end_ms - chance.uniform(10_000, 20_000))

@@ -14,6 +14,7 @@ from typing import Any
 
 from kardia.coordinator.consumer.operations import Beat, Partition
 from kardia.coordinator.share.operations import ShareBeat
+from kardia.coordinator.streams.operations import StreamsBeat, Subtopology, Topology
 from tests.truth.fleet.clients import Client, Habits, Settings
 from tests.truth.fleet.epochs.cluster import EpochCluster
 from tests.truth.fleet.world import World
@@ -25,6 +26,9 @@ LIBRDKAFKA = Habits(
 OLDER_LIBRDKAFKA = replace(LIBRDKAFKA, software=("confluent-kafka-python", "2.12.1-rdkafka-2.12.1"))
 """Leaves when its poll interval is over; from 2.15 on it falls silent, and leaves when it is polled again."""
 LIBRARIES = (JAVA, JAVA, LIBRDKAFKA, OLDER_LIBRDKAFKA)
+
+TOPOLOGY = Topology(0, (Subtopology("0", ("orders",)), Subtopology("1", ("refunds",))))
+"""Of an application that reads two topics by themselves."""
 
 JOIN, LEAVE, AWAY = 0, -1, -2
 
@@ -103,7 +107,7 @@ class EpochClient(Client):
         sent_in = self._due
         self._ask(self._group, 1, operation, lambda answer: self._answered(sent_in, epoch, answer))  # type: ignore[arg-type]
 
-    def _operation(self, epoch: int, *, full: bool) -> Beat | ShareBeat:
+    def _operation(self, epoch: int, *, full: bool) -> Beat | ShareBeat | StreamsBeat:
         raise NotImplementedError
 
     def _tick(self, due: int) -> None:
@@ -146,8 +150,13 @@ class EpochClient(Client):
             due = self._due
             self._later(self.cluster.interval_ms, lambda: self._tick(due))
             self._later(250.0, self._watch_poll(due))
-        if answer.assignment is not None:
-            self._take_in(frozenset(answer.assignment))
+        given = self._given(answer)
+        if given is not None:
+            self._take_in(frozenset(given))
+
+    def _given(self, answer: Any) -> Any:
+        """What an answer says that it may read; None if that is as before."""
+        return answer.assignment
 
     def _take_in(self, assigned: frozenset[Partition]) -> None:
         """What it may read now: what is no more it gives up inside poll, then it says what it owns."""
@@ -280,18 +289,73 @@ class ConsumerClient(EpochClient):
 
 
 class ShareClient(EpochClient):
-    """A consumer of the share protocol: nothing is given up, nobody is static, a poll interval makes nobody leave."""
+    """A consumer of the share protocol: nothing is given up, nobody is static. It keeps its subscription when its poll
+    interval is over, and gives it up when it closes."""
 
     commits = False
 
     def _operation(self, epoch: int, *, full: bool) -> ShareBeat:
-        names = self.topics if epoch == JOIN or (full and epoch > 0) else None
+        names: tuple[str, ...] | None = self.topics if epoch == JOIN or (full and epoch > 0) else None
+        if epoch == LEAVE and full:
+            names = ()
         return ShareBeat(
             self.cluster.number(), self.group_id, self.member_id, epoch, None, names, self.client_id, self.host
         )
 
-    def _watch_poll(self, generation: int) -> Any:  # noqa: ARG002
-        return lambda: None
-
     def _fetch(self) -> None:
         """ShareFetch is not played: it says nothing of the group."""
+
+
+class StreamsClient(EpochClient):
+    """A thread of Kafka Streams, one for each process. What it owns are tasks; its topology stays as it is."""
+
+    commits = False  # commits of streams groups are not modelled
+
+    def __init__(self, *of: Any) -> None:
+        """As every client of a group with epochs."""
+        super().__init__(*of)
+        self.revokes_ms = self.world.random.choice((5.0, 50.0, 400.0, 3_000.0))
+        self._process = ""
+
+    def start(self) -> None:
+        """A new process."""
+        if self.state == "down":
+            self._process = self.world.random.randbytes(8).hex()
+        super().start()
+
+    def change_subscription(self) -> None:
+        """An application reads what its topology says."""
+
+    def _given(self, answer: Any) -> Any:
+        return answer.active
+
+    def _operation(self, epoch: int, *, full: bool) -> StreamsBeat:  # noqa: ARG002
+        joins = epoch == JOIN
+        owned: tuple[Partition, ...] | None = ()
+        if not joins:
+            owned = tuple(sorted(self.owned)) if self._news and epoch >= 0 else None
+        if epoch >= 0:
+            self._news = joins
+        rest = None if owned is None else ()
+        return StreamsBeat(
+            self.cluster.number(),
+            0,
+            self.group_id,
+            self.member_id,
+            epoch,
+            None,
+            None,
+            self.settings.poll_interval_ms if joins else -1,
+            TOPOLOGY if joins else None,
+            owned,
+            rest,
+            rest,
+            self._process if joins else None,
+            None,
+            () if joins else None,
+            None,
+            False,
+            -1 if joins else 0,
+            self.client_id,
+            self.host,
+        )

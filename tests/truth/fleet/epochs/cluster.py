@@ -1,4 +1,4 @@
-"""Brokers whose groups have epochs: the coordinators of the consumer and the share protocol behind the same shards.
+"""Brokers whose groups have epochs: the coordinators of their three protocols behind the same shards.
 
 A consumer coordinator has classic groups beside, which is what a migration needs. Regular expressions are looked up by
 a thread of the broker some ms after the heartbeat that calls for it; topics grow for all groups at once.
@@ -22,11 +22,18 @@ from kardia.coordinator.share.behaviour import share_behaviour_of
 from kardia.coordinator.share.coordinator import ShareCoordinator
 from kardia.coordinator.share.operations import ShareBeat, ShareView
 from kardia.coordinator.share.settings import ShareSettings
+from kardia.coordinator.streams.behaviour import streams_behaviour_of
+from kardia.coordinator.streams.coordinator import StreamsCoordinator
+from kardia.coordinator.streams.operations import StreamsBeat, StreamsView
+from kardia.coordinator.streams.settings import StreamsSettings
 from kardia.events import shard_of
 from tests.truth.fleet.cluster import Cluster
 from tests.truth.fleet.epochs.records import GroupRecords, Protocols
 from tests.truth.fleet.epochs.truth import EpochTruth
 from tests.truth.fleet.world import START_MS, World
+
+EpochCoordinator = ConsumerCoordinator | ShareCoordinator | StreamsCoordinator
+EpochView = ConsumerView | ShareView | StreamsView
 
 TOPIC_PARTITIONS = {"orders": 6, "refunds": 3, "orders-eu": 2}
 
@@ -34,7 +41,7 @@ TOPIC_PARTITIONS = {"orders": 6, "refunds": 3, "orders-eu": 2}
 class LateShard:
     """A coordinator as a broker's one timer thread meets it: whatever kind of timer, all are fired together, late."""
 
-    def __init__(self, coordinator: ConsumerCoordinator | ShareCoordinator) -> None:
+    def __init__(self, coordinator: EpochCoordinator) -> None:
         """One group's."""
         self._coordinator = coordinator
 
@@ -54,7 +61,7 @@ class LateShard:
         """See `Stepped`."""
         return self._coordinator.take_happenings()
 
-    def view(self, group_id: str) -> View | ConsumerView | ShareView | None:
+    def view(self, group_id: str) -> View | EpochView | None:
         """See `ConsumerCoordinator`."""
         return self._coordinator.view(group_id)
 
@@ -77,7 +84,7 @@ class EpochCluster(Cluster):
         seed: int,
         protocol: str,
     ) -> None:
-        """`protocol`: `share`, or `consumer` for groups of the consumer and the classic protocol."""
+        """`protocol`: `share`, `streams`, or `consumer` for groups of the consumer and the classic protocol."""
         chance = world.random
         self.session_ms = chance.choice((8_000, 10_000, 12_000, 15_000))
         self.interval_ms = chance.choice((1_000, 2_000, 2_000))
@@ -101,10 +108,18 @@ class EpochCluster(Cluster):
         return EpochTruth(group_id, self.session_ms)
 
     def _new_coordinator(self, group_id: str) -> Any:  # noqa: ARG002
-        coordinator: ConsumerCoordinator | ShareCoordinator
+        coordinator: EpochCoordinator
         if self.protocol == "share":
             share = ShareSettings(self.session_ms, self.interval_ms, started_at_ms=int(START_MS))
             coordinator = ShareCoordinator(share_behaviour_of(self._version), share)
+        elif self.protocol == "streams":
+            streams = StreamsSettings(
+                self.session_ms,
+                self.interval_ms,
+                group_streams_initial_rebalance_delay_ms=self._delay_ms,
+                started_at_ms=int(START_MS),
+            )
+            coordinator = StreamsCoordinator(streams_behaviour_of(self._version), streams)
         else:
             consumer = ConsumerSettings(
                 self.session_ms,
@@ -154,7 +169,7 @@ class EpochCluster(Cluster):
     def waits(self, operation: Any) -> bool:
         """See `Cluster.waits`."""
         group_id = groups_of(operation)[0]
-        return isinstance(self._coordinators[group_id].view(group_id), ConsumerView | ShareView)
+        return isinstance(self._coordinators[group_id].view(group_id), EpochView)
 
     # --- what is said and written
 
@@ -176,7 +191,7 @@ class EpochCluster(Cluster):
         view = coordinator.view(group_id)
         if isinstance(view, View):
             self._classic[group_id] = view
-        modern = view if isinstance(view, ConsumerView | ShareView) else None
+        modern = view if isinstance(view, EpochView) else None
         protocols = self._protocols.setdefault(group_id, {})
         self._note_refusals(group_id, operation, answers)
         if isinstance(operation, Join):
@@ -211,7 +226,7 @@ class EpochCluster(Cluster):
         self._written[group_id].converted(before, last.generation_id, assigned, view, protocols)
 
     def _note_refusals(self, group_id: str, operation: Any, answers: list[Any]) -> None:
-        if isinstance(operation, Beat | ShareBeat | Join):
+        if isinstance(operation, Beat | ShareBeat | StreamsBeat | Join):
             for answer in answers:
                 if answer.error_code and answer.number == operation.number:
                     truth = self.truths[group_id]

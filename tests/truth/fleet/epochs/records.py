@@ -16,11 +16,20 @@ from kardia.coordinator.consumer.wire import read_subscription
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.records import GroupRecord, RecordedMember
 from kardia.coordinator.share.operations import ShareMemberView, ShareView
+from kardia.coordinator.streams.operations import StreamsMemberView, StreamsView
 from kardia.kafka.releases import version_of
 
-MemberView = ConsumerMemberView | ShareMemberView
+MemberView = ConsumerMemberView | ShareMemberView | StreamsMemberView
+EpochView = ConsumerView | ShareView | StreamsView
 Protocols = Sequence[tuple[str, bytes]]
 """Of the last JoinGroup of a member of the classic protocol."""
+
+_KINDS = {"consumer": (3, 5, 6, 7, 8), "share": (11, 10, 12, 13, 14), "streams": (17, 19, 20, 21, 22)}
+"""Numbers of the records of a group, a member, the epoch of the target, a target, and where a member is now."""
+
+_GROUP, _MEMBER, _ASSIGNED, _TARGET, _CURRENT = range(5)
+
+_STREAMS_STATES = {"STABLE": 1, "UNREVOKED_TASKS": 2, "UNRELEASED_TASKS": 3}
 
 _STATES = {"STABLE": 0, "UNREVOKED_PARTITIONS": 1, "UNRELEASED_PARTITIONS": 2}
 
@@ -37,7 +46,7 @@ class GroupRecords:
         self._group_id, self._append = group_id, append
         version = version_of(kafka_version)
         self._hashes, self._instants = version >= (4, 1, 0), version >= (4, 3, 0)
-        self._share = False
+        self._protocol = "consumer"
         self._epoch = self._assignment_epoch = -1
         self._members: dict[str, bytes] = {}
         self._targets: dict[str, bytes] = {}
@@ -46,16 +55,15 @@ class GroupRecords:
 
     # --- an operation
 
-    def step(
-        self, happened: Sequence[Happening], view: ConsumerView | ShareView | None, protocols: Mapping[str, Protocols]
-    ) -> bool:
+    def step(self, happened: Sequence[Happening], view: EpochView | None, protocols: Mapping[str, Protocols]) -> bool:
         """What a step of the coordinator writes, after which the group is so; None where it is no group of these any
         more. Whether anything was written."""
         before = self._written
         if view is None:
             self._bury()
             return self._written > before
-        self._share = isinstance(view, ShareView)
+        kinds = {ShareView: "share", StreamsView: "streams"}
+        self._protocol = kinds.get(type(view), "consumer")
         members: dict[str, MemberView] = {one.member_id: one for one in view.members}
         gone: list[str] = []
         for one in happened:
@@ -115,8 +123,8 @@ class GroupRecords:
         self._append(key, value)
         self._written += 1
 
-    def _kind(self, consumer: int, share: int) -> int:
-        return share if self._share else consumer
+    def _kind(self, what: int) -> int:
+        return _KINDS[self._protocol][what]
 
     def _put(self, kind: int, known: dict[str, bytes], member_id: str, value: bytes) -> None:
         if known.get(member_id) != value:
@@ -127,9 +135,9 @@ class GroupRecords:
         """Tombstones of members that were written."""
         for member_id in gone:
             if member_id in self._members:
-                self._drop(self._kind(8, 14), self._current, member_id)
-                self._drop(self._kind(7, 13), self._targets, member_id)
-                self._drop(self._kind(5, 10), self._members, member_id)
+                self._drop(self._kind(_CURRENT), self._current, member_id)
+                self._drop(self._kind(_TARGET), self._targets, member_id)
+                self._drop(self._kind(_MEMBER), self._members, member_id)
 
     def _drop(self, kind: int, known: dict[str, bytes], member_id: str) -> None:
         if known.pop(member_id, None) is not None:
@@ -138,48 +146,57 @@ class GroupRecords:
     def _bury(self) -> None:
         """The group is none of these any more."""
         for kind, known in (
-            (self._kind(8, 14), self._current),
-            (self._kind(7, 13), self._targets),
+            (self._kind(_CURRENT), self._current),
+            (self._kind(_TARGET), self._targets),
         ):
             for member_id in sorted(known):
                 self._drop(kind, known, member_id)
         if self._assignment_epoch >= 0:
-            self._write(self._kind(6, 12), None, None)
+            self._write(self._kind(_ASSIGNED), None, None)
         for member_id in sorted(self._members):
-            self._drop(self._kind(5, 10), self._members, member_id)
+            self._drop(self._kind(_MEMBER), self._members, member_id)
         if self._epoch >= 0:
-            self._write(self._kind(3, 11), None, None)
+            self._write(self._kind(_GROUP), None, None)
         self._epoch = self._assignment_epoch = -1
 
     def _tell_members(self, members: Mapping[str, MemberView], protocols: Mapping[str, Protocols]) -> None:
         for member_id, one in members.items():
-            self._put(self._kind(5, 10), self._members, member_id, _member(one, protocols.get(member_id, ())))
+            self._put(self._kind(_MEMBER), self._members, member_id, _member(one, protocols.get(member_id, ())))
 
     def _tell_epoch(self, epoch: int) -> None:
         self._epoch = epoch
-        tags = _tag(0, struct.pack(">q", hash((self._group_id, epoch // 3)) or 1)) if self._hashes else b"\0"
-        self._write(self._kind(3, 11), None, struct.pack(">hi", 0, epoch) + tags)
+        digest = struct.pack(">q", hash((self._group_id, epoch // 3)) or 1)
+        tags = _tag(0, digest) if self._hashes else b"\0"
+        if self._protocol == "streams":
+            tags = digest + b"\0"
+        self._write(self._kind(_GROUP), None, struct.pack(">hi", 0, epoch) + tags)
 
     def _tell_targets(self, members: Mapping[str, MemberView], epoch: int, at_ms: int) -> None:
         for member_id, one in members.items():
-            self._put(self._kind(7, 13), self._targets, member_id, _value(_partitions(one.target)))
+            target = _tasks(one.target_active) if isinstance(one, StreamsMemberView) else _partitions(one.target)
+            self._put(self._kind(_TARGET), self._targets, member_id, _value(target))
         self._tell_assigned(epoch, at_ms)
 
     def _tell_assigned(self, epoch: int, at_ms: int) -> None:
         self._assignment_epoch = epoch
         tags = _tag(0, struct.pack(">q", at_ms)) if self._instants and at_ms else b"\0"
-        self._write(self._kind(6, 12), None, struct.pack(">hi", 0, epoch) + tags)
+        self._write(self._kind(_ASSIGNED), None, struct.pack(">hi", 0, epoch) + tags)
 
     def _tell_current(self, members: Mapping[str, MemberView]) -> None:
         for member_id, one in members.items():
-            if isinstance(one, ShareMemberView):
+            if isinstance(one, StreamsMemberView):
+                state = _STREAMS_STATES[one.state]
+                body = struct.pack(">iib", one.epoch, one.previous_epoch, state)
+                body += _tasks(task for task, _ in one.active)
+                body += _array(()) * 2 + _tasks(task for task, _ in one.pending_active) + _array(()) * 2
+            elif isinstance(one, ShareMemberView):
                 body = struct.pack(">iib", one.epoch, one.previous_epoch, 0) + _partitions(one.assigned)
             else:
                 body = struct.pack(">iib", one.epoch, one.previous_epoch, _STATES[one.state])
                 body += _held(one.assigned, self._instants) + _held(one.pending, self._instants)
-            self._put(self._kind(8, 14), self._current, member_id, _value(body))
+            self._put(self._kind(_CURRENT), self._current, member_id, _value(body))
 
-    def _tell_states(self, view: ConsumerView | ShareView) -> None:
+    def _tell_states(self, view: EpochView) -> None:
         if isinstance(view, ShareView) and (view.initializing or view.initialized):
             parts = [_partitions(view.initialized, named=True), _partitions(view.initializing, named=True), _count(0)]
             value = _value(b"".join(parts))
@@ -193,6 +210,10 @@ def _member(one: MemberView, protocols: Protocols) -> bytes:
     if isinstance(one, ShareMemberView):
         body = _compact(one.rack_id) + _compact(one.client_id) + host + _array(map(_compact, one.names))
         return struct.pack(">h", 0) + body + b"\0"
+    if isinstance(one, StreamsMemberView):
+        body = _compact(one.instance_id) + _compact(one.rack_id) + _compact(one.client_id) + host
+        body += struct.pack(">ii", one.rebalance_timeout_ms, one.topology_epoch) + _compact(one.process_id)
+        return struct.pack(">h", 0) + body + b"\xff" + _array(()) + b"\0"
     body = _compact(one.instance_id) + _compact(one.rack_id) + _compact(one.client_id) + host
     body += _array(map(_compact, one.names)) + _compact(one.regex or "")
     body += struct.pack(">i", one.rebalance_timeout_ms) + _compact(one.assignor)
@@ -228,6 +249,13 @@ def _partitions(partitions: Iterable[Partition], *, named: bool = False) -> byte
         _uuid(topic_id) + (_compact("orders") if named else b"") + _numbers(numbers) + b"\0"
         for topic_id, numbers in by_topic.items()
     )
+
+
+def _tasks(tasks: Iterable[tuple[str, int]]) -> bytes:
+    by_subtopology: dict[str, list[int]] = {}
+    for subtopology_id, number in sorted(tasks):
+        by_subtopology.setdefault(subtopology_id, []).append(number)
+    return _array(_compact(one) + _numbers(numbers) + b"\0" for one, numbers in by_subtopology.items())
 
 
 def _held(partitions: Iterable[tuple[Partition, int]], with_epochs: bool) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.truth.fleet.clients import LIBRARIES as CLASSIC_LIBRARIES
 from tests.truth.fleet.clients import Client, Settings
-from tests.truth.fleet.epochs.clients import LIBRARIES, ConsumerClient, ShareClient
+from tests.truth.fleet.epochs.clients import LIBRARIES, ConsumerClient, ShareClient, StreamsClient
 from tests.truth.fleet.epochs.cluster import EpochCluster
 from tests.truth.fleet.epochs.migrants import Migrant
 from tests.truth.fleet.faults import GroupStory
@@ -61,6 +61,8 @@ class EpochStory(GroupStory):
             return migrant
         if speaks == "share":
             return ShareClient(*of, LIBRARIES[0], settings, "")
+        if speaks == "streams":
+            return StreamsClient(*of, LIBRARIES[0], settings, "")
         return ConsumerClient(*of, chance.choice(LIBRARIES), settings, instance)
 
     def _faults(self) -> list[Callable[[Client], None]]:

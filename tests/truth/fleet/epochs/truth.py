@@ -15,6 +15,7 @@ from kardia.coordinator.consumer.operations import Beat, ConsumerMemberView, Con
 from kardia.coordinator.happenings import Happening
 from kardia.coordinator.operations import Join, Load, MemberView, Operation, Unload, View
 from kardia.coordinator.share.operations import ShareMemberView, ShareView
+from kardia.coordinator.streams.operations import StreamsBeat, StreamsMemberView, StreamsView
 from tests.truth.fleet.bounds import MOST_LATE_MS
 from tests.truth.fleet.epochs.records import ENDS
 from tests.truth.fleet.truth import TrueRebalance, Truth
@@ -26,6 +27,8 @@ TRIGGERS = {
 """Cause of an end -> trigger of the new epoch, where they differ."""
 
 ADDED, CHANGED, TOPICS, REPLACED = "member_joined", "metadata_changed", "topic_metadata", "static_replaced"
+
+EpochView = ConsumerView | ShareView | StreamsView
 
 UNREAD_MS = 400
 """From a record to its reader, and what it waits there for the rest of its operation."""
@@ -63,8 +66,8 @@ class EpochTruth(Truth):
         """When a static member left for a moment, or (last) was back."""
         self._session_ms = session_ms
         self._open: list[TrueRebalance] = []
-        self._last: ConsumerView | ShareView | None = None
-        self._operation: Operation | Beat | None = None
+        self._last: EpochView | None = None
+        self._operation: Operation | Beat | StreamsBeat | None = None
         """The one whose step is gone through."""
         self._loaded_now = True
 
@@ -73,12 +76,12 @@ class EpochTruth(Truth):
     def note(
         self,
         happenings: list[Happening],
-        view: View | ConsumerView | ShareView | None,
-        operation: Operation | Beat | None,
+        view: View | EpochView | None,
+        operation: Operation | Beat | StreamsBeat | None,
         at_ms: int = -1,
     ) -> None:
         """Take a step of the coordinator, of any protocol."""
-        modern = view if isinstance(view, ConsumerView | ShareView) else None
+        modern = view if isinstance(view, EpochView) else None
         self.created += [one.at_ms for one in happenings if one.kind == "created"]
         if not self._loaded_now and not isinstance(operation, Load):
             return
@@ -117,7 +120,7 @@ class EpochTruth(Truth):
                 self._alive[member.member_id].session_timeout_ms = member.session_timeout_ms
 
     def _go_through(
-        self, happenings: Sequence[Happening], view: ConsumerView | ShareView | None, operation: Operation | Beat | None
+        self, happenings: Sequence[Happening], view: EpochView | None, operation: Operation | Beat | StreamsBeat | None
     ) -> None:
         """What happened in a step, in its order: what comes before an epoch is why there is one."""
         actor, why, self._operation = "", "", operation
@@ -162,7 +165,7 @@ class EpochTruth(Truth):
             if member_id not in self._alive:
                 self._begin(member_id, at, member.group_instance_id or "")
 
-    def _over(self, one: Happening, operation: Operation | Beat | None) -> str:
+    def _over(self, one: Happening, operation: Operation | Beat | StreamsBeat | None) -> str:
         cause = one.kind
         if cause == "left":
             cause = self.causes.get(operation.number if operation is not None else -1, "left")
@@ -178,7 +181,7 @@ class EpochTruth(Truth):
                 self._reaches(rebalance, member_id, at)
 
     def _why(
-        self, actor: str, why: str, view: ConsumerView | ShareView | None, operation: Operation | Beat | None
+        self, actor: str, why: str, view: EpochView | None, operation: Operation | Beat | StreamsBeat | None
     ) -> tuple[str, str]:
         """(trigger, member) of a new epoch."""
         if why and why != REPLACED:
@@ -209,7 +212,7 @@ class EpochTruth(Truth):
             if one.joined_at_ms < 0 and one.generation_after <= epoch:
                 one.joined_at_ms = at_ms
 
-    def _come_on(self, view: ConsumerView | ShareView, at: int) -> None:
+    def _come_on(self, view: EpochView, at: int) -> None:
         """Who has come to which epoch by a step."""
         if view.assignment_epoch >= 0:
             self._assigned(view.assignment_epoch, at)
@@ -292,14 +295,14 @@ class EpochTruth(Truth):
         return None
 
 
-def _subscription(view: ConsumerView | ShareView | None, member_id: str) -> tuple[object, ...] | None:
+def _subscription(view: EpochView | None, member_id: str) -> tuple[object, ...] | None:
     for one in view.members if view is not None else ():
-        if one.member_id == member_id:
+        if one.member_id == member_id and not isinstance(one, StreamsMemberView):
             return (one.names, one.regex if isinstance(one, ConsumerMemberView) else None)
     return None
 
 
-def _as_classic(view: ConsumerView | ShareView | None, session_ms: int) -> View | None:
+def _as_classic(view: EpochView | None, session_ms: int) -> View | None:
     """The view of a group as one of a classic group, whose members never wait."""
     if view is None:
         return None
@@ -307,9 +310,10 @@ def _as_classic(view: ConsumerView | ShareView | None, session_ms: int) -> View 
     return View(view.state, view.group_epoch, "consumer", None, None, members, (), (), -1, -1)
 
 
-def _member(one: ConsumerMemberView | ShareMemberView, session_ms: int) -> MemberView:
+def _member(one: ConsumerMemberView | ShareMemberView | StreamsMemberView, session_ms: int) -> MemberView:
     if isinstance(one, ShareMemberView):
         return MemberView(one.member_id, None, session_ms, -1, False, False, False, one.session_deadline_at_ms)
-    own_ms = one.classic[0] if one.classic is not None else session_ms
+    classic = one.classic if isinstance(one, ConsumerMemberView) else None
+    own_ms = classic[0] if classic is not None else session_ms
     waits = one.rebalance_timeout_ms
     return MemberView(one.member_id, one.instance_id, own_ms, waits, False, False, False, one.session_deadline_at_ms)

@@ -1,0 +1,295 @@
+"""The coordinator's sentences about groups of the classic protocol and partitions of `__consumer_offsets`, 2.0 to 4.4.
+
+Each with the release that has it first and a recorded one, with the ids of the recording; of one that no recording has,
+words of the release with ids of another message. A test reads each back. What a sentence means is decided in
+`kardia/observe/sentences/`; those about groups that have epochs are in `epoch_sentences`, those that say nothing about
+members in `silent_sentences`.
+Truth: log statements of Kafka 2.0 to 4.4 (`GroupCoordinator.scala`, `GroupMetadataManager.java` and neighbours).
+"""
+
+from __future__ import annotations
+
+from ingest.dialects.sentence import Sentence, pattern
+
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+MEMBER = rf"(?P<member>.*?{UUID})"
+NUMBER = r"[0-9]+"
+_GENERATION = rf"(?P<generation>{NUMBER})"
+_PARTITION = rf"(?: \(__consumer_offsets-(?P<partition>{NUMBER})\))?"
+_LEFT = "has left group"
+
+SENTENCES: tuple[Sentence, ...] = (
+    Sentence(
+        "2.1",
+        "Preparing to rebalance group g19 in state PreparingRebalance with old generation 2 (reason: "
+        "explicit `LeaveGroup` request for () members.).",
+        pattern(
+            "preparing_rebalance",
+            "Preparing to rebalance group ",
+            r"(?=[\s\S]*\)\.?\Z)"  # looked at first: else each beginning is followed to the end, in vain
+            rf"Preparing to rebalance group (?P<group>.*?) in state \w+ with old generation {_GENERATION}"
+            rf"{_PARTITION} \(reason: (?P<reason>.*)\)\.?",
+            " with old generation ",
+        ),
+    ),
+    # 2.0 says neither the state nor the reason.
+    Sentence(
+        "2.0",
+        "Preparing to rebalance group g11 with old generation 0 (__consumer_offsets-1)",
+        pattern(
+            "preparing_rebalance",
+            "Preparing to rebalance group ",
+            rf"Preparing to rebalance group (?P<group>.*) with old generation {_GENERATION}"
+            rf" \(__consumer_offsets-(?P<partition>{NUMBER})\)",
+            " with old generation ",
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Stabilized group g01 generation 1 with 3 members.",
+        pattern(
+            "stabilized",
+            "Stabilized group ",
+            rf"Stabilized group (?P<group>.*?) generation {_GENERATION}{_PARTITION}"
+            r"(?: with (?P<reason>\d+ members?))?\.?",
+            " generation ",
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Assignment received from leader for group g01 for generation 1",
+        pattern(
+            "assignment_received",
+            "Assignment received from leader",
+            rf"Assignment received from leader(?: {MEMBER})? for group (?P<group>.*?) for generation {_GENERATION}"
+            r"(?:\. The group has (?P<reason>\d+ members), \d+ of which are static)?\.?",
+            " for group ",
+            " for generation ",
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Member i-b-544a2541-69d7-4f96-bcd7-538d0535b107 in group g06 has failed, removing it from the group",
+        pattern(
+            "member_failed",
+            " has failed, removing it from the group",
+            rf"Member {MEMBER} in group (?P<group>.*) has failed, removing it from the group\.?",
+            " in group ",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "[Group g19] Member i-a-4625aff7-79ab-4889-ab50-d4d8d3849271 has left group through explicit "
+        "`LeaveGroup` request; client reason: cleanup",
+        pattern(
+            "member_left",
+            _LEFT,
+            rf"\[Group (?P<group>.*?)\] Member {MEMBER} has left group through explicit `LeaveGroup` request"
+            r"(?:; client reason: (?P<reason>.*))?",
+        ),
+    ),
+    Sentence(
+        "3.0",
+        "Member MemberMetadata(memberId=c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570, groupInstanceId=None, "
+        "clientId=c04-b, clientHost=/127.0.0.1, sessionTimeoutMs=6000, rebalanceTimeoutMs=8000, "
+        "supportedProtocols=List(range, roundrobin)) has left group g04 through explicit `LeaveGroup`; "
+        "client reason: not provided",
+        pattern(
+            "member_left",
+            _LEFT,
+            rf"Member MemberMetadata\(memberId={MEMBER}, groupInstanceId=(?P<instance>.*?), clientId=.*\)"
+            r" has left group (?P<group>.*?) through explicit `LeaveGroup`(?: request)?"
+            r"(?:; client reason: (?P<reason>.*))?",
+        ),
+    ),
+    Sentence(
+        "2.4",
+        "Member[group.instance.id None, member.id c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570] in group g04 "
+        "has left, removing it from the group",
+        pattern(
+            "member_left",
+            " has left, removing it from the group",
+            rf"Member\[group\.instance\.id (?P<instance>.*?), member\.id {MEMBER}\] in group (?P<group>.*)"
+            r" has left, removing it from the group",
+        ),
+    ),
+    Sentence(
+        "2.2",
+        "Member a,b-60ffb832-ec9c-44f8-b8ee-e91e4089e063 in group odd has left, removing it from the group",
+        pattern(
+            "member_left",
+            " has left, removing it from the group",
+            rf"Member {MEMBER} in group (?P<group>.*) has left, removing it from the group",
+        ),
+    ),
+    Sentence(
+        "2.2",
+        "Pending member c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570 in group g04 has been removed after "
+        "session timeout expiration.",
+        pattern(
+            "pending_member_removed",
+            "ending member",
+            rf"Pending member {MEMBER} in group (?P<group>.*) has been removed after "
+            r"(?P<reason>session timeout expiration)\.?",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "[Group g04] Pending member c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570 has left group through "
+        "explicit `LeaveGroup` request; client reason: not provided",
+        pattern(
+            "pending_member_removed",
+            _LEFT,
+            rf"\[Group (?P<group>.*?)\] Pending member {MEMBER} has left group through explicit `LeaveGroup` request"
+            r"(?:; client reason: (?P<reason>.*))?",
+        ),
+    ),
+    Sentence(
+        "3.0",
+        "Pending member with memberId=c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570 has left group g04 "
+        "through explicit `LeaveGroup` request",
+        pattern(
+            "pending_member_removed",
+            _LEFT,
+            rf"Pending member with memberId={MEMBER} has left group (?P<group>.*?) through explicit `LeaveGroup`"
+            r" request(?:; client reason: (?P<reason>.*))?",
+        ),
+    ),
+    Sentence(
+        "2.2",
+        "Pending member c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570 is leaving group g04.",
+        pattern(
+            "pending_member_removed", " is leaving group ", rf"Pending member {MEMBER} is leaving group (?P<group>.*)\."
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Group g19 with generation 5 is now empty.",
+        pattern(
+            "group_empty",
+            " is now empty",
+            rf"Group (?P<group>.*) with generation {_GENERATION} is now empty{_PARTITION}\.?",
+        ),
+    ),
+    Sentence(
+        "2.7",
+        "Group g04 removed dynamic members who haven't joined: Set(c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570)",
+        pattern(
+            "removed_not_joined",
+            " dynamic members who haven't joined: ",
+            r"Group (?P<group>.*?) removed? dynamic members who haven't joined: "
+            r"(?:Hash)?(?:Set)?[\[(](?P<members>.*)[\])]",
+        ),
+    ),
+    Sentence(
+        "3.0",
+        "Static member with groupInstanceId=i-b and unknown member id joins group g06 in Stable state. "
+        "Replacing previously mapped member i-b-90e673fc-8410-4ee6-b57a-231cbab06f94 with this "
+        "groupInstanceId.",
+        pattern(
+            "static_replaced",
+            " with this groupInstanceId",
+            r"Static member with groupInstanceId=(?P<instance>.*?) and unknown member id joins group (?P<group>.*?)"
+            rf" in (?:state )?\w+(?: state)?\. Replacing previously mapped member {MEMBER} with this groupInstanceId\.",
+        ),
+    ),
+    # 2.5 to 2.7; 2.3 and 2.4 name no group, and so nobody's.
+    Sentence(
+        "2.5",
+        "Static member Some(i-b) of group g06 with unknown member id rejoins, assigning new member id "
+        "i-b-544a2541-69d7-4f96-bcd7-538d0535b107, while old member id "
+        "i-b-ac65b48c-5620-45f6-bb4f-7f269e51f288 will be removed.",
+        pattern(
+            "static_replaced",
+            " with unknown member id rejoins, assigning new member id ",
+            r"Static member (?P<instance>.*?) of group (?P<group>.*?) with unknown member id rejoins, assigning new "
+            rf"member id .*, while old member id {MEMBER} will be removed\.",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "Loaded classic group both with 2 members.",
+        pattern(
+            "group_loaded",
+            "Loaded classic group ",
+            r"Loaded classic group (?P<group>.*) with (?P<reason>\d+ members)\.",
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Loading group metadata for pair with generation 2",
+        pattern(
+            "group_loaded",
+            "Loading group metadata for ",
+            rf"Loading group metadata for (?P<group>.*) with generation {_GENERATION}",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "[GroupId=g01] Unloading group metadata for generation 3.",
+        pattern(
+            "group_unloaded",
+            "Unloading group metadata for ",
+            rf"\[GroupId=(?P<group>.*)\] Unloading group metadata for generation {_GENERATION}\.",
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Unloading group metadata for g05 with generation 6",
+        pattern(
+            "group_unloaded",
+            "Unloading group metadata for ",
+            rf"Unloading group metadata for (?P<group>.*) with generation {_GENERATION}",
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Finished loading offsets and group metadata from __consumer_offsets-1 in 0 milliseconds.",
+        pattern(
+            "partition_loaded",
+            "Finished loading o",
+            r"Finished loading of(?:fsets and group metadata| metadata) from "
+            rf"__consumer_offsets-(?P<partition>{NUMBER}) (?P<reason>(?:in|with) .*)",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "Started unloading metadata for __consumer_offsets-9 with epoch OptionalInt[1].",
+        pattern(
+            "partition_unloaded",
+            "Started unloading metadata for ",
+            rf"Started unloading metadata for __consumer_offsets-(?P<partition>{NUMBER}) (?P<reason>.*)",
+        ),
+    ),
+    Sentence(
+        "2.8",
+        "Resigned as the group coordinator for partition 9 in epoch OptionalInt[1]",
+        pattern(
+            "partition_unloaded",
+            "Resigned as the group coordinator for ",
+            rf"Resigned as the group coordinator for partition (?P<partition>{NUMBER}) (?P<reason>.*)",
+        ),
+    ),
+    Sentence(
+        "2.0",
+        "Group g26 transitioned to Dead in generation 2",
+        pattern(
+            "group_dead",
+            " transitioned to Dead in generation ",
+            rf"Group (?P<group>.*) transitioned to Dead in generation {_GENERATION}",
+        ),
+    ),
+    # What has no name of its own: told as it stands, for people.
+    Sentence(
+        "2.3",
+        "Group leader [member.id: i-b-544a2541-69d7-4f96-bcd7-538d0535b107, group.instance.id: Some(i-b)] "
+        "failed to join before rebalance timeout, while new leader "
+        "c04-b-45eb9731-3e0a-46e6-9276-e8b19111a570 was elected.",
+        pattern(
+            "other",
+            "failed to join before ",
+            rf"(?P<reason>Group leader \[member(?:\.i|I)d: {MEMBER}, .*?failed to join before .*)",
+        ),
+    ),
+)
+"""Order matters only between sentences with the same words."""

@@ -1,0 +1,60 @@
+"""The coordinator's own line about members that did not join a rebalance in time, beside the request log.
+
+It names a timer where requests leave two of them possible: of a group that was just loaded nobody can tell by silence
+alone whether a session ended or the time to rejoin (`tests/night`). `GroupMetadataManager.completeClassicGroupJoin`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.observe.test_scenes import stable
+from tests.support.scene import Scene
+
+
+def dropped(line_at: float | None) -> Scene:
+    """b and c are silent when a coordinator has loaded the group; a joins, and both timers are due at once."""
+    scene = Scene()
+    members = ("a", "b", "c")
+    scene.joined(3_000, 1, dict.fromkeys(members, 0.0), first=members, rebalance_ms=12_000)
+    scene.synced(3_010, *members)
+    scene.heartbeats(6_000, 12_000, *members)
+    scene.heartbeat(12_000, "a", error=14)
+    scene.heartbeat(13_500, "a")
+    if line_at is not None and line_at < 25_600:
+        scene.not_joined(line_at, "b", "c")
+    scene.joined(25_600, 2, {"a": 13_600}, rebalance_ms=12_000)
+    if line_at is not None and line_at >= 25_600:
+        scene.not_joined(line_at, "b", "c")
+    scene.synced(25_620, "a")
+    scene.heartbeats(28_000, 34_000, "a")
+    scene.tick(34_000)
+    return scene
+
+
+def test_requests_alone_leave_it_open() -> None:
+    ended = dropped(None).known().ended()
+    assert ended.keys() == {"b", "c"}
+    assert all(certainty != "exact" for _, _, certainty in ended.values())
+
+
+@pytest.mark.parametrize("line_at", [25_599, 25_601])
+def test_the_line_says_which_timer_it_was(line_at: float) -> None:
+    """Read before the answers of the join phase, or after them."""
+    known = dropped(line_at).known()
+    ended = known.ended()
+    assert {who: (cause, sure) for who, (_, cause, sure) in ended.items()} == dict.fromkeys(
+        ("b", "c"), ("rebalance_timeout", "exact")
+    )
+    assert all(abs(at - 25_600) <= 1 for at, _, _ in ended.values())
+    (row,) = [row for row in known.rebalances() if row["generation_before"] == 1]
+    assert {(one["member_id"], one["joined"]) for one in row["stragglers"]} >= {("b", False), ("c", False)}
+
+
+def test_a_line_about_another_time_names_nobody_of_now() -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 12_000, "a", "b")
+    scene.not_joined(7_000, "b")
+    scene.heartbeats(12_000, 18_000, "a", "b")
+    scene.tick(18_000)
+    assert scene.known().ended() == {}

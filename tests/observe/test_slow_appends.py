@@ -1,0 +1,68 @@
+"""A coordinator whose records are not replicated in time answers COORDINATOR_NOT_AVAILABLE after seconds, and goes on.
+
+Met beside three brokers of which one was down and one slow (`tests/night`): the answer was taken for that of a broker
+that leads nothing, and a member that had been evicted came back by a load that was none. The write stays, and whoever
+waited was served: `offsets.commit.timeout.ms`, `CoordinatorRuntime.OperationTimeout`, `DelayedProduce.onExpiration`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.observe.test_scenes import stable
+from tests.support.scene import Scene
+from tests.support.stories import named
+
+NOT_AVAILABLE = 15
+
+
+def loads(scene: Scene) -> list[object]:
+    rows = named("transitions", scene.known().rows["transitions"])
+    return [row for row in rows if row["cause"] == "coordinator_loaded"]
+
+
+def slow() -> Scene:
+    """b falls silent and is evicted, as server.log says, while nothing that is written is replicated."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 15_000, "a", "b")
+    scene.heartbeat(15_000, "a")
+    scene.commit(23_000, "a", 5, error=NOT_AVAILABLE, since=18_000)
+    scene.failed(22_000, "b")
+    scene.prepares(22_000, 1, "removing member b on heartbeat expiration", "b")
+    scene.heartbeat(24_000, "a", error=NOT_AVAILABLE, since=19_000)
+    scene.commit(24_500, "a", 6, since=23_100)
+    scene.heartbeat(24_500, "a", error=27, since=24_100)
+    scene.joined(25_000, 2, {"a": 24_900})
+    scene.synced(25_010, "a")
+    scene.heartbeats(28_000, 34_000, "a")
+    scene.tick(34_000)
+    return scene
+
+
+def test_who_was_evicted_stays_evicted_while_nothing_is_replicated() -> None:
+    scene = slow()
+    assert scene.known().ended() == {"b": (22_000, "session_expired", "exact")}
+    assert loads(scene) == []
+
+
+def test_one_that_was_answered_late_that_way_was_heard() -> None:
+    """Whether its session was renewed nobody says; it was not silent."""
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 15_000, "a", "b")
+    for at in (15_000, 18_000, 21_000, 24_000):
+        scene.heartbeat(at, "b")
+        scene.heartbeat(at + 5_001, "a", error=NOT_AVAILABLE, since=at)
+    scene.heartbeats(27_000, 33_000, "a", "b")
+    scene.tick(33_000)
+    assert scene.known().ended() == {}
+    assert loads(scene) == []
+
+
+@pytest.mark.parametrize("error", [14, 16, NOT_AVAILABLE])
+def test_a_broker_that_refuses_at_once_may_not_lead_the_group(error: int) -> None:
+    scene = stable("a", "b")
+    scene.heartbeats(6_000, 15_000, "a", "b")
+    scene.heartbeat(15_000, "a", error=error)
+    scene.heartbeats(18_000, 24_000, "a", "b")
+    scene.tick(24_000)
+    assert loads(scene)
