@@ -19,9 +19,12 @@ JARS = "s3a"
 CREDENTIALS = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 """Environment, web identity, profile, container, machine."""
 
-CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 """A file of the checkpoint is written under another name and renamed, which is a copy of the object: whole or not
-there. Spark's default one needs Hadoop's other interface for that, and does the same."""
+there. The one that a disk has here (`session.LOCAL_CHECKPOINTS`) leaves a file that is there already: Hadoop's S3A does
+not rename onto it, and Spark only warns. Of a batch that is repeated after a crash the changes of the first attempt
+would then stand in the store, and those of the second in the worker's memory; the state of both together is damaged.
+This one takes the old file away first (`tests/stores/test_checkpoint_files_of_spark.py`)."""
 
 
 def settings(environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -6,7 +6,7 @@ Spark cannot be. So whoever begins
     (1) takes the next number, in a small Delta table of the folder: an entry of its log can be made once, by one
     (2) says that it lives, in an object of that number, again and again
     (3) waits until everybody with a lower number is gone: its object is taken away, or has not changed for `EXPIRES_S`,
-        or is of a process of this machine that is there no more
+        or is of this machine, where neither it nor its JVM runs any more
 
 A run that finds a higher number than its own stops, and takes its object away when it has; so the newer one goes on,
 as with the fence. A run that could not say that it lives for half of `EXPIRES_S` stops as well, because others may
@@ -26,6 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -132,7 +133,9 @@ class StoreLease:
         """Say that we live, and look for who is newer. It counts from before it was asked."""
         began_s = time.monotonic()
         self._beats += 1
-        said = {"machine": self._machine, "pid": os.getpid(), "role": self.role, "beats": self._beats}
+        # Its JVM goes on writing for a moment when a driver is killed.
+        pids = [os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))]
+        said = {"machine": self._machine, "pids": pids, "role": self.role, "beats": self._beats}
         checkpoint_files.write(self._folder, f"{_ALIVE}{self.number}", json.dumps(said).encode())
         assert self._table is not None, "taken before it beats"  # noqa: S101 - a broken promise of ours
         self._table.update_incremental()
@@ -177,17 +180,12 @@ class StoreLease:
             return None
 
     def _is_dead(self, content: bytes) -> bool:
-        """Whether it is of a process that was one of this machine and is there no more."""
+        """Whether it is of processes that were of this machine and are there no more."""
         try:
             said = json.loads(content)
-            if said["machine"] != self._machine or said["pid"] == os.getpid():
-                return False
-            os.kill(int(said["pid"]), 0)
-        except ProcessLookupError:
-            return True
+            return said["machine"] == self._machine and not any(psutil.pid_exists(pid) for pid in said["pids"])
         except (OSError, ValueError, LookupError, TypeError):
             return False
-        return False
 
 
 def guarded(reached: Callable[[str, int], None], leases: list[StoreLease]) -> Callable[[str, int], None]:

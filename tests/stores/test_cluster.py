@@ -95,20 +95,20 @@ def test_executor_worker_and_driver_killed_every_row_is_there_once(
     kafka: Broker, straight: Path, cluster: SparkCluster, executors: Path, place: Store, tmp_path: Path
 ) -> None:
     command, log = command_of(kafka, cluster, executors, place), tmp_path / "driver.log"
-    with driving(command, log, "members:written@12") as process:
+    with driving(command, log, "members:written@8") as process:
         wait_until(lambda: has_batch(place, 1), "the first batches", log)
         cluster.workers[0].executors()[0].kill()
-        wait_until(lambda: has_batch(place, 4), "batches after an executor was killed", log)
+        wait_until(lambda: has_batch(place, 2), "batches after an executor was killed", log)
         cluster.workers[1].kill()
-        wait_until(lambda: has_batch(place, 7), "batches after a worker was killed", log)
+        wait_until(lambda: has_batch(place, 4), "batches after a worker was killed", log)
         cluster.start_worker(1)
         process.wait(WAIT_S)
         assert process.returncode == -signal.SIGKILL, log.read_text()[-3_000:]
     with driving(command, log) as process:
-        wait_until(lambda: has_batch(place, 14), "batches of the second driver", log)
+        wait_until(lambda: has_batch(place, 9), "batches of the second driver", log)
         process.kill()
     assert "driver" not in {path.name for path in (tmp_path / "cluster").rglob("*")}
-    with driving(command, log, "progress:before@20") as process:
+    with driving(command, log, "progress:before@12") as process:
         process.wait(WAIT_S)
     done = run_stream(command, {"SPARK_LOCAL_IP": "127.0.0.1"}, timeout_s=WAIT_S)
     assert done.returncode == 0, done.stderr[-3_000:]
