@@ -19,7 +19,7 @@ LEAST_MS = 600_000
 """A time in which so little was written says nothing about a day."""
 
 SAMPLES_A_DAY = DAY_MS // 5_000
-BYTES_A_SAMPLE = 20
+BYTES_A_SAMPLE = 28
 """Of a row of `health` in files that upkeep has put together (`python -m bench.month` prints it)."""
 
 
