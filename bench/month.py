@@ -39,7 +39,7 @@ LOST_A_DAY = 4
 
 COMMITS_A_PASS = 60
 DAYS = (1, 7, 30)
-RUNS = 5
+RUNS = 3
 LOG_KEPT_MS, FILES_KEPT_MS = 60_000, 20_000
 """Instead of 30 and 10 minutes."""
 
