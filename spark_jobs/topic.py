@@ -20,13 +20,13 @@ from spark_jobs.errors import RefusedError, TopicError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MAX_RECORDS_PER_BATCH = 1_500
-"""Records of one micro-batch, so at most 1.5 million events (a record holds 1,000 at most): enough to amortise the
-fixed 0.3 s of a batch, and few enough for two lanes of it to be decoded in 1.5 GB."""
+MAX_RECORDS_PER_BATCH = 500
+"""Records of one micro-batch, so at most 1.5 million events (a folded record holds 3,000 at most, another one 1,000):
+enough to amortise the fixed 0.3 s of a batch, and few enough for two lanes of it to be decoded in 1.5 GB."""
 
 MAX_RECORDS_PER_ARCHIVE_BATCH = 5_000
 """The same for the archive. Two minutes of live traffic are three batches, because a commit of delta-spark costs a
-second of CPU whatever its size; after a kill in a backlog at most five million events are repeated."""
+second of CPU whatever its size; after a kill in a backlog at most 15 million events are repeated."""
 
 METADATA_TIMEOUT_S = 30.0
 
