@@ -27,6 +27,10 @@ THREADS = 4
 COMMIT_RETRIES = 15
 """Attempts against a concurrent compaction before the batch fails; it is then repeated as a whole."""
 
+CONFLICTS_MAX = 5
+"""Attempts against commits that took rows away, each from a new look at the table. Upkeep makes such a commit once an
+hour in each table (`spark_jobs.retention`)."""
+
 
 class DeltaRsWriter:
     """Body of `TableWriter` on delta-rs."""
@@ -74,9 +78,17 @@ class DeltaRsWriter:
         return version
 
     def _append(self, name: str, batch_id: int, rows: pa.Table) -> None:
-        """Append, once: what a look that failed did after all is found by the next one, as a transaction."""
+        """Append, once: what a look that failed did after all is found by the next one, as a transaction. A commit of
+        upkeep that took old rows away meanwhile is a conflict for delta-rs, although nothing is read here."""
         with store_named(self.directory):
-            surviving(lambda: self._append_once(name, batch_id, rows), lambda: self._reopen(name))
+            for attempts_left in reversed(range(CONFLICTS_MAX)):
+                try:
+                    surviving(lambda: self._append_once(name, batch_id, rows), lambda: self._reopen(name))
+                except CommitFailedError:
+                    if not attempts_left:
+                        raise
+                else:
+                    return
 
     def _reopen(self, name: str) -> None:
         self._open[name] = open_table(self.directory, name)

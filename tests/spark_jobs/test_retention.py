@@ -236,6 +236,27 @@ def test_commits_between_look_and_commit_stay_and_the_writer_goes_on(written: Wr
     assert len(found) < new
 
 
+def test_what_goes_between_a_writers_look_and_its_commit_does_not_end_the_writer(written: Written) -> None:
+    """A night found it: rows went once an hour, and the job with them when that fell into its commit."""
+    gone: dict[str, int] = {}
+
+    def meanwhile(step: str, _batch_id: int) -> None:
+        name, _, where = step.partition(":")
+        if where == "before" and name in LIVE_TABLES and name not in gone:
+            gone[name] = retention.let_go(open_table(written.directory, name), name, {CLUSTER: NOW_MS - 3 * HOUR_MS})
+
+    writer = DeltaRsWriter(written.directory, "kardia-test/1", meanwhile)
+    writer.prepare()
+    writer.write(written.batch, to_tables(written.crowd.second(NOW_MS + 1_000, 0), written.batch))
+    assert gone["progress"] > 0
+    assert sum(rows > 0 for rows in gone.values()) > 1
+    assert writer.written() == written.batch
+    for name in gone:
+        batches = written.column(name, "batch_id")
+        assert written.batch in batches
+    writer.close()
+
+
 def test_files_without_old_rows_are_not_rewritten(written: Written) -> None:
     """Old files go as they are; of the others at most the one in which the cutoff falls is written anew."""
     before = set(open_table(written.directory, "health").file_uris())
