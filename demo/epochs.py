@@ -75,7 +75,7 @@ def _epochs(evidence: Evidence) -> Iterable[Line]:
             fact,
             f"group {fact.group_id}",
             said,
-            None if row is None else row["started_at_ms"],
+            None if row is None else _told_at(row, "started_at_ms", fact),
             None,
             "" if row is None else _trigger_fault(evidence, fact, row),
             is_forming(evidence, fact),
@@ -84,6 +84,13 @@ def _epochs(evidence: Evidence) -> Iterable[Line]:
     for at, row in rows.items():
         if at not in found:
             yield invented(row["started_at_ms"], row["group_id"], f"group {row['group_id']}", f"epoch {at[1]}")
+
+
+def _told_at(row: Record, column: str, fact: Fact) -> int:
+    """The instant that a row tells: the broker's own where that lies between it and its bound. The first operation of
+    a young broker is known by the request that made it and by its record, between which classes are loaded."""
+    at_ms, bound_ms = int(row[column]), int(row["at_bound_ms"] or 0)
+    return min(max(at_ms, fact.at_ms), at_ms + bound_ms)
 
 
 def _trigger_fault(evidence: Evidence, epoch: Fact, row: Record) -> str:
@@ -146,7 +153,7 @@ def _conversions(evidence: Evidence) -> Iterable[Line]:
         facts = facts_of(evidence, what)
         for fact in facts:
             row = nearest(told, "group_id", fact.group_id, fact.at_ms)
-            said, at_ms = ("nothing", None) if row is None else (f"{row['cause']}", row["at_ms"])
+            said, at_ms = ("nothing", None) if row is None else (f"{row['cause']}", _told_at(row, "at_ms", fact))
             yield line_of(evidence, fact, f"group {fact.group_id}", said, at_ms)
         for row in told[len(facts) :]:
             yield invented(row["at_ms"], row["group_id"], f"group {row['group_id']}", what)

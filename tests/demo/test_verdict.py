@@ -55,18 +55,14 @@ KNOWN = {
 """What the judge holds against the reconstruction of single recordings, and why."""
 
 
-KNOWN_WITH_EPOCHS = {
-    # The first group of a broker that is seconds old: its line stands before the classes are loaded.
-    "k01_kill-4.1.2": ("k01-c joined the group: +110 ms off", "group h01 began epoch 1: +25 ms off"),
-    "k03_zombie-4.1.2": ("k03-c joined the group: +60 ms off", "group h03c began epoch 1: +32 ms off"),
-    "k05_leave-4.4.0": ("k05-b joined the group: +44 ms off",),
-    "k06_static-4.1.2": ("k06-c joined the group: +65 ms off", "group h06 began epoch 1: +36 ms off"),
-    "k08_rebalance_timeout-4.1.2": ("k08-a joined the group: +53 ms off",),
-    "k11_migration-4.1.2": (
-        "group h11 began to rebalance: -79 ms off",
-        "k11-a2 joined the group: +11 ms off",
-        "group h11 became a consumer group: +11 ms off",
-    ),
+KNOWN_WITH_EPOCHS: dict[str, tuple[str, ...]] = {
+    "k01_kill-4.1.2": (),
+    "k03_zombie-4.1.2": (),
+    "k05_leave-4.4.0": (),
+    "k06_static-4.1.2": (),
+    "k08_rebalance_timeout-4.1.2": (),
+    # The first line of a broker that is seconds old stands after its classes are loaded.
+    "k11_migration-4.1.2": ("group h11 began to rebalance: -79 ms off",),
 }
 UNFORETOLD = {"k01_kill-4.1.2": "k01-b", "k06_static-4.1.2": "k06-b"}
 """Who was evicted: nothing is foretold where nothing says how long a session is."""

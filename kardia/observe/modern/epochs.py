@@ -19,6 +19,10 @@ from kardia.observe.state.modern import Bump, ModernGroup, ModernMember, Reached
 MAX_OPEN = 64
 """Rebalances of a group that are open at a time; the oldest is told as it is then, and no longer followed."""
 
+CLASSES_WITHIN_MS = 1_000.0
+"""So long before its stamp a first operation began at most, by the request. An older request waited for something else:
+in a JoinGroup that was under way, or for a coordinator."""
+
 TOLD_AFTER_MS = 1_000.0
 """A rebalance that lasts longer than that is told while it lasts."""
 

@@ -91,6 +91,8 @@ def _begins_earlier(facts: Facts, group: Group, modern: ModernGroup, member: Mem
     at, bump = took_effect(event, facts.coordinator)[0], modern.first
     if bump is None or bump.cause.member_id != member.member_id or bump.cause.by is not None:
         return
+    if bump.cause.at - at > epochs.CLASSES_WITHIN_MS:
+        return
     if at + AT_ONCE_MS < bump.cause.at <= event.decided_at_ms and bump.cause.at == member.joined_at_ms:
         modern.first = None
         epochs.explain(facts, group, bump, replace(bump.cause, at=at, by=bump.cause.at))

@@ -250,7 +250,8 @@ class _Operation:
             return at, None
         asked = any(event.member_id == by.member_id for event in self._records)
         begun_at_ms = took_effect(by, self._facts.coordinator)[0]
-        return (begun_at_ms, at) if asked and at - begun_at_ms > AT_ONCE_MS else (at, None)
+        loads_classes = AT_ONCE_MS < at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
+        return (begun_at_ms, at) if asked and loads_classes else (at, None)
 
     def _first_sure(self) -> Certainty:
         """How sure the instant of a first operation is: records alone do not show how long before them it began."""
