@@ -12,6 +12,7 @@ import pytest
 from kardia.events import Kind
 from tests.observe.test_fleet_scenes import classic, upgraded
 from tests.support.modern_scene import STABLE, ModernScene, both, rebalances, since_start
+from tests.support.scene import START
 from tests.support.stories import named
 
 JOINED: dict[str, Any] = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer"}
@@ -54,6 +55,57 @@ def test_a_seat_that_is_taken_with_the_epoch_of_the_group_rebalances_nothing() -
     assert known.states()[-1] == (5_000, "Stable")
     [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "downgraded"]
     assert row["certainty"] == "exact"
+
+
+def left_behind(later_ms: float, *, becomes_classic: bool) -> ModernScene:
+    """x and y speak the classic protocol; c, the last one of the consumer protocol, leaves at 5,000. Its records have a
+    stamp so much later: of a classic group, or, where the broker does not allow that, of one more epoch."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 2_000, "x", "y")
+    scene.heartbeats(2_500, 5_000, "x", "y")
+    scene.goes(5_002, "c", since=5_000)
+    at = 5_000 + later_ms
+    for what in ("current", "target", "member"):
+        for one in ("x", "y", "c") if becomes_classic else ("c",):
+            scene.record(at, what, one)
+    if becomes_classic:
+        scene.record(at, "computed")
+        scene.record(at, "epoch")
+        scene.group_record(at, 2, {"x": 10_000, "y": 10_000})
+    else:
+        scene.record(at, "epoch", epoch=3)
+    if becomes_classic:
+        scene.heartbeat(5_500, "x", error=27, generation=2)
+        scene.joined(5_700, 3, {"x": 5_510, "y": 5_600})
+        scene.synced(5_710, "x", "y")
+    scene.tick(9_000)
+    return scene
+
+
+@pytest.mark.parametrize("later_ms", [0, 1, 3])
+def test_who_leaves_a_group_to_classic_members_makes_no_epoch_but_a_classic_group_that_rebalances(
+    later_ms: float,
+) -> None:
+    """The stamp of the records is that of the write, the request was handled before: `make demo` met 3 ms."""
+    known = left_behind(later_ms, becomes_classic=True).known()
+    told = [(row["generation_after"], row["protocol"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert told == [(1, "classic", "x"), (2, "consumer", "c"), (3, "classic", "c")]
+    assert known.ended()["c"][:2] == (5_000 + later_ms if later_ms < 2 else 5_000, "left")
+    rows = [row for row in named("transitions", known.rows["transitions"]) if row["at_ms"] >= START + 5_000]
+    assert [row["cause"] for row in rows if row["entity"] == "group"][:2] == ["downgraded", "member_left"]
+    assert known.states()[-3:] == [
+        (5_000 + later_ms, "PreparingRebalance"),
+        (5_700, "CompletingRebalance"),
+        (5_710, "Stable"),
+    ]
+
+
+@pytest.mark.parametrize("later_ms", [0, 3])
+def test_where_the_broker_keeps_it_a_consumer_group_it_is_an_epoch(later_ms: float) -> None:
+    known = left_behind(later_ms, becomes_classic=False).known()
+    assert rebalances(known)[-1][0] == 3
+    assert rebalances(known)[-1][2:] == ("member_left", "c")
 
 
 def test_an_epoch_that_comes_after_the_assignment_of_a_member_is_of_another_operation() -> None:

@@ -91,7 +91,9 @@ def downgrade(
     entries = detail.get("members") or ()
     listed, heirs = {str(entry[0]) for entry in entries}, {entry[1]: entry for entry in entries if entry[1]}
     members_before = len(group.members)
-    why: Cause | None = None
+    why = ends.left_to_classic(group, at)
+    if why is not None:
+        members_before += 1
     sure_after: Certainty = "exact"
     for member in gone:
         if member.member_id in listed or member.member_id not in group.members:

@@ -229,12 +229,27 @@ def remove_counted(
         epochs.explain(facts, group, open_bump, why)
     elif _takes_spare(group, at):
         pass  # one of several that an answer has shown
+    elif group.is_left_to_classic and stands_by_record(group):
+        pass  # either a new epoch or a classic group: the record of it says which (`left_to_classic`)
     elif group.generation >= 0:
         epochs.raised(facts, group, group.generation + 1, why, members_before)
     epochs.conclude(facts, group, at)
     epochs.update_state(facts, group, at, why.trigger, by)
     if member.modern is not None and not member.modern.classic:
         may_begin_anew(facts, group, at)
+
+
+def left_to_classic(group: Group, at: float) -> Cause | None:
+    """Whose end, told before its records, was that of the last member of the consumer protocol: it is why the group
+    changes at `at`. A seat that was taken with the classic protocol is no reason to rebalance."""
+    if not group.is_left_to_classic:
+        return None
+    over = max(group.ended.values(), key=lambda one: one.ended_at_ms, default=None)
+    if over is None or over.member.modern is None or over.member.modern.classic or over.cause == "static_replaced":
+        return None
+    if at - over.ended_at_ms > LATE_MS:
+        return None
+    return cause_of(over.member, at, over.cause, over.reason, over.certainty)
 
 
 def _takes_spare(group: Group, at: float) -> bool:

@@ -454,6 +454,9 @@ class _Operation:
         if resolved is not None:
             id_of, name, seat = resolved.member_id, resolved.client_id, resolved.instance_id
             return Cause(at, "member_joined", id_of, name, seat, "", "inferred", by)
+        left = ends.left_to_classic(group, self._at)
+        if left is not None:
+            return left
         sure = "inferred" if group.generation in (-1, epoch - 1) else "provisional"
         return Cause(at, "topic_metadata" if group.generation >= 0 else "unknown", certainty=sure)
 

@@ -481,7 +481,13 @@ class Group:
     def may_be_classic(self) -> bool:
         """Of a consumer group whose records are not read: whether only members of the classic protocol are left. It is
         a classic one then, unless the broker does not allow that, and who is silent may wait in a JoinGroup."""
-        if self.modern is None or self.modern.by_records or self.modern.protocol != "consumer" or not self.members:
+        return self.modern is not None and not self.modern.by_records and self.is_left_to_classic
+
+    @property
+    def is_left_to_classic(self) -> bool:
+        """Of a consumer group: whether only members of the classic protocol are left. Its last change made it a classic
+        one, unless the broker does not allow that (`group.consumer.migration.policy`)."""
+        if self.modern is None or self.modern.protocol != "consumer" or not self.members:
             return False
         return all(member.modern is not None and member.modern.classic for member in self.members.values())
 
