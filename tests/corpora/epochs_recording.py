@@ -9,7 +9,6 @@ all of it. What is kept has the shape of the other stories; `expect.json` comes 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -29,7 +28,7 @@ from spark_jobs.jvm import jars
 from supervise import process
 from tests.corpora.epoch_stories import STORIES, Step, Story
 from tests.corpora.expected_epochs import expectation
-from tests.corpora.recording import keep, keep_offsets
+from tests.corpora.recording import asked, keep, keep_offsets, write
 
 SETTINGS = {
     "auto.create.topics.enable": "false",
@@ -201,11 +200,7 @@ def record(recording: Recording, folder: Path) -> tuple[int, int]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Record and keep one story."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("story", choices=sorted(STORIES))
-    parser.add_argument("version")
-    parser.add_argument("to", type=Path, help="folder in which the story gets one of its own")
-    options = parser.parse_args(argv)
+    options = asked(argv, __doc__ or "", STORIES)
     story, to = STORIES[options.story], options.to / f"{options.story}-{options.version}"
     with tempfile.TemporaryDirectory() as folder:
         recording = Recording(story, options.version, Path(folder))
@@ -213,13 +208,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         to.mkdir(parents=True)
         keep(recording.brokers, Path(folder), to)
         truth = sorted([*recording.truth, *recording.heard()], key=lambda one: one["t"])
-        (to / "truth.jsonl").write_text("".join(json.dumps(one) + "\n" for one in truth))
         judged = {"scenario": options.story, "broker": options.version, "start_ms": begin_ms, "end_ms": end_ms}
         meta = {"what": story.what, "broker_version": options.version, "nodes": story.nodes, "log_timezone": "UTC"}
         meta["settings"] = SETTINGS | dict(story.settings)
-        (to / "meta.json").write_text(json.dumps(judged | meta, indent=1) + "\n")
         expected = expectation([broker.server_log for broker in recording.brokers])
-        (to / "expect.json").write_text(json.dumps(judged | expected, indent=1) + "\n")
+        write(to, judged, meta, truth, expected)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC
@@ -301,26 +301,42 @@ def keep(brokers: Sequence[Broker], folder: Path, to: Path) -> None:
             packed.writelines(line for line in source if not name.startswith("server") or kept(line))
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Record and keep one story."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("story", choices=sorted(STORIES))
+def asked(argv: Sequence[str] | None, about: str, stories: Iterable[str]) -> argparse.Namespace:
+    """Which story is to be recorded on which release, and where it goes."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("story", choices=sorted(stories))
     parser.add_argument("version")
     parser.add_argument("to", type=Path, help="folder in which the story gets one of its own")
-    options = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def write(
+    to: Path,
+    judged: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    truth: Iterable[Mapping[str, Any]],
+    expected: Mapping[str, Any],
+) -> None:
+    """The files about a story that are beside its logs; `judged`: which story, on what, between which instants."""
+    (to / "truth.jsonl").write_text("".join(json.dumps(one) + "\n" for one in truth))
+    (to / "meta.json").write_text(json.dumps({**judged, **meta}, indent=1) + "\n")
+    (to / "expect.json").write_text(json.dumps({**judged, **expected}, indent=1) + "\n")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Record and keep one story."""
+    options = asked(argv, __doc__ or "", STORIES)
     story, to = STORIES[options.story], options.to / f"{options.story}-{options.version}"
     with tempfile.TemporaryDirectory() as folder:
         recording, begin_ms, end_ms = record(story, options.version, Path(folder))
         to.mkdir(parents=True)
         keep(recording.brokers, Path(folder), to)
-        (to / "truth.jsonl").write_text("".join(json.dumps(one) + "\n" for one in recording.truth))
         judged = {"scenario": options.story, "broker": options.version, "start_ms": begin_ms, "end_ms": end_ms}
         meta = {"what": story.what, "broker_version": options.version, "nodes": story.nodes, "log_timezone": "UTC"}
-        (to / "meta.json").write_text(json.dumps(judged | meta, indent=1) + "\n")
         expected = expectation([broker.server_log for broker in recording.brokers])
         if story.nodes > 1 and story.stands_still:
             set_apart(expected, recording.brokers.index(recording.broker) + 1, recording.truth)
-        (to / "expect.json").write_text(json.dumps(judged | expected, indent=1) + "\n")
+        write(to, judged, meta, recording.truth, expected)
 
 
 if __name__ == "__main__":

@@ -178,12 +178,12 @@ def run(directory: Path, base: str, lines: int) -> int:
 
 
 def test_text_lines_of_old_brokers_are_damaged_as_well() -> None:
-    """As many of the batches are made of them as of the recordings are."""
+    """A third of the batches is made of them."""
     seeds_of_a_run = list(seeds("same", 4_000))
     text = [
         seed for seed in seeds_of_a_run if any(b"RequestHeader(" in line for line in damaged("request", seed, 50)[0])
     ]
-    assert len(text) >= len(seeds_of_a_run) // 8
+    assert len(text) >= len(seeds_of_a_run) // 4
 
 
 def test_damaged_lines_stop_nothing(tmp_path: Path) -> None:
@@ -195,4 +195,4 @@ def test_damaged_lines_stop_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", range(8))
 def test_half_a_million_damaged_lines_stop_nothing(tmp_path: Path, part: int) -> None:
     base = f"{secrets.randbelow(2**32)}-{part}"
-    run(tmp_path, base, 500_000 // 8)
+    run(tmp_path, base, 500_000 // 4)

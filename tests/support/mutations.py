@@ -141,9 +141,20 @@ MUTATIONS: tuple[Mutation, ...] = (
 )
 
 
+TEXT_SHARE = 1 / 3
+"""Of the request logs those of brokers before 2.8, however many others are recorded."""
+
+
 @cache
-def _lines(kind: str) -> tuple[tuple[bytes, ...], ...]:
-    """Lines of every recording of one kind: request, server or offsets."""
+def _lines(kind: str, *, text: bool) -> tuple[tuple[bytes, ...], ...]:
+    """Lines of every recording of one kind: request, server or offsets; `text`: of the request logs those that are."""
+    if kind != "request":
+        return _all_lines(kind)
+    return tuple(lines for lines in _all_lines(kind) if text is any(b"RequestHeader(" in line for line in lines))
+
+
+@cache
+def _all_lines(kind: str) -> tuple[tuple[bytes, ...], ...]:
     names = {"request": "kafka-request*.log.gz", "server": "server*.log.gz", "offsets": "offsets.jsonl.gz"}
     found = [gzip.decompress(path.read_bytes()).splitlines() for path in sorted(CORPORA.glob(f"*/{names[kind]}"))]
     if kind == "request":
@@ -161,7 +172,7 @@ def _lines(kind: str) -> tuple[tuple[bytes, ...], ...]:
 def damaged(kind: str, seed: str, count: int) -> tuple[list[bytes], int]:
     """`count` lines of one recording, some of them damaged; and how many are. A line may hold line ends by now."""
     random = Random(f"{kind}/{seed}")
-    lines = random.choice(_lines(kind))
+    lines = random.choice(_lines(kind, text=random.random() < TEXT_SHARE))
     start = random.randrange(max(1, len(lines) - count))
     chosen = [lines[at % len(lines)] for at in range(start, start + count)]
     changed = 0

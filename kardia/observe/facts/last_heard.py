@@ -11,7 +11,7 @@ from math import inf
 from typing import NamedTuple
 
 from kardia.kafka.states import GroupState
-from kardia.observe.facts.corner import Corner
+from kardia.observe.facts.counting_above import CountingAbove
 from kardia.observe.state.group import Group, Member
 
 Heard = tuple[Member, float, bool]
@@ -63,8 +63,8 @@ class FallingSilent:
         self._within = within
         self._phase: tuple[object, ...] = ()
         self._places: dict[str, _Place] = {}
-        self._all = Corner([])
-        self._hosts: dict[str, Corner] = {}
+        self._all = CountingAbove([])
+        self._hosts: dict[str, CountingAbove] = {}
         self._asked: set[str] = set()
 
     def later(self, group: Group, member: Member, heard_at_ms: float, own_ms: float) -> tuple[int, int] | None:
@@ -80,12 +80,12 @@ class FallingSilent:
         if phase != self._phase or len(self._places) != len(group.members):
             self._phase = phase
             self._order(group)
-        corner = heard_at_ms + own_ms, heard_at_ms
-        everywhere = self._all.above(*corner)
+        bounds = heard_at_ms + own_ms, heard_at_ms
+        everywhere = self._all.above(*bounds)
         host = self._hosts.get(member.client_host)
-        here = host.above(*corner) if host is not None and member.client_host else 0
+        here = host.above(*bounds) if host is not None and member.client_host else 0
         itself = self._places.get(member.member_id)
-        if itself is not None and itself.point[0] > corner[0] and itself.point[1] > corner[1]:
+        if itself is not None and itself.point[0] > bounds[0] and itself.point[1] > bounds[1]:
             everywhere, here = everywhere - 1, here - bool(member.client_host)
         return here, everywhere - here
 
@@ -103,11 +103,11 @@ class FallingSilent:
         of_hosts: dict[str, list[tuple[float, float]]] = {}
         self._places = {}
         for member, last, _ in _left(group):
-            # Who was never heard lies where no corner reaches.
+            # Who was never heard lies below every bound.
             point = (last, last - self._within(member)) if last >= 0 else (-inf, -inf)
             there = of_hosts.setdefault(member.client_host, [])
             self._places[member.member_id] = _Place(point, member.client_host, len(points), len(there))
             points.append(point)
             there.append(point)
-        self._all = Corner(points)
-        self._hosts = {host: Corner(some) for host, some in of_hosts.items()}
+        self._all = CountingAbove(points)
+        self._hosts = {host: CountingAbove(some) for host, some in of_hosts.items()}

@@ -51,12 +51,8 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
 def tell_unfinished(facts: Facts, group: Group) -> None:
     """A rebalance had begun when the group became a consumer group, and is never completed."""
     current, group.said.unfinished = group.said.unfinished, None
-    if current is None:
-        return
-    if current.cause is not None and facts.has_several_brokers():
-        # Another coordinator may have loaded the group and begun it by somebody else's request, which nothing shows.
-        current.cause.certainty = weaker(current.cause.certainty, "provisional")
-    emit(facts, group, current)
+    if current is not None:
+        emit(facts, group, current)
 
 
 def on_epoch_timer(facts: Facts, group: Group, epoch: str, due: float) -> None:

@@ -311,7 +311,8 @@ MAX_SAID_ENDS = 1_000
 
 @dataclass(slots=True)
 class Told:
-    """What sentences and records told of a group whose requests are not read. See `sentences`."""
+    """What sentences and records told of a group: where its requests are not read all of it (`sentences`), beside them
+    what the requests will show (`ends`, `began`, `unfinished`)."""
 
     kept: Kept | None = None
     """What it is after a load; None where that is not known."""

@@ -1,11 +1,11 @@
-"""Points counted in a corner: as many as a look at each of them counts, whatever is taken out in between."""
+"""Points above a place, counted: as many as a look at each of them counts, whatever is taken out in between."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kardia.observe.facts.corner import Corner
+from kardia.observe.facts.counting_above import CountingAbove
 
 NUMBERS = st.integers(0, 6).map(float)
 POINTS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=24)
@@ -15,9 +15,9 @@ POINTS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=24)
 def test_it_counts_what_a_look_at_each_counts(
     points: list[tuple[float, float]], asked: list[tuple[float, float, bool]], order: object
 ) -> None:
-    corner, left = Corner(points), list(range(len(points)))
+    counted, left = CountingAbove(points), list(range(len(points)))
     order.shuffle(left)  # type: ignore[attr-defined]
     for x, y, goes in asked:
-        assert corner.above(x, y) == sum(points[place][0] > x and points[place][1] > y for place in left)
+        assert counted.above(x, y) == sum(points[place][0] > x and points[place][1] > y for place in left)
         if goes and left:
-            corner.remove(left.pop())
+            counted.remove(left.pop())

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 
-class Corner:
+class CountingAbove:
     """Points (x, y), each under its place in what was given."""
 
     def __init__(self, points: Sequence[tuple[float, float]]) -> None:
