@@ -25,7 +25,7 @@ test: setup ## Run all tests, same examples each time; says at the end what a mi
 test-long: setup ## Run the heavier sweeps as well, on new examples; says how to draw the same again (hours).
 	@$(BIN)/python -m pytest -m "long or not long" --hypothesis-profile=new $(ARGS)
 
-fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md (40 min).
+fleet: setup ## Hold the observer against 20,000 simulated groups; writes docs/truth.md (half an hour and more).
 	@$(BIN)/python -m tests.truth.fleet --total 20000 --groups 100 --seed 1001 --markdown docs/truth.md $(ARGS)
 	@$(BIN)/python -m tests.truth.fleet --epochs --total 500 --groups 5 --seed 4001 --markdown docs/truth.md $(ARGS)
 	@$(BIN)/python -m tests.truth.fleet.rungs --groups 30 --seed 5001
