@@ -16,7 +16,7 @@ DAY_MS = 24 * HOUR_MS
 
 SUMMED_AFTER_MS = HOUR_MS
 """Rows of `progress` are summed up after so long, one or two for each lane and source. A second writes one for each,
-and every reader folds all of them when it begins: 500,000 a day for one broker, two seconds of a processor."""
+and every reader folds all of them when it begins: 500,000 a day for one broker."""
 
 
 class KeepError(ValueError):
