@@ -38,7 +38,7 @@ def findings(
         sentence = "The brokers have no authorizer, so whoever reaches them may do everything. No right is missing."
         return [Finding(Level.GOOD, f"rights of {who}", sentence)]
     needed = least(topic)
-    lacking = [right for right in needed if not _has(admin, right, configs=settings is not None)]
+    lacking = [right for right in needed if not _has(admin, right, settings)]
     name = principal or "User:NAME"
     if lacking:
         sentence = f"It lacks: {_listed(lacking)}."
@@ -75,8 +75,13 @@ def is_open(settings: Mapping[str, str] | None) -> bool:
     return settings is not None and settings.get("authorizer.class.name") == ""
 
 
-def may_describe_groups(admin: AdminClient) -> bool:
-    """Whether any group may be described. Who may not is told of no group, as if there were none."""
+def may_describe_groups(admin: AdminClient, settings: Mapping[str, str] | None) -> bool:
+    """Whether any group may be described. Who may not is told of no group, as if there were none. `settings`: as above.
+
+    The question needs a coordinator, so a broker that has no __consumer_offsets yet makes it: where everybody may ask,
+    it is left out, and nothing of the cluster changes."""
+    if is_open(settings):
+        return True
     asked = admin.describe_consumer_groups([NOBODYS_GROUP], request_timeout=TIMEOUT_S)[NOBODYS_GROUP]
     try:
         asked.result(TIMEOUT_S)
@@ -94,11 +99,11 @@ def _named(right: Right) -> str:
     return f"{right.resource.capitalize()}:{right.name}" if right.name else right.resource.capitalize()
 
 
-def _has(admin: AdminClient, right: Right, *, configs: bool) -> bool:
+def _has(admin: AdminClient, right: Right, settings: Mapping[str, str] | None) -> bool:
     if right.resource == "cluster":
-        return configs
+        return settings is not None
     if right.resource == "group":
-        return may_describe_groups(admin) if right.operation == "Describe" else _may_read_group_configs(admin)
+        return may_describe_groups(admin, settings) if right.operation == "Describe" else _may_read_group_configs(admin)
     if right.operation == "Describe":
         return may_see_ends(admin)
     if right.operation == "Create":

@@ -175,7 +175,8 @@ def test_a_broker_as_kafka_ships_it_is_nothing_wrong_and_what_a_request_log_brin
         on = CliRunner().invoke(app, options)
         assert "kafka.request.logger is at DEBUG: it logs completed requests." in on.stdout
         assert "no request log was named" in on.stdout
-        assert on.exit_code == 0
+        assert on.exit_code == 0, on.stdout
+        assert "__consumer_offsets" not in broker.server_log.read_text(), "what only looks made the topic"
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
         logger = ConfigResource(ConfigResourceType.BROKER_LOGGER, "1", {"kafka.request.logger": "WARN"})
         admin.alter_configs([logger])
@@ -188,7 +189,7 @@ def test_a_broker_as_kafka_ships_it_is_nothing_wrong_and_what_a_request_log_brin
         )
         assert "apiKey=FETCH" not in off.stdout, "lines of releases that it is not"
         assert "“who is next?” cannot be answered yet" in off.stdout
-        assert off.exit_code == 0
+        assert off.exit_code == 0, off.stdout
         assert "by the default intervals of 0 members and 0 replicating brokers" in off.stdout
         named = CliRunner().invoke(app, [*options, "--request-log", str(broker.request_log)])
         assert "it logs no request, so no heartbeat is seen. Expected DEBUG." in named.stdout
