@@ -92,7 +92,8 @@ def examine(
     findings.append(offsets)
     findings += rights.findings(admin, bootstrap, config.principal, topic, known)
     lines = switch_on(told.writes, bootstrap, brokers)
-    findings.append(loggers.cost(_members(admin, known), len(brokers)))
+    samples = rights.may_describe_groups(admin, known)
+    findings.append(loggers.cost(_members(admin) if samples else None, len(brokers)))
     if not wanted and told.logs_requests is not False:
         sentence = NOT_NAMED if told.logs_requests else NOT_KNOWN
         findings.append(Finding(Level.UNKNOWN, REQUEST_LOG, sentence))
@@ -104,7 +105,7 @@ def examine(
         lines,
         reached=True,
         logs_requests=told.logs_requests,
-        samples=rights.may_describe_groups(admin, known),
+        samples=samples,
         reads_offsets=offsets.level is Level.GOOD,
         reads_ends=rights.may_see_ends(admin),
         settings=known,
@@ -166,12 +167,10 @@ def _configuration(admin: AdminClient, broker: int) -> dict[str, str] | None:
     return {name: str(entry.value) for name, entry in found.items()}
 
 
-def _members(admin: AdminClient, known: Mapping[str, str] | None) -> int | None:
-    """How many members all groups have; None if that may not be asked. Of very many groups the first ones stand for
+def _members(admin: AdminClient) -> int | None:
+    """How many members all groups have; None if that is not told. Of very many groups the first ones stand for
     all."""
     try:
-        if not rights.may_describe_groups(admin, known):
-            return None
         groups = [one.group_id for one in admin.list_consumer_groups(request_timeout=TIMEOUT_S).result(TIMEOUT_S).valid]
         asked = groups[:GROUPS_ASKED]
         described = admin.describe_consumer_groups(asked, request_timeout=TIMEOUT_S) if asked else {}
