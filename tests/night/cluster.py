@@ -151,9 +151,8 @@ def of_holders(logs: Sequence[Sequence[Fact]], elected: Sequence[Sequence[Electi
     """What the brokers say of groups that they hold, in the order of time; each log is one broker's, and so are the
     elections. Who loaded a group last holds it, unless another one had taken its partition with a higher epoch before;
     who tells of a group that nobody has loaded yet holds it."""
-    told: list[tuple[Fact | Election, int]] = [
-        (one, number) for logged in (elected, logs) for number, some in enumerate(logged) for one in some
-    ]
+    told: list[tuple[Fact | Election, int]] = [(one, number) for number, some in enumerate(elected) for one in some]
+    told += [(fact, number) for number, facts in enumerate(logs) for fact in facts]
     told.sort(key=lambda one: one[0].at_ms)
     epochs: dict[tuple[int, int], int] = {}
     highest: dict[int, int] = {}
