@@ -54,6 +54,10 @@ SETTINGS: dict[str, str] = {
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "10",
+    # What a batch leaves behind (a broadcast of Hadoop's settings, 100 kB, and its counters) goes when a collection of
+    # the old generation has found that nobody refers to it, and its memory with the next one. Left to itself the JVM
+    # collects it later and later: 300 MB of heap after an hour instead of 200.
+    "spark.cleaner.periodicGC.interval": "2min",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",  # a Python stage in 10 ms instead of 48
