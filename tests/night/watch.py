@@ -103,7 +103,7 @@ _COLLECTED = re.compile(r"^\[(\d+\.\d+)s\].* Pause Full .* \d+M->(\d+)M\(\d+M\)"
 
 
 def heap_samples(logs: Iterable[Path]) -> list[Sample]:
-    """What was left in the heaps of Spark's JVMs after each collection of all of it, by their own logs, one per life."""
+    """What was left in the heaps of Spark's JVMs after each collection of all of it, by their logs, one per life."""
     return [
         Sample(float(at_s), STREAM_HEAP, life, float(mb) * 1.048_576)
         for life, log in enumerate(logs)
