@@ -16,32 +16,13 @@ from demo.object_store import ObjectStore
 from kardia.locations import Folder, Store
 from kardia.tables import EVENTS, LIVE_TABLES
 from spark_jobs.writers.faults import VARIABLE
-from tests.spark_jobs.support import (
-    all_rows,
-    kill_and_finish,
-    run_stream,
-    story_topic,
-    straight_run,
-    stream_command,
-)
+from tests.spark_jobs.support import all_rows, kill_and_finish, run_stream, stream_command
+from tests.stores.conftest import TOPIC
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3_600)]
 
-TOPIC = "stored.events"
 KILLS = ("members:before@2", "members:written@3", "progress:before@4", "batch:written@6", "batch:before@8")
 ARCHIVE_KILLS = ("events:before@0", "events:written@1", "marks:written@2")
-
-
-@pytest.fixture(scope="module")
-def topic(kafka: Broker) -> str:
-    """The story in a topic."""
-    return story_topic(kafka, TOPIC)
-
-
-@pytest.fixture(scope="module")
-def straight(kafka: Broker, topic: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables on a disk, of a run that nothing interrupted."""
-    return straight_run(kafka, topic, tmp_path_factory.mktemp("straight"))
 
 
 def command_of(kafka: Broker, tables: Folder, checkpoint: Folder, *more: str) -> list[str]:
