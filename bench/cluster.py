@@ -118,10 +118,10 @@ def _drained(
     seconds = time.monotonic() - began
     if done.returncode != 0:
         raise RuntimeError(f"kardia stream ended with {done.returncode}: {log.read_text()[-2_000:]}")
-    return _steady(store.buckets / place.removeprefix("s3://") / "tables" / "progress", seconds)
+    return steady(store.buckets / place.removeprefix("s3://") / "tables" / "progress", seconds)
 
 
-def _steady(table: Path, seconds: float) -> Drained:
+def steady(table: Path, seconds: float) -> Drained:
     """Rates after the first batches, of a table `progress` as it lies in the folder of the store."""
     rows = DeltaTable(str(table)).to_pyarrow_table(columns=["batch_id", "events"])
     counts = rows.group_by("batch_id").aggregate([("events", "sum")]).sort_by("batch_id")
