@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, cluster, relane, s3a, session, sizes, state_codec, stream, topic, topic_loss
+from spark_jobs import archive, cluster, relane, s3a, scratch, session, sizes, state_codec, stream, topic, topic_loss
 from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
 from spark_jobs.disk import disk_named, store_named
 from spark_jobs.errors import RefusedError, TopicError
@@ -88,7 +87,8 @@ def run(
             with disk_named(directory):
                 lease = stack.enter_context(held(directory, role))
                 leases += [lease] if isinstance(lease, StoreLease) else []
-        client = _client(settings, stack)
+        temporary = stack.enter_context(scratch.scratch())
+        client = _client(settings, temporary)
         lanes = _await_lanes(settings, client, stop, say)
         if lanes is None:
             return
@@ -100,12 +100,12 @@ def run(
                 checkpoints = _checkpoints(settings, lanes)
         if old is None:
             _check_losses(settings, client, checkpoints, say)
-        files, own = _for_spark(settings, stack)
+        files, own = _for_spark(settings, temporary)
         own |= of_spark
         voice = Voice()
         with voice.lent():
             spark = session.start_session(
-                "kardia-stream", settings.master, files, java.find().home, own, settings.executors
+                "kardia-stream", settings.master, files, java.find().home, own, settings.executors, temporary
             )
         stack.callback(session.end_session, spark)
         try:
@@ -119,14 +119,12 @@ def run(
             raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error
 
 
-def _for_spark(settings: StreamSettings, stack: ExitStack) -> tuple[list[Path], dict[str, str]]:
+def _for_spark(settings: StreamSettings, temporary: Path) -> tuple[list[Path], dict[str, str]]:
     """Jars and settings of the session."""
     files, own = jars.ensure("spark"), dict(FAIR)
     if settings.java_options is not None:
-        own["spark.driver.extraJavaOptions"] = settings.java_options
-    here = settings.checkpoint
-    if isinstance(here, Store):
-        here = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kardia-stream-")))
+        own[session.JAVA_OPTIONS] = settings.java_options
+    here = temporary if isinstance(settings.checkpoint, Store) else settings.checkpoint
     own["spark.sql.warehouse.dir"] = str(here / "spark-warehouse")  # else below the current folder
     if isinstance(settings.checkpoint, Store) or (isinstance(settings.tables, Store) and settings.spark_writes):
         files += jars.ensure(s3a.JARS)
@@ -149,16 +147,15 @@ class _Client(NamedTuple):
     java: dict[str, str]
 
 
-def _client(settings: StreamSettings, stack: ExitStack) -> _Client:
-    """What the file of client settings means to both libraries; secrets of Java lie in a folder of this run."""
+def _client(settings: StreamSettings, temporary: Path) -> _Client:
+    """What the file of client settings means to both libraries; secrets of Java lie in the folder of this run."""
     try:
         config = client_config(settings.client_config)
         if not cluster.is_local(settings.master):
             return _Client(rendered(config), for_java.on_a_cluster(config))
         if config.path is None:
             return _Client(rendered(config), {})
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kardia-client-")))
-        return _Client(rendered(config), for_java.settings(config, folder))
+        return _Client(rendered(config), for_java.settings(config, temporary))
     except SettingsError as error:
         raise RefusedError(error.what, error.where, error.expected, error.next_step) from None
 
