@@ -84,11 +84,14 @@ def _is_left(folder: Path) -> bool:
 
 
 def of_spark(folder: Path) -> dict[str, str]:
-    """Settings with which Spark on this machine keeps to the folder. `spark.local.dir` is a list with commas."""
-    settings = {} if "," in str(folder) else {"spark.local.dir": str(folder)}
-    if len(str(folder)) + SOCKET_CHARS > SOCKET_CHARS_MAX:
-        settings["spark.python.unix.domain.socket.dir"] = tempfile.gettempdir()
-    return settings
+    """Settings with which Spark on this machine keeps to the folder, beside `java_option`."""
+    return {"spark.python.unix.domain.socket.dir": str(_for_sockets(folder))}
+
+
+def _for_sockets(folder: Path) -> Path:
+    """The first place in which the path of a socket is short enough; the last is where a JVM looks by itself."""
+    places = (folder, Path(tempfile.gettempdir()), Path("/tmp"))  # noqa: S108 - each socket has a secret of its own
+    return next((one for one in places if len(str(one)) + SOCKET_CHARS <= SOCKET_CHARS_MAX), folder)
 
 
 def java_option(folder: Path) -> str:

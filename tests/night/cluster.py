@@ -103,6 +103,11 @@ class Cluster:
         """Each broker's own log, whole."""
         return [broker.server_log_text() for broker in self.brokers]
 
+    def requests_name(self, member_id: str) -> bool:
+        """Whether a member id stands in a request log."""
+        logs = (path for broker in self.brokers for path in broker.logs.glob(f"{broker.request_log.name}*"))
+        return any(member_id.encode() in path.read_bytes() for path in logs)
+
     def _coordinator(self) -> Broker:
         """Who coordinates one of the groups."""
         group = self._chance.choice(self._groups)

@@ -112,6 +112,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             until_ms=until_ms,
             members_now=members_now,
             member_ids=frozenset(found for text in logs for found in _MEMBER_ID.findall(text)),
+            was_given=stage.cluster.requests_name,
             stalls=stalls,
             by_requests_alone=not options.follow_server_log,
         )

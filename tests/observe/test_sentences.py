@@ -353,6 +353,38 @@ def test_who_did_not_send_sync_in_time_is_removed_as_the_sentence_names_him(name
     assert (last["trigger"], last["members_before"]) in {("sync_timeout", 3), ("sync_timeout", None)}
 
 
+def test_who_joined_during_a_rebalance_and_did_not_send_sync_was_a_member_though_nothing_had_named_him() -> None:
+    told = Told()
+    told.joins(0, 0)
+    told.say(3_000, "Stabilized group g generation 1 (__consumer_offsets-1) with 3 members")
+    told.prepares(63_000, 1, f"Removing [{B}, {C}] on pending sync request expiration")
+    assert told.ends() == dict.fromkeys((B, C), (63_000, "sync_timeout", "inferred"))
+    last = max(told.rows()["rebalances"], key=lambda row: row["started_at_ms"])
+    assert (last["trigger"], last["trigger_member_id"], last["certainty"]) == ("sync_timeout", B, "inferred")
+
+
+def test_the_old_id_of_a_static_member_did_not_send_sync_because_its_seat_was_taken() -> None:
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 2)
+    words = "Static member with groupInstanceId=s and unknown member id joins group g in Stable state. Replacing"
+    told.say(9_000, f"{words} previously mapped member {B} with this groupInstanceId.")
+    told.prepares(63_000, 1, f"Removing [{B}] on pending sync request expiration")
+    assert told.ends() == {B: (9_000, "static_replaced", "exact")}
+
+
+@pytest.mark.parametrize("before", ["nothing", "another generation", "a load"])
+def test_where_the_end_of_the_join_phase_was_not_read_it_may_be_an_old_id(before: str) -> None:
+    told = Told()
+    if before != "nothing":
+        told.joins(0, 0)
+        told.becomes(3_000, 2 if before == "another generation" else 1, 2)
+    if before == "a load":
+        told.say(9_000, "Loading group metadata for g with generation 1")
+    told.prepares(63_000, 1, f"Removing [{B}] on pending sync request expiration")
+    assert B not in told.ends()
+
+
 def test_a_load_of_a_generation_that_was_not_read_says_no_state() -> None:
     told = Told()
     told.say(0, "Loading group metadata for g with generation 4")

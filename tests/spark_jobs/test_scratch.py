@@ -85,10 +85,14 @@ def test_where_none_can_be_made_a_sentence_says_so(place: Path, monkeypatch: pyt
         pass
 
 
-def test_sockets_lie_elsewhere_where_their_paths_would_be_too_long() -> None:
-    assert of_spark(Path("/short/kardia-run-abcdefgh")) == {"spark.local.dir": "/short/kardia-run-abcdefgh"}
-    assert "spark.python.unix.domain.socket.dir" in of_spark(Path("/" + "x" * 90))
-    assert "spark.local.dir" not in of_spark(Path("/a,b"))
+def test_sockets_lie_elsewhere_where_their_paths_would_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    short, long = Path("/short/kardia-run-abcdefgh"), Path("/" + "x" * 90)
+    sockets = "spark.python.unix.domain.socket.dir"
+    assert of_spark(short) == {sockets: str(short)}
+    monkeypatch.setattr(tempfile, "tempdir", "/another")
+    assert of_spark(long)[sockets] == "/another"
+    monkeypatch.setattr(tempfile, "tempdir", str(long.parent / ("y" * 90)))
+    assert len(of_spark(long)[sockets]) < 10
 
 
 def test_a_folder_with_spaces_and_quotes_is_one_option() -> None:
