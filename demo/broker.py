@@ -58,6 +58,9 @@ _SPARING = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _AS_SERVED = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
 """`KAFKA_JVM_PERFORMANCE_OPTS` of `kafka-run-class.sh`."""
 
+WITHOUT_ZOOKEEPER = (3, 0)
+"""First release that is started without: 2.8 can be, but does not start again after a kill."""
+
 _READY = re.compile(rb"Kafka Server started|\[KafkaServer id=\d+\] started")
 """The second where ZooKeeper is beside it."""
 
@@ -102,7 +105,7 @@ class Broker:
         self.port = 0
         self._controller_port = 0
         keeper = ZooKeeper(self.directory / "zookeeper", lambda: free_ports(1)[0])
-        self._zookeeper = None if _at_least(self.settings.version, 2, 8) else keeper
+        self._zookeeper = None if _at_least(self.settings.version, *WITHOUT_ZOOKEEPER) else keeper
         self._process: subprocess.Popen[str] | None = None
 
     @property
