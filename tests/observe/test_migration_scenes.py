@@ -183,3 +183,89 @@ def test_a_seat_that_is_taken_late_may_have_been_nobodys(given_ms: int, sure: st
         assert rows["a"]["certainty"] == sure
     else:
         assert (given_ms, rows["a"]["end_cause"]) == (10_000, "session_expired")
+
+
+def sent_back(scene: ModernScene, at: float, member: str, since: float) -> None:
+    """A JoinGroup that waited since then is answered 27."""
+    detail = JOINED | {"assigned_member_id": member}
+    scene._event(Kind.JOIN, at, since=since, member_id=member, error_code=27, detail=detail)
+
+
+def asks(scene: ModernScene, at: float, member: str, error: int) -> None:
+    """A heartbeat that joins and is refused."""
+    detail = {"protocol": "consumer", "member_epoch": 0, "answered_epoch": -1, "interval_ms": 0}
+    scene._event(Kind.MODERN_HEARTBEAT, at, member_id=member, error_code=error, detail=detail)
+
+
+def test_who_is_sent_back_as_a_conversion_fails_was_let_in_and_began_the_rebalance() -> None:
+    """4.0 to 4.4 send back whoever waits before they know that they cannot convert a group that prepares out of Empty:
+    n asks again and again until the delay of the first rebalance is over."""
+    scene = ModernScene()
+    classic(scene)
+    scene.leave(2_000, "x")
+    scene.leave(2_100, "y")
+    scene.member_id_required(3_000, "n")
+    for at in (4_000, 4_300, 4_600):
+        sent_back(scene, at + 1, "n", 3_005 if at == 4_000 else at - 200)
+        asks(scene, at, "c", -1)
+    scene.joined(6_005, 3, {"n": 4_700})
+    scene.synced(6_020, "n")
+    scene.tick(8_000)
+    known = scene.known()
+    last = known.rebalances()[-1]
+    told = (since_start(last["started_at_ms"]), last["trigger"], last["trigger_member_id"], last["certainty"])
+    assert told == (3_005, "member_joined", "n", "exact")
+    assert since_start(last["joined_at_ms"]) == 6_005
+    rows = [row for row in named("members", known.rows["members"]) if row["member_id"] == "n"]
+    assert {since_start(row["joined_at_ms"]) for row in rows} == {3_005}
+    assert known.states()[-3:] == [(3_005, "PreparingRebalance"), (6_005, "CompletingRebalance"), (6_020, "Stable")]
+
+
+def test_a_seat_that_is_taken_in_a_rebalance_whose_joins_are_sent_back_is_its_takers() -> None:
+    """s has the instance id i; its process comes again without a member id, waits, and is sent back."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"s": 900, "y": 950}, instances={"s": "i"})
+    scene.synced(1_100, "s", "y")
+    scene.heartbeats(2_000, 3_000, "y")
+    scene.leave(3_000, "y")
+    detail = JOINED | {"assigned_member_id": "s2"}
+    scene._event(Kind.JOIN, 3_400, since=3_100, group_instance_id="i", error_code=27, detail=detail)
+    scene.tick(5_000)
+    known = scene.known()
+    assert known.ended()["s"][:2] == (3_100, "static_replaced")
+    assert known.alive() == {"s2"}
+
+
+def waits_as_it_is_converted(*, records: bool) -> ModernScene:
+    """x and y are in generation 1; n waits in a JoinGroup since 3,000 when c makes a consumer group of it at 4,000."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(2_000, 3_000, "x", "y")
+    scene.member_id_required(2_990, "n")
+    scene.heartbeats(3_100, 4_000, "x", "y", error=27)
+    if records:
+        upgraded(scene, 4_000, "x", "y", "n")
+    else:
+        scene.comes(4_010, "c", 2, since=4_000)
+    sent_back(scene, 4_010, "n", 3_000)
+    scene.generation = 1
+    for one in ("x", "y", "n"):
+        at = 4_100 + 10 * len(one)
+        detail = JOINED | {"assigned_member_id": one}
+        scene._event(Kind.JOIN, at, since=at - 5, member_id=one, generation_id=2, detail=detail)
+        scene._event(Kind.SYNC, at + 5, member_id=one, generation_id=2, detail={"assignment": []})
+        if records:
+            scene.record_current(at - 5, one, 2, STABLE, ())
+    scene.tick(6_000)
+    return scene
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_who_waits_in_a_joingroup_as_the_group_is_converted_is_a_member_and_makes_no_epoch(records: bool) -> None:
+    known = waits_as_it_is_converted(records=records).known()
+    assert known.alive() == {"x", "y", "n", "c"}
+    told = [(row["generation_after"], row["protocol"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert told[-1] == (2, "consumer", "c")
+    joined = {row["member_id"]: since_start(row["joined_at_ms"]) for row in named("members", known.rows["members"])}
+    assert joined["n"] == 3_000 or records

@@ -16,6 +16,7 @@ from kardia.kafka.states import GroupState, MemberState
 from kardia.lateness import LATE_MS
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import causes
 from kardia.observe.ledger.ledger import emit
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
@@ -33,6 +34,8 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     """A classic group becomes a consumer group: its generation is the epoch, its members stay what they are, and their
     sessions begin anew."""
     told, generation, open_one = group.told_state, group.generation, group.rebalance
+    if open_one is not None and open_one.refused and open_one.joined_at_ms < 0:
+        causes.choose(facts, group, open_one, [])  # who was sent back when it could not be converted may have begun it
     began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
     if began is not None and began.certainty == "exact":  # what silence alone had begun need not have been
         group.said.unfinished = open_one
