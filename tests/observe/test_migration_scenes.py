@@ -269,3 +269,21 @@ def test_who_waits_in_a_joingroup_as_the_group_is_converted_is_a_member_and_make
     assert told[-1] == (2, "consumer", "c")
     joined = {row["member_id"]: since_start(row["joined_at_ms"]) for row in named("members", known.rows["members"])}
     assert joined["n"] == 3_000 or records
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_join_that_is_sent_back_by_a_conversion_did_not_begin_it(cut: bool) -> None:
+    """x waits since 3,500 and is answered before c is, by whose heartbeat the group became a consumer group."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(2_000, 3_000, "x", "y")
+    upgraded(scene, 4_000, "x", "y")
+    beat = scene.events.pop()
+    sent_back(scene, 4_001, "x", 3_500)
+    scene.events.append(beat)
+    scene.tick(6_000)
+    known = scene.known_live() if cut else scene._fed([scene.events])
+    assert rebalances(known)[-1][2:] == ("member_joined", "c")
+    assert since_start(known.rebalances()[-1]["started_at_ms"]) == 4_000
+    [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "upgraded"]
+    assert (since_start(row["at_ms"]), row["at_bound_ms"], row["certainty"]) == (4_000, 0, "exact")

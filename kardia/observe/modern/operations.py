@@ -12,7 +12,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
-from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, MemberState
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
@@ -135,8 +135,8 @@ def close(facts: Facts, group: Group, by: Event | None = None) -> None:
         group.operation, facts.divergences = [], facts.divergences + 1
         return
     operation, group.operation = group.operation, []
-    waits = _next_waiting(group, operation[0].logged_at_ms)
-    by = min((one for one in (by, waits) if one is not None), key=lambda one: one.decided_at_ms, default=None)
+    answers = [one for one in (by, _next_waiting(group, operation[0].logged_at_ms)) if one is not None and _may_do(one)]
+    by = min(answers, key=lambda one: one.decided_at_ms, default=None)
     evidence, broker = facts.evidence, facts.broker
     facts.evidence, facts.broker = operation[-1], ""
     _Operation(facts, group, operation, by).understand()
@@ -147,7 +147,14 @@ def close(facts: Facts, group: Group, by: Event | None = None) -> None:
 
 def _next_waiting(group: Group, at: float) -> Event | None:
     """The answer that came next, if it is read already and waits for what was written at `at` (`waiting`)."""
-    return next((event for event in group.deferred if at <= event.decided_at_ms <= at + CLOSED_AFTER_MS), None)
+    near = (event for event in group.deferred if at <= event.decided_at_ms <= at + CLOSED_AFTER_MS)
+    return next((event for event in near if _may_do(event)), None)
+
+
+def _may_do(answer: Event) -> bool:
+    """Whether the request of an answer may have written records: one that is refused writes none, nor does a JoinGroup
+    that waited and is sent back by somebody else's request."""
+    return answer.error_code == ErrorCode.NONE
 
 
 def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> None:
