@@ -249,14 +249,14 @@ def unexplained(group: Group) -> list[Bump]:
     return [bump for bump in group.modern.bumps if bump.cause.trigger == "unknown"] if group.modern is not None else []
 
 
-def state_of(group: Group) -> tuple[ModernState, Certainty]:
-    """State of the group by what is held, and how sure that is. Source: `ConsumerGroup.maybeUpdateGroupState` and its
-    like."""
+def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
+    """State of the group at an instant by what is held, and how sure that is: an end may be shown by who has joined
+    since. Source: `ConsumerGroup.maybeUpdateGroupState` and its like."""
     modern = group.modern
     if modern is None:
         return ModernState.UNKNOWN, "unknown"
     sure: Certainty = "exact" if modern.by_records and group.membership_complete else "inferred"
-    if not groups.present(group):
+    if all(member.joined_at_ms > at for member in groups.present(group)):
         return (ModernState.EMPTY, sure) if group.membership_complete else (ModernState.UNKNOWN, "unknown")
     if modern.protocol == "share":
         return ModernState.STABLE, "exact"
@@ -304,23 +304,34 @@ def _is_settled(group: Group, modern: ModernGroup) -> bool:
 
 
 def _somebody_may_be_gone(group: Group, at: float) -> bool:
-    """Whether a member is silent whose session is of unknown length."""
-    silent = (one for one in group.members.values() if not group.is_session_known(one) and one.modern is not None)
-    return any(0 <= 2 * one.modern.interval_ms < at - one.session_renewed_at_ms for one in silent if one.modern)
+    """Whether a member may be gone, which would have made an epoch: its session was over by then, or it is silent and
+    its session is of unknown length."""
+    for one in group.members.values():
+        own = one.modern
+        if group.is_session_known(one):
+            if 0 <= one.deadline <= at:
+                return True
+        elif own is not None and 0 <= 2 * own.interval_ms < at - one.session_renewed_at_ms:
+            return True
+    return False
+
+
+def _may_have_changed(group: Group, modern: ModernGroup, at: float) -> bool:
+    """Whether, where no record is read, the group may have another epoch by then than was counted: nobody is answered
+    with one for which no target is computed yet."""
+    if modern.by_records:
+        return False
+    # Of a mixed group: it may be a classic one by now, and its epochs are counted.
+    return modern.mixed or modern.resolves or _somebody_may_be_gone(group, at)
 
 
 def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | None = None) -> None:
     """The state of the group follows from what is held now; say so if it is another one, since `at` or up to `by`."""
-    state, sure = state_of(group)
-    if group.modern is not None and group.modern.mixed and not group.modern.by_records:
-        sure = weaker(sure, "provisional")  # it may be a classic one by now, and its epochs are counted
-    if (
-        group.modern is not None
-        and not group.modern.by_records
-        and _somebody_may_be_gone(group, at if by is None else by)
-    ):
+    state, sure = state_of(group, at)
+    if state == group.state:
+        return
+    if group.modern is not None and _may_have_changed(group, group.modern, at if by is None else max(at, by)):
         sure = weaker(sure, "provisional")
-    if state != group.state:
-        if state == ModernState.STABLE:
-            group.stable_at_ms = at
-        facts.move(group, at, state, cause, sure, by)
+    if state == ModernState.STABLE:
+        group.stable_at_ms = at
+    facts.move(group, at, state, cause, sure, by)

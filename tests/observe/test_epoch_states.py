@@ -1,0 +1,53 @@
+"""States of groups that have epochs where no record is read: what an answer shows of them, and what it does not.
+
+Instants in ms from the start of a scene. The members of `pair` are a and b, settled in epoch 2.
+"""
+
+from __future__ import annotations
+
+from tests.support.modern_scene import ModernScene, pair, since_start
+from tests.support.scene import Known
+from tests.support.stories import named
+
+
+def changes(known: Known, since: float) -> list[tuple[int | None, str, str]]:
+    """(at, state, certainty) of the group's changes since an instant."""
+    rows = [row for row in named("transitions", known.rows["transitions"]) if row["entity"] == "group"]
+    told = [(since_start(row["at_ms"]), row["to_state"], row["certainty"]) for row in rows]
+    return [one for one in told if one[0] is not None and one[0] >= since]
+
+
+def test_a_state_is_not_sure_while_an_expression_is_looked_up() -> None:
+    """Its result makes an epoch, and from 4.3 on answers have the one before until a target is computed."""
+    scene = ModernScene(version="4.3.1")
+    scene.comes(1_000, "r", 1, topics=[], regex="t.*")
+    scene.comes(1_010, "a", 2, (0, 1))
+    scene.beat(1_050, "r", 1, 2, owned=())
+    scene.beat(1_200, "a", 2, owned=(0, 1))
+    scene.tick(2_000)
+    assert changes(scene.known(), 1_050) == [(1_050, "Stable", "provisional")]
+
+
+def test_a_state_is_not_sure_while_the_session_of_a_member_is_over() -> None:
+    """b was due at 14,100: whether it is gone, and the group has another epoch, the next answers show."""
+    scene = pair(version="4.3.1")
+    scene.beats(6_200, 13_000, 2, "a")
+    scene.beat(13_500, "a", 2, 2, assigned=())
+    scene.beat(14_500, "a", 2, 2, owned=())
+    scene.beat(14_600, "a", 2, 2, assigned=(0,))
+    scene.tick(14_700)
+    told = changes(scene._fed([scene.events]), 14_101)
+    assert {certainty for _, _, certainty in told} <= {"provisional"}
+
+
+def test_who_joined_since_was_not_in_the_group_when_its_only_member_went() -> None:
+    """a is gone, as n is given its partitions: until n joined the group was Empty."""
+    scene = ModernScene(given_ms=-1, version="4.1.2")
+    scene.comes(1_000, "a", 1, (0, 1))
+    scene.beat(1_010, "a", 1, owned=(0, 1))
+    scene.beats(3_000, 8_000, 1, "a")
+    scene.comes(60_000, "n", 3, (0, 1))
+    scene.beat(60_100, "n", 3, owned=(0, 1))
+    scene.tick(62_000)
+    known = scene.known()
+    assert changes(known, 1_100) == [(7_000, "Empty", "inferred"), (60_000, "Stable", "inferred")]
