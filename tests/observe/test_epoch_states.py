@@ -51,3 +51,13 @@ def test_who_joined_since_was_not_in_the_group_when_its_only_member_went() -> No
     scene.tick(62_000)
     known = scene.known()
     assert changes(known, 1_100) == [(7_000, "Empty", "inferred"), (60_000, "Stable", "inferred")]
+
+
+def test_a_streams_group_of_4_1_is_not_ready_before_its_second_heartbeat() -> None:
+    """The first was handled within the ms of its record, a fraction of it after the stamp."""
+    scene = ModernScene(protocol="streams", version="4.1.2")
+    scene.record_join(1_000, "a", 1)
+    scene.comes(1_006, "a", 1, (0, 1), since=1_000.4)
+    scene.beat(2_000, "a", 1, owned=(0, 1))
+    scene.tick(3_000)
+    assert [one[:2] for one in changes(scene.known(), 1_000)] == [(1_000, "NotReady"), (2_000, "Stable")]

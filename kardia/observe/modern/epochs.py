@@ -284,7 +284,7 @@ def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
 def _was_heard_again(group: Group) -> bool:
     """Whether a heartbeat came after the first one of the group."""
     first = min((max(one.joined_at_ms, one.joined_by or NEVER) for one in groups.present(group)), default=NEVER)
-    return group.steady_at_ms > first >= 0
+    return group.steady_at_ms - STAMP_MS > first >= 0  # the first one itself was handled in the ms of its record
 
 
 def _is_settled(group: Group, modern: ModernGroup) -> bool:
