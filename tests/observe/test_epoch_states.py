@@ -5,6 +5,8 @@ Instants in ms from the start of a scene. The members of `pair` are a and b, set
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.modern_scene import ModernScene, pair, since_start
 from tests.support.scene import Known
 from tests.support.stories import named
@@ -61,3 +63,37 @@ def test_a_streams_group_of_4_1_is_not_ready_before_its_second_heartbeat() -> No
     scene.beat(2_000, "a", 1, owned=(0, 1))
     scene.tick(3_000)
     assert [one[:2] for one in changes(scene.known(), 1_000)] == [(1_000, "NotReady"), (2_000, "Stable")]
+
+
+@pytest.mark.parametrize("later_ms", [200, 900])
+def test_what_silence_shows_late_has_the_epoch_of_its_instant(later_ms: float) -> None:
+    """b was due at 15,000; a leaves after that, before anything shows that b is gone: its epoch is the second one, which
+    is not sure as long as the timer of b may have been late."""
+    scene = pair()
+    scene.comes(4_500, "c", 3, topics=["t"])
+    scene.beat(4_600, "a", 2, 3)
+    scene.beat(4_700, "b", 2, 3)
+    scene.beat(5_000, "b", 3)
+    scene.beats(5_000, 15_000 + later_ms, 3, "a", "c", every=500)
+    scene.goes(15_000 + later_ms, "a")
+    scene.beat(15_600 + later_ms, "c", 3, 5, assigned=(0, 1))
+    scene.beat(15_700 + later_ms, "c", 5, owned=(0, 1))
+    scene.tick(20_000)
+    known = scene.known()
+    told = [(row["generation_after"], row["trigger"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert told[-2:] == [(4, "session_expired", "b"), (5, "member_left", "a")]
+    assert {row["certainty"] for row in known.rebalances()[-2:]} == {"provisional"}
+
+
+def test_a_join_may_have_another_epoch_where_a_session_was_over_before_it() -> None:
+    """a was due at 11,010; n is answered with epoch 2 and a delay, so that its own join made the next one."""
+    scene = ModernScene(protocol="streams", version="4.4.0")
+    scene.comes(1_000, "a", 1, (0, 1))
+    scene.beat(1_010, "a", 1, owned=(0, 1))
+    scene.comes(11_700, "n", 2, (), status=["ASSIGNMENT_DELAYED"])
+    scene.beats(12_000, 14_000, 2, "n", every=1_000)
+    scene.beat(14_700, "n", 2, 3, assigned=(0, 1))
+    scene.tick(16_000)
+    known = scene.known()
+    told = [(row["generation_after"], row["trigger_member_id"], row["certainty"]) for row in known.rebalances()]
+    assert told[-2:] == [(2, "a", "provisional"), (3, "n", "provisional")]

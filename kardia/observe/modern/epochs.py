@@ -7,8 +7,11 @@ waited for. Sources: `GroupMetadataManager.consumerGroupHeartbeat`, `CurrentAssi
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import ModernState
+from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
 from kardia.observe.modern import groups
@@ -40,7 +43,7 @@ def raised(
     modern = group.modern
     if modern is None or epoch <= group.generation:
         return None
-    if modern.resolves and not shown and not modern.by_records:
+    if not shown and not modern.by_records and (modern.resolves or _somebody_may_be_gone(group, cause.at)):
         cause.certainty = weaker(cause.certainty, "provisional")
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
@@ -221,6 +224,25 @@ def begin_before(facts: Facts, group: Group, last: Bump, cause: Cause, answered:
         raised(facts, group, last.epoch + 1, second, last.members_before + 1)
 
 
+def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, in_order: bool) -> None:
+    """An end made an epoch. `in_order`: it was by a timer whose instant is known, and which silence shows late: what was
+    counted since then came after it, and has the next ones. Where the timer may have been late, or what was counted is
+    told and done, the order is not sure."""
+    modern = group.modern
+    if modern is None or not in_order:
+        raised(facts, group, group.generation + 1, cause, members_before)
+        return
+    later = [] if modern.by_records else [bump for bump in modern.bumps if bump.cause.at > cause.at + STAMP_MS]
+    after = (one.modern for one in group.members.values() if one.modern is not None)
+    if any(own.reached_at_ms > cause.at + STAMP_MS and own.epoch >= group.generation for own in after):
+        cause.certainty = weaker(cause.certainty, "provisional")
+    causes = [cause, *(bump.cause for bump in later)]
+    for bump, why in zip(later, causes, strict=False):
+        sure: Certainty = "provisional" if bump.cause.at - cause.at <= LATE_MS else "exact"
+        explain(facts, group, bump, replace(why, certainty=weaker(why.certainty, sure)))
+    raised(facts, group, group.generation + 1, causes[-1], members_before)
+
+
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
     """The group never had an epoch above this one: rebalances that were counted are taken back."""
     modern = group.modern
@@ -304,16 +326,8 @@ def _is_settled(group: Group, modern: ModernGroup) -> bool:
 
 
 def _somebody_may_be_gone(group: Group, at: float) -> bool:
-    """Whether a member may be gone, which would have made an epoch: its session was over by then, or it is silent and
-    its session is of unknown length."""
-    for one in group.members.values():
-        own = one.modern
-        if group.is_session_known(one):
-            if 0 <= one.deadline <= at:
-                return True
-        elif own is not None and 0 <= 2 * own.interval_ms < at - one.session_renewed_at_ms:
-            return True
-    return False
+    """Whether a member may be gone by an instant, which would have made an epoch."""
+    return any(groups.may_be_gone(group, one, at) for one in group.members.values())
 
 
 def _may_have_changed(group: Group, modern: ModernGroup, at: float) -> bool:
