@@ -287,3 +287,20 @@ def test_a_join_that_is_sent_back_by_a_conversion_did_not_begin_it(cut: bool) ->
     assert since_start(known.rebalances()[-1]["started_at_ms"]) == 4_000
     [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "upgraded"]
     assert (since_start(row["at_ms"]), row["at_bound_ms"], row["certainty"]) == (4_000, 0, "exact")
+
+
+def test_what_comes_while_a_leave_is_handled_has_the_epoch_before_it() -> None:
+    """y's leave came at 5,000 and its records have the stamp 5,080; at 5,040 an expression was resolved."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 4_000, "x", "y")
+    scene.record(5_040, "epoch", epoch=3)
+    scene.record_gone(5_080, "y", 4)
+    detail = {"members": [["y", "", "", 0]]}
+    scene._event(Kind.LEAVE, 5_090, since=5_000, client_id="y", detail=detail)
+    scene.record(5_200, "computed", epoch=4)
+    scene.record_current(5_200, "x", 4, STABLE, (0, 1))
+    scene.tick(7_000)
+    known = scene._fed([scene.events])
+    told = [(row["generation_after"], row["trigger"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert told[-2:] == [(3, "topic_metadata", None), (4, "member_left", "y")]

@@ -8,6 +8,8 @@ within an operation: conversion, replacement, member, group epoch, target assign
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
@@ -432,6 +434,7 @@ class _Operation:
             self._converts, group.generation = False, max(epoch, group.generation)
             modern.assignment_epoch = group.generation
         if epoch <= group.generation:  # that of a group that was converted: who is named so far was in it before
+            self._take_from_a_leave(epoch)
             self._born, self._changed, self._members_before = [], [], len(group.members)
             return
         if epoch > group.generation + 1 and not is_first:
@@ -447,6 +450,21 @@ class _Operation:
         self._remove_gone(cause)
         self._born, self._changed = [], []
         self._members_before = len(group.members)
+
+    def _take_from_a_leave(self, epoch: int) -> None:
+        """An epoch was counted for a leave whose handling took long, and this operation, which came meanwhile, has made
+        it without the leave: that has made the next one."""
+        facts, group, modern = self._facts, self._group, self._group.modern
+        bumps = modern.bumps if modern is not None else []
+        bump = next((one for one in bumps if one.epoch == epoch == group.generation), None)
+        if bump is None or bump.cause.by is None or not bump.cause.at <= self._at <= bump.cause.by:
+            return
+        left = group.ended.get(bump.cause.member_id)
+        named = any(_type(event) in _MEMBER and event.member_id == bump.cause.member_id for event in self._records)
+        if left is not None and left.told and not named:
+            why, before = bump.cause, bump.members_before
+            epochs.explain(facts, group, bump, self._cause(epoch))
+            epochs.raised(facts, group, epoch + 1, replace(why, at=max(why.at, self._at)), before)
 
     def _cause(self, epoch: int) -> Cause:
         """Why the group has a new epoch; a member that is gone is judged when it is taken out."""
