@@ -304,3 +304,22 @@ def test_what_comes_while_a_leave_is_handled_has_the_epoch_before_it() -> None:
     known = scene._fed([scene.events])
     told = [(row["generation_after"], row["trigger"], row["trigger_member_id"]) for row in known.rebalances()]
     assert told[-2:] == [(3, "topic_metadata", None), (4, "member_left", "y")]
+
+
+def test_whose_session_was_over_before_a_conversion_went_before_it_and_made_no_epoch() -> None:
+    """x and y were due at 11,100 and c comes at 11,300, sooner than silence alone is taken for an end; z was heard."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"x": 900, "y": 950, "z": 960})
+    scene.synced(1_100, "x", "y", "z")
+    scene.heartbeats(3_000, 11_200, "z")
+    scene.comes(11_310, "c", 2, since=11_300)
+    scene.heartbeats(11_500, 30_000, "z")
+    scene.beats(13_000, 30_000, 2, "c")
+    scene.tick(30_000)
+    known = scene.known()
+    assert {member: entry[:2] for member, entry in known.ended().items()} == {
+        "x": (11_100, "session_expired"),
+        "y": (11_100, "session_expired"),
+    }
+    assert [row["generation_after"] for row in known.rebalances() if row["protocol"] == "consumer"] == [2]
