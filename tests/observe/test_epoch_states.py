@@ -67,7 +67,7 @@ def test_a_streams_group_of_4_1_is_not_ready_before_its_second_heartbeat() -> No
 
 @pytest.mark.parametrize("later_ms", [200, 900])
 def test_what_silence_shows_late_has_the_epoch_of_its_instant(later_ms: float) -> None:
-    """b was due at 15,000; a leaves after that, before anything shows that b is gone: its epoch is the second one, which
+    """b was due at 15,000; a leaves after that, before anything shows that b is gone: its epoch is the second one, and
     is not sure as long as the timer of b may have been late."""
     scene = pair()
     scene.comes(4_500, "c", 3, topics=["t"])

@@ -54,7 +54,7 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
 
 def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) -> None:
     """No record is read, and an answer shows the conversion. Whose session was over before it, in a group that was seen
-    to be Stable meanwhile, went then, unless its timer was late; who is taken for a member still has a session anew, and
+    to be Stable meanwhile, went then, unless its timer was late; who is taken for a member has a session anew, and
     its end would be an epoch."""
     over = [one for one in group.members.values() if 0 <= one.deadline < at - epochs.STAMP_MS]
     silent = [

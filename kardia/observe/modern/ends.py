@@ -120,7 +120,7 @@ def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
         return
     seconds = session_ms // SECOND_MS * SECOND_MS
     if seconds <= 0 or session_ms - seconds > USUALLY_LATE_MS:
-        return  # of a timer that was so late, or of a session that is no whole number of seconds: which, it does not show
+        return  # of a late timer, or of a session that is no whole number of seconds: which, it does not show
     modern.session_ms = int(seconds)
     sure: Certainty = "inferred" if session_ms - seconds <= NEAR_MS else "provisional"
     modern.session_from = "seen"

@@ -98,8 +98,8 @@ def _matched(
 
 
 def distance(one: TrueRebalance, row: dict[str, Any]) -> tuple[int, int, int]:
-    """How far a row is from a true rebalance: by its start within its bound, by its completion, by its start alone. What
-    is within the width of stamps is met: a bound that is open at its end meets whatever came later to the ms."""
+    """How far a row is from a true rebalance: by its start within its bound, by its completion, by its start alone
+    (what is within the width of stamps is met: a bound open at its end meets whatever came later to the ms)."""
     off = _beyond_stamps(off_ms(row["started_at_ms"], row["at_bound_ms"], one.started_at_ms))
     over = 0
     if row["completed_at_ms"] is not None and one.assigned_at_ms >= 0:
