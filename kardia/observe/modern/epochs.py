@@ -225,9 +225,9 @@ def begin_before(facts: Facts, group: Group, last: Bump, cause: Cause, answered:
 
 
 def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, in_order: bool) -> None:
-    """An end made an epoch. `in_order`: it was by a timer whose instant is known, and silence shows late: what
-    was counted since then came after it, and has the next ones. Where the timer may have been late, or what was counted is
-    told and done, the order is not sure."""
+    """An end made an epoch. `in_order`: it was by a timer whose instant is known, and silence shows it late. What was
+    counted since then came after it, and has the next ones. Where the timer may have been late, or what was counted
+    is told and done, the order is not sure."""
     modern = group.modern
     if modern is None or not in_order:
         raised(facts, group, group.generation + 1, cause, members_before)
