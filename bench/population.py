@@ -93,7 +93,7 @@ class Population:
         self.generations = [1] * groups
         self._order = [(number, member) for number, size in enumerate(sizes) for member in range(size)]
         chance.shuffle(self._order)
-        self._sent = self._position = self._ticked = 0
+        self._sent = self._position = self._ticked = self._turn = 0
         self._rolled_out = self._restless_s = 0.0
         self._rejoining: list[tuple[float, int]] = []
 
@@ -119,7 +119,8 @@ class Population:
         self._rolled_out += (to_ms - from_ms) / 1_000 * len(self.groups) / ROLLED_OUT_EVERY_S
         while self._rolled_out >= 1:
             self._rolled_out -= 1
-            self._begin_rollout(batch, from_ms, self._sent % len(self.groups))
+            self._turn += 1  # the first group, which a shape may set apart, comes last
+            self._begin_rollout(batch, from_ms, self._turn % len(self.groups))
         self._restless_s += (to_ms - from_ms) / 1_000
         if 0 < self.shape.restless_every_s <= self._restless_s:
             self._restless_s = 0.0

@@ -13,7 +13,7 @@ import itertools
 import multiprocessing
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,8 +217,8 @@ def _sender(bootstrap: str, load: Load) -> Iterator[tuple[Any, Any]]:
             process.kill()
 
 
-def measure(directory: Path, load: Load, seconds: float, warm_s: float) -> Measured:
-    """One size, from nothing."""
+def measure(directory: Path, load: Load, seconds: float, warm_s: float, *, again: bool = True) -> Measured:
+    """One size, from nothing. `again`: whether the job is started anew after it was killed, and that is measured."""
     tables, checkpoint = directory / "tables", directory / "checkpoint"
     with Broker(directory / "broker") as broker:
         broker.create_topic(TOPIC, DEFAULT_LANES)
@@ -249,13 +249,7 @@ def measure(directory: Path, load: Load, seconds: float, warm_s: float) -> Measu
                 memory = memory_mb(job.pid)
                 checkpoint_mb, tables_mb_s = _size_mb(checkpoint), (_size_mb(tables) - tables_mb) / passed_s
                 _kill(job.pid)
-            last = _last_commit(checkpoint)
-            began_s = time.monotonic()
-            with role(directory / "again.log", *command) as job:
-                while _last_commit(checkpoint) <= last and not _over(began_s + READY_WITHIN_S):
-                    time.sleep(LOOK_EVERY_S)
-                restart_s = time.monotonic() - began_s
-                _kill(job.pid)
+            restart_s = _started_anew(directory, command, checkpoint) if again else 0.0
     if len(latencies) < 2:
         raise RuntimeError(
             f"{len(latencies)} probes came within {seconds:.0f} s (size stage, {load.groups} groups). Expected: one "
@@ -276,6 +270,17 @@ def measure(directory: Path, load: Load, seconds: float, warm_s: float) -> Measu
         restart_s,
         stages,
     )
+
+
+def _started_anew(directory: Path, command: Sequence[str], checkpoint: Path) -> float:
+    """Seconds from the start of the job to the first batch that it commits."""
+    last, began_s = _last_commit(checkpoint), time.monotonic()
+    with role(directory / "again.log", *command) as job:
+        while _last_commit(checkpoint) <= last and not _over(began_s + READY_WITHIN_S):
+            time.sleep(LOOK_EVERY_S)
+        seconds = time.monotonic() - began_s
+        _kill(job.pid)
+    return seconds
 
 
 def _over(end_s: float) -> bool:
@@ -299,7 +304,7 @@ def size_stage(directory: Path, scale: float) -> list[Result]:
         slope = (last.batch_ms - first.batch_ms) / thousands
         more = {
             "lanes alone, CPU ms": round((lanes.batch_ms - lanes_before.batch_ms) / thousands, 3),
-            "p95 ms": round((percentile(last, 95) - percentile(first, 95)) / thousands, 2),
+            "p95 ms": round((percentile(last.latencies_ms, 95) - percentile(first.latencies_ms, 95)) / thousands, 2),
             "CPU µs of an event": round((last.cpu_us - first.cpu_us) / thousands, 3),
             "MB": round((sum(last.memory.values()) - sum(first.memory.values())) / thousands, 2),
         }
@@ -308,16 +313,17 @@ def size_stage(directory: Path, scale: float) -> list[Result]:
     return results
 
 
-def percentile(one: Measured, percent: int) -> float:
-    return statistics.quantiles(one.latencies_ms, n=100, method="inclusive")[percent - 1]
+def percentile(latencies_ms: list[float], percent: int) -> float:
+    """The percentile of so many latencies."""
+    return statistics.quantiles(latencies_ms, n=100, method="inclusive")[percent - 1]
 
 
 def _told(groups: int, one: Measured) -> list[Result]:
     named = f"{groups:,} groups of 10"
     day = 86_400 / 1_000
     more = {
-        "p50 ms": round(percentile(one, 50)),
-        "p99 ms": round(percentile(one, 99)),
+        "p50 ms": round(percentile(one.latencies_ms, 50)),
+        "p99 ms": round(percentile(one.latencies_ms, 99)),
         "probes": len(one.latencies_ms),
         "events/s": round(one.rate),
         "batch ms": round(one.batch_ms),
@@ -331,7 +337,7 @@ def _told(groups: int, one: Measured) -> list[Result]:
     }
     return [
         Result(
-            "size", f"{named}: event to row, p95", percentile(one, 95), "ms", None, "", one.cpu_us,
+            "size", f"{named}: event to row, p95", percentile(one.latencies_ms, 95), "ms", None, "", one.cpu_us,
             P95_MS if groups == GROUPS[1] else None, more,
         ),
         Result("size", f"{named}: CPU of the job, an event", one.cpu_us, "µs", more=one.stages),

@@ -1,9 +1,10 @@
 """Whether a group waits because of another: the real job while one part of the fleet stands out.
 
-The same fleet four times: calm; with nine tenths of its traffic in one shard; with a group that rebalances every
-second; with a group of 10,000 members that rebalances every ten seconds. What is measured is the latency of all
-others, from the instant of an event to its row (`bench.size`): those of other lanes, and beside it those that share the
-lane of what stands out. It is to be at most half more than in the calm fleet.
+The same fleet five times: calm; with nine tenths of its traffic in one shard; with a group that rebalances every
+second; with a group of 10,000 members that rebalances every ten seconds; calm again. What is measured is the latency of
+all others, from the instant of an event to its row (`bench.size`): those of other lanes, and beside it those that share
+the lane of what stands out. It is to be at most half more than in the calm fleet, both of whose runs count together;
+how far they are apart says what the machine did meanwhile.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from bench.result import Result
 from bench.size import RATE, SECONDS, WARM_S, Load, Measured, measure, percentile
 
 GROUPS = 1_000
+LEAST_S = 20.0
+"""Seconds of a run, however small the scale: two rebalances of the large group, fifty probes."""
+
 HALF_MORE = 1.5
 LARGE = 10_000
 
@@ -24,6 +28,7 @@ SHAPES = {
     "90 % of the traffic in one shard": Shape(hot_share=0.9),
     "a group that rebalances every second": Shape(restless_every_s=1.0),
     "a group of 10,000 members that rebalances every 10 s": Shape(large=LARGE, restless_every_s=10.0),
+    "calm again": CALM,
 }
 
 
@@ -31,33 +36,33 @@ def uneven_stage(directory: Path, scale: float) -> list[Result]:
     """All shapes; below a scale of 1 fewer groups, members, events and seconds."""
     share = min(1.0, scale)
     groups = max(20, int(GROUPS * share))
-    results: list[Result] = []
-    calm: Measured | None = None
+    found: dict[str, Measured] = {}
     for number, (name, shape) in enumerate(SHAPES.items()):
-        scaled = shape._replace(large=int(shape.large * share))
-        load = Load(groups, RATE * share, scaled)
-        one = measure(directory / str(number), load, max(8.0, SECONDS * share), WARM_S * share)
-        calm = calm or one
-        results.append(_told(name, one, calm))
-    return results
+        load = Load(groups, RATE * share, shape._replace(large=int(shape.large * share)))
+        seconds, warm_s = max(LEAST_S, SECONDS * share), max(LEAST_S / 2, WARM_S * share)
+        found[name] = measure(directory / str(number), load, seconds, warm_s, again=False)
+    calm = [found[name].latencies_ms for name, shape in SHAPES.items() if shape is CALM]
+    calm_ms = percentile([latency for run in calm for latency in run], 95)
+    return [_told(name, one, None if SHAPES[name] is CALM else calm_ms) for name, one in found.items()]
 
 
-def _told(name: str, one: Measured, calm: Measured) -> Result:
+def _told(name: str, one: Measured, calm_ms: float | None) -> Result:
+    p95_ms = percentile(one.latencies_ms, 95)
     more: dict[str, float | str] = {
-        "p50 ms": round(percentile(one, 50)),
-        "p99 ms": round(percentile(one, 99)),
+        "p50 ms": round(percentile(one.latencies_ms, 50)),
+        "p99 ms": round(percentile(one.latencies_ms, 99)),
         "probes": len(one.latencies_ms),
         "members": f"{one.members:,}",
         "events/s": round(one.rate),
         "batch ms": round(one.batch_ms),
         "cores": round(one.cores, 2),
     }
+    if calm_ms is not None:
+        more["of the calm p95"] = round(p95_ms / calm_ms, 2)
     if one.beside_ms:
         more["in its lane, p50 ms"] = round(statistics.median(one.beside_ms))
         more["in its lane, longest ms"] = round(max(one.beside_ms))
-    p95 = percentile(one, 95)
-    target = None if one is calm else HALF_MORE * percentile(calm, 95)
-    before = None if one is calm else percentile(calm, 95)
-    return Result(
-        "uneven", f"{name}: the others, p95", p95, "ms", before, "calm" if before else "", one.cpu_us, target, more
-    )
+    more |= one.stages
+    target = None if calm_ms is None else HALF_MORE * calm_ms
+    what = f"{name}: the others, p95"
+    return Result("uneven", what, p95_ms, "ms", calm_ms, "calm" if calm_ms else "", one.cpu_us, target, more)

@@ -30,11 +30,19 @@ class _Lines(logging.Formatter):
         return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
+class _NotFatal(logging.Filter):
+    """Leaves out what ends a client: whoever has it gets the error, and says it in a sentence of ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (isinstance(record.args, tuple) and record.args[:1] == ("FATAL",))
+
+
 def _made() -> logging.Logger:
     logger = logging.getLogger(NAME)
     if not logger.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(_Lines(LINE, SECONDS))
+        handler.addFilter(_NotFatal())
         handler.addFilter(Bounded(values=KIND_VALUES))
         logger.addHandler(handler)
         logger.propagate = False

@@ -29,8 +29,9 @@ def client_config(path: Path | None) -> ClientConfig:
     text = properties.text_of(path)
     plain, no_lines = properties.plain(text)
     escaped, no_names = properties.java(text)
-    of_java = [one for one in escaped if one.name in names.JAVA]
-    of_librdkafka = [one for one in plain if one.name in names.LIBRDKAFKA | names.UNTRANSLATED]
+    of_java = [one for one in escaped if one.name in names.JAVA | names.JAVA_LOADS]
+    theirs = names.LIBRDKAFKA | names.UNTRANSLATED - {names.CIPHERS}
+    of_librdkafka = [one for one in plain if one.name in theirs]
     if of_java and of_librdkafka:
         first, second = of_librdkafka[0], of_java[0]
         raise wrong(

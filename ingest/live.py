@@ -18,6 +18,7 @@ from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.ends import EndsSource
 from ingest.errors import PositionsError
+from ingest.followable import Followable
 from ingest.metrics import Metrics
 from ingest.offsets_source import OffsetsSource, partitions_of_offsets
 from ingest.ports import Clock
@@ -146,11 +147,13 @@ def _run(
         return RequestJson(zone, partitions, fold=True, fold_from_bytes=FOLD_FROM_BYTES)
 
     streams: list[LogStream] = []
+    followable = Followable()
 
     def take_up() -> None:
         followed = {one.tail.path for one in streams}
         for patterns, make in ((settings.request_log, requests), (settings.server_log, ServerLog)):
             for path in expanded(patterns):
+                followable.check(path)
                 if path not in followed:
                     streams.append(stream(path, make(zone, partitions)))
                     say(f"following {path}")

@@ -8,6 +8,7 @@ good only for reasons that waiting does not mend: then the collector ends with a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -33,6 +34,9 @@ PRODUCER: dict[str, Any] = {
     "queue.buffering.max.kbytes": 128 * 1024,
 }
 """Settings that the promises rest on; what the user configures is added, these win."""
+
+_NOT_ALLOWED = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+"""The first of the idempotent producer that asks for its id, and may write to no topic."""
 
 _CREATE_WAIT_S = 30
 
@@ -105,12 +109,22 @@ class KafkaTopic:
             raise self._refusal(error.args[0]) from None
 
     def _refusal(self, error: KafkaError) -> DeliveryError:
+        if error.code() == KafkaError._FATAL:
+            with suppress(KafkaException):
+                self._producer.poll(0)  # what is behind it is told to the callback
+            error = next((one for one in self._refused if one.code() != KafkaError._FATAL), error)
+        if error.code() in _NOT_ALLOWED:
+            return DeliveryError(
+                "the topic may not be written to by this principal",
+                self._topic,
+                f"the right Write on Topic:{self._topic}; before 2.8 IdempotentWrite on the cluster as well",
+                "grant it (`kardia doctor` prints the line), and start again; positions were not moved",
+            )
         return DeliveryError(
             f"the topic refused a record: {error.str()}",
             self._topic,
             f"records of up to {MAX_BYTES} bytes and a little more to be written by this principal",
-            "check max.message.bytes of the topic, its ACLs (`kardia doctor` prints them; brokers before 2.8 ask for "
-            "IdempotentWrite on the cluster as well) and that it still exists; positions were not moved",
+            "check max.message.bytes of the topic, and that it still exists; positions were not moved",
         )
 
     def _error(self, error: KafkaError) -> None:

@@ -111,9 +111,10 @@ class SessionConfig:
             try:
                 known = self._ask()
             except KafkaException as error:
+                trouble = error.args[0].str().rstrip(".")
                 self._tell_trouble(
-                    f"session timeouts of groups with epochs cannot be read: {error.args[0].str()}. Expected: an "
-                    "answer to DescribeConfigs of cluster and groups. Next: allow that (`kardia doctor` prints the "
+                    f"session timeouts of groups with epochs cannot be read: {trouble}. Expected: "
+                    "an answer to DescribeConfigs of cluster and groups. Next: allow that (`kardia doctor` prints the "
                     "lines); until then they are not known"
                 )
             else:

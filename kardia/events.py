@@ -246,6 +246,7 @@ COORDINATOR_LINES = (
     "static_replaced",
     "group_loaded",
     "group_unloaded",
+    "partition_elected",  # `generation_id` is the epoch of the leader
     "partition_loaded",
     "partition_unloaded",
     "group_dead",

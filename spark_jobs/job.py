@@ -9,28 +9,21 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
-from ingest.clients import client_config
-from ingest.errors import SettingsError
-from ingest.security import for_java
-from ingest.security.rendering import librdkafka as rendered
 from kardia.locations import Store
 from kardia.observe import ObserverSettings
 from kardia.tables import EVENTS, LIVE_TABLES
-from spark_jobs import archive, cluster, relane, s3a, session, sizes, state_codec, stream, topic, topic_loss
-from spark_jobs.checkpoint import Agreement, Checkpoint, describe, open_checkpoint
+from spark_jobs import archive, cluster, preparing, relane, scratch, session, sizes, stream, topic
+from spark_jobs.checkpoint import Checkpoint, describe
 from spark_jobs.disk import disk_named, store_named
-from spark_jobs.errors import RefusedError, TopicError
-from spark_jobs.jvm import jars, java
+from spark_jobs.jvm import java
 from spark_jobs.jvm.private_pyspark import jvm_process
 from spark_jobs.jvm.voice import Voice
 from spark_jobs.lane_model import ModelFactory, ObserverFactory
@@ -51,13 +44,8 @@ if TYPE_CHECKING:
 LOOK_S = 0.2
 """How often the driver looks whether it is to stop or a query has ended."""
 
-ASK_AGAIN_S = 0.5
-
 SAY_AGAIN_S = 60.0
 """How often it is said that records of another cluster come; the counter has them all."""
-
-FAIR = {"spark.scheduler.mode": "FAIR"}
-"""Two queries share the cores, each in a pool of its own name: in one pool the jobs of one run before the other's."""
 
 POOL = "spark.scheduler.pool"
 """Property of the thread that starts a query; the query keeps it."""
@@ -88,8 +76,9 @@ def run(
             with disk_named(directory):
                 lease = stack.enter_context(held(directory, role))
                 leases += [lease] if isinstance(lease, StoreLease) else []
-        client = _client(settings, stack)
-        lanes = _await_lanes(settings, client, stop, say)
+        temporary = stack.enter_context(scratch.scratch())
+        client = preparing.client_of(settings, temporary)
+        lanes = preparing.await_lanes(settings, client, stop, say)
         if lanes is None:
             return
         old = None
@@ -97,41 +86,26 @@ def run(
             if settings.lanes_from:
                 old = relane.left(settings, client.librdkafka)
             if old is None:
-                checkpoints = _checkpoints(settings, lanes)
+                checkpoints = preparing.checkpoints_of(settings, lanes)
         if old is None:
-            _check_losses(settings, client, checkpoints, say)
-        files, own = _for_spark(settings, stack)
+            preparing.check_losses(settings, client, checkpoints, say)
+        files, own = preparing.for_spark(settings, temporary)
         own |= of_spark
         voice = Voice()
         with voice.lent():
             spark = session.start_session(
-                "kardia-stream", settings.master, files, java.find().home, own, settings.executors
+                "kardia-stream", settings.master, files, java.find().home, own, settings.executors, temporary
             )
         stack.callback(session.end_session, spark)
         try:
             if not cluster.is_local(settings.master):
                 cluster.await_executors(spark, stop)
             if old is not None:
-                checkpoints = _taken_over(spark, old, settings, lanes, factory, client, say)
+                checkpoints = preparing.taken_over(spark, old, settings, lanes, factory, client, say)
             relane.strays(checkpoints[stream.NAME].generation, settings.bootstrap_server, client.librdkafka, say)
             _Job(settings, client, spark, checkpoints, factory, stop, say, stack, voice, leases).run()
         except _of_others() as error:
             raise stream.explain(None, error, f"tables {settings.tables}, checkpoint {settings.checkpoint}") from error
-
-
-def _for_spark(settings: StreamSettings, stack: ExitStack) -> tuple[list[Path], dict[str, str]]:
-    """Jars and settings of the session."""
-    files, own = jars.ensure("spark"), dict(FAIR)
-    if settings.java_options is not None:
-        own["spark.driver.extraJavaOptions"] = settings.java_options
-    here = settings.checkpoint
-    if isinstance(here, Store):
-        here = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kardia-stream-")))
-    own["spark.sql.warehouse.dir"] = str(here / "spark-warehouse")  # else below the current folder
-    if isinstance(settings.checkpoint, Store) or (isinstance(settings.tables, Store) and settings.spark_writes):
-        files += jars.ensure(s3a.JARS)
-        own |= s3a.settings()
-    return files, own
 
 
 def _of_others() -> tuple[type[Exception], ...]:
@@ -142,106 +116,13 @@ def _of_others() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JError, DeltaError, OSError
 
 
-class _Client(NamedTuple):
-    """Settings of the clients that read the topic."""
-
-    librdkafka: dict[str, str]
-    java: dict[str, str]
-
-
-def _client(settings: StreamSettings, stack: ExitStack) -> _Client:
-    """What the file of client settings means to both libraries; secrets of Java lie in a folder of this run."""
-    try:
-        config = client_config(settings.client_config)
-        if not cluster.is_local(settings.master):
-            return _Client(rendered(config), for_java.on_a_cluster(config))
-        if config.path is None:
-            return _Client(rendered(config), {})
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kardia-client-")))
-        return _Client(rendered(config), for_java.settings(config, folder))
-    except SettingsError as error:
-        raise RefusedError(error.what, error.where, error.expected, error.next_step) from None
-
-
-def _await_lanes(
-    settings: StreamSettings, client: _Client, stop: Callable[[], bool], say: Callable[[str], None]
-) -> int | None:
-    """Lanes of the topic; waits for a collector that is just creating it. None if asked to stop meanwhile."""
-    deadline = time.monotonic() + settings.wait_s
-    said = False
-    while not stop():
-        try:
-            return topic.lanes_of(settings.bootstrap_server, settings.topic, client.librdkafka)
-        except TopicError as error:
-            if time.monotonic() >= deadline:
-                raise
-            if not said:
-                say(f"waiting up to {settings.wait_s:.0f} s: {error.what} ({error.where})")
-                said = True
-        time.sleep(ASK_AGAIN_S)
-    return None
-
-
-def _checkpoints(settings: StreamSettings, lanes: int) -> dict[str, Checkpoint]:
-    """Checkpoints of the queries that are wanted, by name."""
-    wanted = {stream.NAME: LIVE_TABLES} | ({archive.NAME: archive.TABLES} if settings.archive else {})
-    found: dict[str, Checkpoint] = {}
-    for name, tables in wanted.items():
-        directory = settings.checkpoint / name
-        behind = name != stream.NAME and relane.is_left_behind(directory, found[stream.NAME].generation)
-        found[name] = open_checkpoint(
-            directory,
-            settings.tables,
-            Agreement(name, settings.cluster, settings.topic, lanes),
-            tables,
-            new_generation=settings.new_generation or behind,
-            state=state_codec.VERSION if name == stream.NAME else 0,
-        )
-    return found
-
-
-def _taken_over(
-    spark: SparkSession,
-    old: relane.Left,
-    settings: StreamSettings,
-    lanes: int,
-    factory: ModelFactory,
-    client: _Client,
-    say: Callable[[str], None],
-) -> dict[str, Checkpoint]:
-    """The lanes of another topic, in the number of those of this one; the checkpoints then."""
-    before = old.checkpoint.generation.agreement
-    with disk_named(settings.checkpoint), store_named(settings.tables):
-        relane.take_over(spark, old, settings, lanes, factory, faults.from_environment(os.environ))
-        checkpoints = _checkpoints(settings, lanes)
-    say(f"took over the {before.lanes} lanes of {before.topic}, as {lanes} of {settings.topic}")
-    _check_losses(settings, client, checkpoints, say)
-    return checkpoints
-
-
-def _check_losses(
-    settings: StreamSettings, client: _Client, checkpoints: dict[str, Checkpoint], say: Callable[[str], None]
-) -> None:
-    for name, checkpoint in checkpoints.items():
-        losses = topic_loss.find_losses(
-            settings.bootstrap_server, settings.topic, checkpoint.read_offsets(), client.librdkafka
-        )
-        if losses and not settings.accept_loss:
-            raise topic_loss.refuse(settings.topic, losses)
-        for loss in losses:
-            say(
-                f"{name}: partition {loss.partition} has lost offsets {loss.start}–{loss.end - 1}; "
-                f"read on from {loss.end}, the groups of this lane are unknown across the gap"
-            )
-
-
 class _Job:
     """The queries of one run."""
 
     def __init__(
         self,
         settings: StreamSettings,
-        client: _Client,
+        client: preparing.Client,
         spark: SparkSession,
         checkpoints: dict[str, Checkpoint],
         factory: ModelFactory,

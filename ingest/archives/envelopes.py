@@ -7,7 +7,9 @@ damaged is a `Refusal`. Reads no line of Kafka's beyond its stamp.
 Truth, all of it documented by those who write the forms: Docker's json-file driver (`{"log","stream","time"}`; a text
 without line end goes on), the CRI log format of Kubernetes (`TIME STREAM TAG TEXT`, tag P goes on, F ends), systemd's
 Journal Export Format and `journalctl -o json` (a field that is not UTF-8 is a list of bytes; one over 4,096 bytes is
-null without `--all`; `_LINE_BREAK=line-max` goes on), the Elastic Common Schema, `logcli -o jsonl`.
+null without `--all`; `_LINE_BREAK=line-max` goes on), the Elastic Common Schema, `logcli -o jsonl`. Text
+with a prefix has no form of its own: what stands before the broker's stamp is left out (`journalctl`, `docker compose
+logs`, `kubectl logs --timestamps --prefix`, `logcli`, syslog).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ ORIGIN_FIELDS = (
     ("kubernetes.pod.name", "kubernetes.pod_name", "labels.pod", "labels.pod_name", "stream.pod", "pod", "pod_name"),
     ("resource.labels.pod_name", "k8s.pod.name", "resource.k8s.pod.name", "CONTAINER_NAME", "container.name"),
     ("host.name", "host.hostname", "hostname", "_HOSTNAME", "labels.hostname", "labels.host", "labels.instance"),
-    ("host", "agent.hostname", "agent.name", "instance", "resource.host.name"),
+    ("host", "agent.hostname", "agent.name", "instance", "resource.host.name", "logStreamName"),
 )
 """Names under which the writer of a line is looked for. A pod says more than its host, on which others may run."""
 
@@ -45,6 +47,23 @@ _LEVEL_FIELDS = ("log.level", "level", "levelname")
 _LOGGER_FIELDS = ("log.logger", "logger_name", "loggerName", "logger")
 
 _STAMPED = re.compile(rb"\s*\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}")
+MAX_PREFIX_BYTES = 512
+"""Bytes in which the broker's own stamp and level stand behind a prefix: labels of Loki are the longest."""
+
+_STAMP = rb"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}[,.][0-9]{3,9}\S* +"
+_LEVEL = rb"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
+_OWN = re.compile(rb"\s*" + _STAMP + _LEVEL)
+_OWN_WITHIN = re.compile(_STAMP + _LEVEL)
+_NAME = re.compile(rb"[@\w.\- ]{1,80}")
+_QUOTED = re.compile(rb'(?:^|,)"' + _STAMP + _LEVEL)
+_VARIES = re.compile(
+    rb"\x1b\[[0-9;]*[A-Za-z]|<[0-9]{1,3}>|[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(?:[.,][0-9]+)?(?:Z|[+-][0-9:]{4,5})?|"
+    rb"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s|"
+    rb"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ 0-9][0-9](?: [0-9]{4})? [0-9:]{8}(?:[.,][0-9]+)?|"
+    rb"\[[0-9]+\]|[|:]"
+)
+"""What changes from line to line in a prefix: colours, priority, times, the process id. What is left says who wrote."""
+
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3,9}(?:Z|[+-][0-9]{2}:?[0-9]{2})")
 _CRI = re.compile(
     rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2}) (stdout|stderr) ([FP])[^ ]* ?"
@@ -107,7 +126,8 @@ def form_of(head: bytes, message_field: str = "") -> Form | None:
     if _EXPORTED.match(first) and b"\n" in head:
         return Form("journal export", _read_export)
     if not first.startswith(b"{"):
-        return None
+        prefixed = _is_prefixed(lines) and not is_csv(head)
+        return Form("text with a prefix", _by_line(_read_prefixed)) if prefixed else None
     documents = [document for line in lines[:2_000] if isinstance(document := _document(line), dict)]
     if documents and {"log", "stream", "time"} <= documents[0].keys() <= {"log", "stream", "time", "attrs"}:
         return Form("json-file", _by_line(_read_json_file), tells_origin=False)
@@ -158,6 +178,36 @@ def _read_cri(line: bytes) -> Entry | Refusal:
     return Entry(line[match.end() :], "", match[1].decode(), match[2] == b"P")
 
 
+def is_csv(head: bytes) -> bool:
+    """Whether fields of which one is a line of a broker in quotes follow a line of their names."""
+    first, _, rest = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    names = first.replace(b'"', b"").strip().split(b",")
+    return all(_NAME.fullmatch(name) for name in names) and _QUOTED.search(rest, 0, 4_096) is not None
+
+
+def _is_prefixed(lines: list[bytes]) -> bool:
+    """Whether most lines of a broker have something before their stamp."""
+    prefixed = sum(_inner(line) is not None for line in lines[:2_000])
+    return prefixed > sum(_OWN.match(line) is not None for line in lines[:2_000])
+
+
+def _inner(line: bytes) -> re.Match[bytes] | None:
+    """Where the line of the broker begins, None if it begins with the line, or is none."""
+    return None if _OWN.match(line) else _OWN_WITHIN.search(line, 0, MAX_PREFIX_BYTES)
+
+
+def _read_prefixed(line: bytes) -> Entry | None:
+    """A line without a stamp of the broker goes on with another one, which its prefix does not show."""
+    if _OWN.match(line):
+        return Entry(line)
+    found = _inner(line)
+    if found is None:
+        return None
+    words = _VARIES.sub(b" ", line[: found.start()]).split()
+    origin = b" ".join(word for word in words if not word.isdigit())
+    return Entry(line[found.start() :], origin.decode("utf-8", "replace")[:200])
+
+
 def _read_json_file(line: bytes) -> Entry | Refusal:
     document = _document(line)
     if isinstance(document, Refusal):
@@ -203,9 +253,12 @@ def _document(line: bytes) -> dict[str, Any] | Refusal:
 
 
 def _body(document: dict[str, Any]) -> dict[str, Any]:
-    """The document as it was indexed: exports of Elasticsearch put it under `_source`."""
-    source = document.get("_source")
-    return source if isinstance(source, dict) else document
+    """The document as it was indexed: exports of Elasticsearch put it under `_source`, those of Splunk `result`."""
+    for name in ("_source", "result"):
+        inner = document.get(name)
+        if isinstance(inner, dict):
+            return inner
+    return document
 
 
 def _field(document: dict[str, Any], name: str) -> Any:

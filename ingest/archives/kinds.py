@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ingest.archives.envelopes import Form, form_of, plain_lines
+from ingest.archives.envelopes import Form, form_of, is_csv, plain_lines
 from ingest.archives.opened import head_of, packing_of
 from ingest.errors import LogFileError
 from ingest.samples import is_sample
@@ -40,6 +40,10 @@ SERVER_LINE = re.compile(
 _JSON = re.compile(rb"\s*(?:\{|\[\s*(?:[\[{\"]|\Z))")
 
 OTHER_LOGS = re.compile(r"(?:controller|state-change|log-cleaner|kafka-authorizer|kafkaServer-gc|zookeeper)\b.*")
+
+
+LOKI = ".data.result[] | .stream as $s | .values[] | {stream: $s, line: .[1]}"
+"""An answer of Loki's API as lines."""
 
 
 class Kind(StrEnum):
@@ -106,6 +110,8 @@ def kind_of(path: Path, message_field: str = "") -> Known:
         return Known(path, Kind.WRAPPED, form)
     if _JSON.match(first):
         return Known(path, Kind.OTHER, why=_no_lines(head, first))
+    if is_csv(head):
+        return Known(path, Kind.OTHER, why="CSV; export it as JSON lines, with the message and the host in fields")
     if OTHER_LOGS.fullmatch(path.name):
         return Known(path, Kind.OTHER, why="a broker's log that says nothing of groups, by its name")
     sample = head + b"\n" + _tail(path)
@@ -144,7 +150,9 @@ def _no_lines(head: bytes, first: bytes) -> str:
         document = msgspec.json.decode(first)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
-    if not isinstance(document, dict) or b'"resultType"' in head[:4096] or b'"hits"' in head[:4096]:
+    if b'"resultType"' in head[:4096]:
+        return f"JSON, but not one document per line; `jq -c '{LOKI}'` writes it so"
+    if not isinstance(document, dict) or b'"hits"' in head[:4096]:
         return "JSON, but not one document per line; `jq -c '.[]'` (or '.hits.hits[]') writes it so"
     names = ", ".join(sorted(document)[:8])[:200]
     return f"JSON with no broker's line in a field that is known; its fields: {names}; name it with --message-field"

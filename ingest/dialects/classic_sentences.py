@@ -254,6 +254,24 @@ SENTENCES: tuple[Sentence, ...] = (
     ),
     Sentence(
         "4.0",
+        "Scheduling loading of metadata from __consumer_offsets-9 with epoch 1",
+        pattern(
+            "partition_elected",
+            "Scheduling loading of metadata from ",
+            rf"Scheduling loading of metadata from __consumer_offsets-(?P<partition>{NUMBER}) with epoch {_GENERATION}",
+        ),
+    ),
+    Sentence(
+        "2.8",
+        "Elected as the group coordinator for partition 9 in epoch 1",
+        pattern(
+            "partition_elected",
+            "Elected as the group coordinator for ",
+            rf"Elected as the group coordinator for partition (?P<partition>{NUMBER}) in epoch {_GENERATION}",
+        ),
+    ),
+    Sentence(
+        "4.0",
         "Started unloading metadata for __consumer_offsets-9 with epoch OptionalInt[1].",
         pattern(
             "partition_unloaded",

@@ -73,7 +73,6 @@ SILENT: dict[str, tuple[str, ...]] = {
         "Static member which joins during Stable stage and doesn't affect selectProtocol will not trigger rebalance.",
     ),
     "2.8": (
-        "Elected as the group coordinator for partition {} in epoch {}",
         "Finished unloading {} for coordinator epoch {}. Removed {} cached offsets and {} cached groups.",
         "Loaded member {} in group {} with generation {}.",
         "Not loading offsets and group metadata for {} in epoch {} since current epoch is {}",
@@ -160,7 +159,6 @@ SILENT: dict[str, tuple[str, ...]] = {
         "Replaying record {} to {} failed due to: {}.",
         "Request memberId={} for static member with groupInstanceId={} is fenced by existing memberId={} during "
         "operation {}",
-        "Scheduling loading of metadata from {} with epoch {}",
         "Scheduling unloading of metadata for {} with epoch {}",
         "Setting empty assignments for members {} of {} for generation {}.",
         "Shutdown completed",

@@ -88,7 +88,7 @@ def examine(
     findings.append(_bounds(brokers[0], known))
     told = loggers.ask(bootstrap, settings, brokers, timeout_s)
     findings += loggers.findings(told, bootstrap, wanted=wanted)
-    offsets = _offsets(quiet, metadata, bootstrap, hidden=not rights.is_open(known))
+    offsets = _offsets(admin, quiet, metadata, bootstrap, hidden=not rights.is_open(known))
     findings.append(offsets)
     findings += rights.findings(admin, bootstrap, config.principal, topic, known)
     lines = switch_on(told.writes, bootstrap, brokers)
@@ -199,8 +199,10 @@ def _bounds(broker: int, known: Mapping[str, str] | None) -> Finding:
     return Finding(Level.GOOD, subject, f"{told}.")
 
 
-def _offsets(settings: Mapping[str, Any], metadata: Any, bootstrap: str, *, hidden: bool) -> Finding:
-    """`hidden`: whether what may not be described looks as if it were not there."""
+def _offsets(
+    admin: AdminClient, settings: Mapping[str, Any], metadata: Any, bootstrap: str, *, hidden: bool
+) -> Finding:
+    """`hidden`: whether there are rights: what may not be described looks as if it were not there."""
     subject = f"{TOPIC} at {bootstrap}"
     topic = metadata.topics.get(TOPIC)
     if topic is None and not hidden:
@@ -220,4 +222,8 @@ def _offsets(settings: Mapping[str, Any], metadata: Any, bootstrap: str, *, hidd
         return Finding(Level.BAD, subject, sentence, remedy)
     finally:
         consumer.close()
+    if hidden and not rights.may_read(admin, TOPIC):  # where they end is told to who may describe them
+        sentence = f"{len(topic.partitions)} partitions, and they may be described, but not read."
+        remedy = ("Allow READ on the topic __consumer_offsets; --no-offsets goes on without it.",)
+        return Finding(Level.NOTE, subject, sentence, remedy)
     return Finding(Level.GOOD, subject, f"{len(topic.partitions)} partitions, and they can be read.")

@@ -19,6 +19,7 @@ from ingest.dialects.request_json import RequestJson
 from ingest.dialects.server_log import ServerLog
 from ingest.dialects.text_layout import MARK, whole
 from ingest.doctor import Finding, Level
+from ingest.followable import NEXT, why_not
 from kardia.events import Event, Kind
 
 TAIL_BYTES = 8 << 20
@@ -69,6 +70,9 @@ def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *,
     subject = str(path)
     dialect: Dialect = ServerLog(zone or UTC) if server else RequestJson(zone or UTC)
     try:
+        unfit = why_not(path)
+        if unfit:
+            return [_unfit(subject, unfit)]
         sample = sample_of(path, dialect, subject)
         changed_ms = path.stat().st_mtime * 1000
     except FileNotFoundError:
@@ -86,6 +90,11 @@ def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *,
         ]
     said = _server_lines(subject, sample) if server else _request_lines(subject, sample, switch_on)
     return [*said, *_clock(subject, sample, zone, changed_ms), *_ahead(subject, sample, changed_ms)]
+
+
+def _unfit(subject: str, unfit: str) -> Finding:
+    sentence = f"{unfit[:1].upper()}{unfit[1:]}: a collector cannot follow it, a replay can read it."
+    return Finding(Level.BAD, subject, sentence, (f"{NEXT[:1].upper()}{NEXT[1:]}.",))
 
 
 def sample_of(path: Path, dialect: Dialect, source: str, hear: Callable[[Event], None] | None = None) -> Sample:

@@ -108,9 +108,18 @@ def _has(admin: AdminClient, right: Right, settings: Mapping[str, str] | None) -
         return may_see_ends(admin)
     if right.operation == "Create":
         return _may_create(admin, right.name)
-    # That a topic is not there is told to who may describe it, which is implied by what is asked for here.
-    operations = allowed(admin, right.name, TIMEOUT_S)
-    return operations is None or _OPERATIONS[right.operation] in operations
+    return _may(admin, right.operation, right.name)
+
+
+def may_read(admin: AdminClient, topic: str) -> bool:
+    """Whether a topic may be read."""
+    return _may(admin, "Read", topic)
+
+
+def _may(admin: AdminClient, operation: str, topic: str) -> bool:
+    """That a topic is not there is told to who may describe it, which is implied by what is asked for here."""
+    operations = allowed(admin, topic, TIMEOUT_S)
+    return operations is None or _OPERATIONS[operation] in operations
 
 
 def _may_read_group_configs(admin: AdminClient) -> bool:

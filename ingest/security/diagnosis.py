@@ -46,9 +46,20 @@ def reason(bootstrap: str, settings: Mapping[str, str], heard: Iterable[str]) ->
     final = [one for one in looked if one is not None and one.is_final]
     if final:
         return final[0]
-    return next((one for one in looked if one is not None), _NOBODY)
+    # The listener takes the mechanism, and the library still asks for a token: while it tries again it keeps to itself
+    # what an endpoint answers.
+    waits = settings.get("sasl.mechanisms") == "OAUTHBEARER" and _TAKES in looked
+    others = (one for one in looked if one is not None and one is not _TAKES)
+    return next(others, _NO_TOKEN if waits else _NOBODY)
 
 
+_NO_TOKEN = Reason(
+    "the token endpoint gave no token that can be used",
+    "check its address, that it can be reached from here, and what it answers: a token with a subject that is still "
+    "valid, as JSON",
+    False,
+)
+_TAKES = Reason("the listener takes the mechanism", "log in", False)
 _NOBODY = Reason("no broker answered", "check the addresses, the network, and that the brokers are up", False)
 
 _WRONG_LOGIN = re.compile(r"invalid credentials|Invalid username or password|invalid_client|unauthorized_client", re.I)
@@ -66,9 +77,7 @@ def _of_login(text: str, settings: Mapping[str, str]) -> Reason | None:
         if refused:
             what = "the token endpoint refuses these client credentials"
             return Reason(what, "correct client id, client secret and scope of the client settings", True)
-        return Reason(
-            "the token endpoint gave no token", "check its address, and that it can be reached from here", False
-        )
+        return _NO_TOKEN
     if _WRONG_LOGIN.search(text):
         user = settings.get("sasl.username", "")
         return Reason(
@@ -257,4 +266,4 @@ def _sasl(answer: tuple[int, list[str]], settings: Mapping[str, str]) -> Reason 
             "set sasl.mechanism to one of those",
             True,
         )
-    return None
+    return _TAKES

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 from ingest.security import jaas, keystores
 from ingest.security.config import SCRAM, ClientConfig, Identity, Password, Secret, Ticket, Token
 from ingest.security.meaning import Given
-from ingest.security.names import ALIKE, BOTH, JAVA, JAVA_ALONE, OWN_COMMAND, PASSED_ON, nearest
+from ingest.security.names import ALIKE, BOTH, CIPHERS, JAVA, JAVA_ALONE, JAVA_LOADS, OWN_COMMAND, PASSED_ON, nearest
 
 OAUTH_HANDLER = "OAuthBearerLoginCallbackHandler"
 _MODULES = {
@@ -32,6 +32,18 @@ _KNOWN = BOTH | JAVA | ALIKE | JAVA_ALONE | set(SINCE_4_1)
 def meaning(given: Given) -> ClientConfig:
     """What the settings mean. Raises `SettingsError`."""
     for entry in given:
+        if entry.name in JAVA_LOADS:
+            raise given.wrong(
+                entry.name,
+                f"sets {entry.name} to what only Java can load, and the collector is no Java",
+                "use a mechanism that needs none (SCRAM beside AWS_MSK_IAM), or OAUTHBEARER with a token endpoint",
+            )
+        if entry.name == CIPHERS:
+            raise given.wrong(
+                entry.name,
+                f"sets {entry.name}, whose suites the collector's library calls otherwise",
+                "let the brokers' listener decide (their ssl.cipher.suites), and take the line out",
+            )
         if entry.name not in _KNOWN:
             raise given.wrong(
                 entry.name,

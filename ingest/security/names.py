@@ -122,7 +122,10 @@ UNTRANSLATED = frozenset(
         "ssl.sigalgs.list",
     }
 )
-"""Security, in librdkafka alone, without an equal in Java (its cipher suites have other names)."""
+"""Security, in librdkafka, without an equal in Java."""
+
+CIPHERS = "ssl.cipher.suites"
+"""In both by one name, with suites that each calls otherwise: it does not tell whose file it is."""
 
 JAVA = frozenset(
     {
@@ -141,6 +144,22 @@ JAVA = frozenset(
 )
 """Security, in Java alone, with an equal in librdkafka."""
 
+JAVA_LOADS = frozenset(
+    {
+        "sasl.client.callback.handler.class",
+        "sasl.login.class",
+        "sasl.oauthbearer.jwt.retriever.class",
+        "sasl.oauthbearer.jwt.validator.class",
+        "security.providers",
+        "ssl.engine.factory.class",
+        "ssl.keymanager.algorithm",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
+    }
+)
+"""Security, in Java alone, which names what only a JVM can load."""
+
 _OF_SECURITY = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.", "enable.sasl.", "oauth_", "config.providers")
 
 
@@ -151,6 +170,6 @@ def is_of_security(name: str) -> bool:
 
 def nearest(name: str) -> str:
     """A hint for a name that nobody has."""
-    known = BOTH | LIBRDKAFKA | UNTRANSLATED | JAVA | ALIKE | JAVA_ALONE
+    known = BOTH | LIBRDKAFKA | UNTRANSLATED | JAVA | JAVA_LOADS | ALIKE | JAVA_ALONE
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else ""

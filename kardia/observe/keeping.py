@@ -14,7 +14,7 @@ from kardia.kafka.sessions import Coordinator
 from kardia.observe.facts.facts import Timer
 from kardia.observe.intake.intake import COUNTS, Intake, Stream
 from kardia.observe.state.compact import Change, reader, writer
-from kardia.observe.state.entries import Silence, Unjudged
+from kardia.observe.state.entries import Elected, Silence, Unjudged
 from kardia.observe.state.group import Group
 
 KEPT: dict[str, Any] = {
@@ -32,6 +32,7 @@ KEPT: dict[str, Any] = {
     "outlived": dict[str, list[Silence]],
     "pauses": dict[str, list[Silence]],
     "doubted": dict[str, Silence],
+    "elected": dict[str, Elected],
     "restarted_at": dict[str, float],
     "blind_to": dict[str, float],
     "last_sign_at": dict[str, float],

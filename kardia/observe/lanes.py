@@ -18,7 +18,7 @@ from kardia.lag import lanes as lag_lanes
 from kardia.observe.facts.facts import JUDGED_WITHIN_MS
 from kardia.observe.intake.intake import COUNTS, Stream
 from kardia.observe.observer import Observer
-from kardia.observe.state.entries import Silence
+from kardia.observe.state.entries import Elected, Silence
 from kardia.observe.state.group import NEVER
 from kardia.observe.state.settings import ObserverSettings
 
@@ -125,6 +125,8 @@ def _take_brokers(observer: Observer, before: Sequence[Observer]) -> None:
     observer.coordinator = known[0] if known else observer.coordinator
     for name in ("silences", "outlived", "pauses", "unjudged"):
         setattr(observer, name, _joined(getattr(old, name) for old in before))
+    elections: Iterable[Mapping[str, Elected]] = (old.elected for old in before)
+    observer.elected = _best(elections, lambda one, other: one if one.epoch >= other.epoch else other)
     observer.restarted_at = _latest(old.restarted_at for old in before)
     observer.blind_to = _latest(old.blind_to for old in before)
     observer.last_sign_at = _latest(old.last_sign_at for old in before)

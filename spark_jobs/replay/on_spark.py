@@ -18,7 +18,7 @@ from ingest.holes import after_holes
 from ingest.offline import FileRange
 from ingest.router import Directory
 from kardia.locations import Folder
-from spark_jobs import stream
+from spark_jobs import scratch, stream
 from spark_jobs.checkpoint import Agreement, open_checkpoint
 from spark_jobs.disk import disk_named
 from spark_jobs.jvm import jars, java
@@ -57,23 +57,24 @@ def replay_on_spark(
         stack.enter_context(_explained(tables))
         stack.enter_context(disk_named(tables))
         stack.enter_context(held(tables, "writer of these tables"))
-        scratch = scratch_folder(stack, tables)
-        (scratch / "unwrapped").mkdir()
-        opened = inputs.opened(scratch / "unwrapped")
+        spilled = scratch_folder(stack, tables)
+        (spilled / "unwrapped").mkdir()
+        opened = inputs.opened(spilled / "unwrapped")
         ranges = opened.ranges
         first_batch = prepare_tables(tables, append=append, overwrite=overwrite)
-        spark = start_session("kardia-replay", master, jars.ensure("spark"), java.find().home)
+        temporary = stack.enter_context(scratch.scratch())
+        spark = start_session("kardia-replay", master, jars.ensure("spark"), java.find().home, temporary=temporary)
         stack.callback(spark.stop)
         summary = Summary()
         told.total_bytes(sum(map(size_of, ranges)))
-        parse = _parser(factory, str(scratch), inputs.lanes)
+        parse = _parser(factory, str(spilled), inputs.lanes)
         numbered = list(enumerate(ranges))
         found = spark.sparkContext.parallelize(numbered, max(1, len(numbered))).mapPartitions(parse).collect()
-        portions = _form(opened, inputs.lanes, dict(found), scratch, summary, told)
+        portions = _form(opened, inputs.lanes, dict(found), spilled, summary, told)
         per_line = sum(map(size_of, ranges)) / max(1, summary.lines)
 
         checkpoint = open_checkpoint(
-            scratch / "checkpoint",
+            spilled / "checkpoint",
             tables,
             Agreement("replay", "replay", "files", inputs.lanes),
             (),
@@ -95,7 +96,7 @@ def replay_on_spark(
         spark.dataSource.register(FilesSource)
         records = (
             spark.readStream.format(NAME)
-            .option("directory", str(scratch))
+            .option("directory", str(spilled))
             .option("portions", len(portions))
             .option("lanes", inputs.lanes)
             .load()

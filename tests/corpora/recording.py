@@ -145,8 +145,8 @@ class Recording:
         at_ms = time.time_ns() // 1_000_000
         self.truth.append({"t": at_ms, "src": "driver", "member": member, "action": action, **more})
 
-    def start(self, group: str, name: str, *, java: bool = False) -> None:
-        """Start a consumer."""
+    def start(self, group: str, name: str, *, java: bool = False, instance: str = "") -> None:
+        """Start a consumer. `instance`: the static id of one of librdkafka's."""
         self.tell(name, "start", group=group, kind="java" if java else "ck")
         words = [self.bootstrap, group, name, str(SESSION_MS), str(HEARTBEAT_MS)]
         command = ["java", "-Xmx96m", "-XX:TieredStopAtLevel=1", "-cp", f"{self._classes}{os.pathsep}{self._jars}"]
@@ -155,6 +155,7 @@ class Recording:
             command = [sys.executable, "-m", "demo.consumer", "--bootstrap-server", words[0], "--group", group]
             command += ["--client-id", name, "--topic", "orders", "--session-timeout-ms", words[3]]
             command += ["--heartbeat-interval-ms", words[4], "--poll-interval-ms", "60000"]
+            command += ["--instance-id", instance] if instance else []
         self._members[name] = process.spawn(
             command, log=self._folder / f"{name}.log", environ=process.environ(), commanded=not java
         )
@@ -163,6 +164,16 @@ class Recording:
         """Wait until a consumer has its partitions."""
         log = self._folder / f"{name}.log"
         process.until(lambda: '"assigned"' in log.read_text(), 60.0, lambda: process.tail(log))
+
+    def leave(self, name: str) -> None:
+        """Close one of librdkafka's consumers in order, and wait until it is gone."""
+        running = self._members[name]
+        self.tell(name, "leave")
+        if running.stdin is None:
+            raise SystemExit(f"nobody hears leave: {name}")
+        running.stdin.write("leave\n")
+        running.stdin.flush()
+        running.wait(60)
 
     def kill(self, *names: str) -> None:
         """SIGKILL for consumers."""
@@ -250,7 +261,7 @@ def kept(line: bytes) -> bool:
 
 
 def expectation(logs: Sequence[Path]) -> dict[str, Any]:
-    """Evictions, leaves and rebalances as the brokers' server.log tell them."""
+    """Evictions, leaves, static members whose seat was taken, and rebalances, as the brokers' server.log tell them."""
     facts = [
         (number, one)
         for number, log in enumerate(logs, 1)
@@ -269,11 +280,44 @@ def expectation(logs: Sequence[Path]) -> dict[str, Any]:
             "t_start": one.at_ms,
             "reason": one.reason,
             "broker": number,
+            **_end_of(one, facts[place:]),
         }
-        for number, one in facts
+        for place, (number, one) in enumerate(facts)
         if one.what == server_log.REBALANCE_STARTED
     ]
-    return {"evictions": evictions, "rebalances": rebalances}
+    return {
+        "evictions": evictions,
+        "leaves": _ends(facts, server_log.MEMBER_LEFT),
+        "replacements": _ends(facts, server_log.STATIC_REPLACED),
+        "rebalances": rebalances,
+    }
+
+
+def _ends(facts: Sequence[tuple[int, server_log.Fact]], what: str) -> list[dict[str, Any]]:
+    """Who was no member any more, by one kind of sentence."""
+    return [
+        {"group": one.group_id, "member_id": one.member_id, "t": one.at_ms, "broker": number}
+        for number, one in facts
+        if one.what == what
+    ]
+
+
+def _end_of(begin: server_log.Fact, later: Sequence[tuple[int, server_log.Fact]]) -> dict[str, int]:
+    """Generation of a rebalance and when it was done, as far as the sentences up to the next rebalance of its group
+    tell it."""
+    told: dict[str, int] = {}
+    for _, one in later:
+        if one.group_id != begin.group_id or one is begin:
+            continue
+        if one.what == server_log.REBALANCE_STARTED:
+            break
+        if one.what == server_log.GENERATION_STARTED:
+            told |= {"to_gen": one.generation, "t_joined": one.at_ms, "members": one.members}
+        elif one.what == server_log.GROUP_EMPTY:
+            told |= {"to_gen": one.generation, "t_joined": one.at_ms, "t_done": one.at_ms, "members": 0}
+        elif one.what == server_log.ASSIGNED:
+            told["t_done"] = one.at_ms
+    return told
 
 
 def set_apart(expected: dict[str, Any], broker: int, truth: list[dict[str, Any]]) -> None:

@@ -9,9 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from tests.corpora.samples_recording import EVERY_S
 from tests.corpora.test_outages import OF_THREE, OUTAGES
-from tests.support.rungs import NAMES, Count, score
-from tests.support.stories import OLD_STORIES, STORIES
+from tests.support.rungs import NAMES, Count, Score, score
+from tests.support.stories import OLD_STORIES, SAMPLED_STORIES, STORIES
 
 BEGIN, END = "<!-- begin: rungs of evidence -->", "<!-- end: rungs of evidence -->"
 
@@ -24,6 +25,7 @@ SETS = {
 _KINDS = {
     "evictions": "evictions, with member, instant and cause",
     "leaves": "leaves, with member and instant",
+    "replacements": "static members whose seat was taken",
     "rebalances": "rebalances, with the instant of their begin",
     "triggers": "... with their trigger",
 }
@@ -31,7 +33,7 @@ _KINDS = {
 
 def part() -> str:
     """The tables."""
-    lines = []
+    lines = _sampled()
     for title, names in SETS.items():
         lines += [
             f"{title}, {len(names)} stories:",
@@ -42,12 +44,33 @@ def part() -> str:
         for rung in ("2", "3", "4"):
             scores = [score(name, rung) for name in names]
             for kind, meaning in _KINDS.items():
-                counts: list[Count] = [getattr(one, kind) for one in scores]
-                found, unknown, wrong = (sum(column) for column in zip(*counts, strict=True))
-                if found + unknown + wrong:
-                    lines.append(f"| {meaning} | {NAMES[rung]} | {found} | {unknown} | {wrong} |")
+                count = _sum(scores, kind)
+                if any(count):
+                    lines.append(f"| {meaning} | {NAMES[rung]} | {count.found} | {count.unknown} | {count.wrong} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _sampled() -> list[str]:
+    """The stories with the admin API beside them, on its rung and on those that every cluster has."""
+    lines = [
+        f"Kafka 3.9 and 4.4, the admin API sampled every {EVERY_S:.0f} s, {len(SAMPLED_STORIES)} stories:",
+        "",
+        "| | rung | found | between two instants | not knowable | wrong |",
+        "|---|---|---|---|---|---|",
+    ]
+    for rung in ("1", "2", "3", "4"):
+        scores = [score(name, rung) for name in SAMPLED_STORIES]
+        for kind, meaning in _KINDS.items():
+            count = _sum(scores, kind)
+            counts = f"{count.found} | {count.between} | {count.unsaid} | {count.wrong}"
+            lines.append(f"| {meaning} | {NAMES[rung]} | {counts} |")
+    return [*lines, ""]
+
+
+def _sum(scores: list[Score], kind: str) -> Count:
+    counts: list[Count] = [getattr(one, kind) for one in scores]
+    return Count(*map(sum, zip(*counts, strict=True)))
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""Recorded stories on each rung of evidence: the offsets topic alone, server.log alone, both, and with the request log.
+"""Recorded stories on each rung of evidence: samples of the admin API, the offsets topic, server.log, the last two
+together, and with the request log.
 
 Nothing is wrong on any rung, and what a lower one says to be exact no higher one says otherwise.
 """
@@ -12,15 +13,17 @@ import pytest
 
 from tests.corpora.rungs_page import BEGIN, END, part
 from tests.corpora.test_outages import OF_THREE, OUTAGES
-from tests.support.rungs import RUNGS, Score, contradictions, rows_of, score
-from tests.support.stories import OLD_STORIES, STORIES
+from tests.support.rungs import RUNGS, Score, classic, contradictions, rows_of, score, scored
+from tests.support.stories import OLD_STORIES, SAMPLED_STORIES, STORIES, Story, lanes_of, observe
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ALL = (*STORIES, *OLD_STORIES, *OUTAGES, *OF_THREE)
+ALL = (*STORIES, *OLD_STORIES, *OUTAGES, *OF_THREE, *SAMPLED_STORIES)
 
 OLDEST = tuple(name for name in OLD_STORIES if name.endswith("-2.0.1"))
 """Their server.log tells neither reasons nor leaves."""
+
+SAMPLES = {"offsets": False, "requests": False, "samples": True}
 
 HAS_STRANGE_NAMES = "o25_odd-2.3.1"
 """Some names of it hold line breaks, which cut the sentences about them."""
@@ -30,6 +33,33 @@ HAS_STRANGE_NAMES = "o25_odd-2.3.1"
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_is_said_that_was_not_so(name: str, rung: str) -> None:
     assert score(name, rung).problems == []
+
+
+@pytest.mark.parametrize("name", SAMPLED_STORIES)
+def test_samples_tell_of_every_end_between_which_two_instants_it_was_and_never_why(name: str) -> None:
+    found = score(name, "1")
+    assert found.problems == []
+    for count in (found.evictions, found.leaves, found.replacements):
+        assert count.between > 0
+        assert count == (0, count.between, 0, 0)
+    assert found.rebalances.between > 0
+    assert (found.rebalances.found, found.rebalances.wrong, found.triggers.found) == (0, 0, 0)
+    said = rows_of(name, "1")
+    assert not said["rebalances"]
+    assert "exact" not in {row["certainty"] for rows in said.values() for row in rows}
+
+
+@pytest.mark.parametrize("rung", ["2", "4", "5"])
+@pytest.mark.parametrize("name", SAMPLED_STORIES)
+def test_beside_records_and_requests_samples_change_nothing(name: str, rung: str) -> None:
+    with_samples = classic(observe(lanes_of(name, **RUNGS[rung] | {"samples": True})))
+    assert with_samples == rows_of(name, rung)
+
+
+@pytest.mark.parametrize("name", SAMPLED_STORIES)
+def test_beside_sentences_samples_take_nothing_back(name: str) -> None:
+    with_samples = scored(Story(name).expect, classic(observe(lanes_of(name, server_log=True, **SAMPLES))), "3")
+    assert with_samples == score(name, "3")
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -8,12 +8,15 @@ group while it holds it: one that stood still expires everybody when it goes on,
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -23,6 +26,7 @@ from demo.broker import Broker, BrokerSettings
 from demo.brokers import cluster
 from demo.scenario import PARTITIONS, TOPIC
 from demo.server_log import Fact
+from kardia.events import shard_of
 
 ASKED_TIMEOUT_S = 5.0
 """For the coordinator of a group. Nobody may know it while leaders are elected; then it befalls any broker."""
@@ -99,6 +103,11 @@ class Cluster:
         """Each broker's own log, whole."""
         return [broker.server_log_text() for broker in self.brokers]
 
+    def requests_name(self, member_id: str) -> bool:
+        """Whether a member id stands in a request log."""
+        logs = (path for broker in self.brokers for path in broker.logs.glob(f"{broker.request_log.name}*"))
+        return any(member_id.encode() in path.read_bytes() for path in logs)
+
     def _coordinator(self) -> Broker:
         """Who coordinates one of the groups."""
         group = self._chance.choice(self._groups)
@@ -113,15 +122,58 @@ class Cluster:
         return anyone
 
 
-def of_holders(logs: Sequence[Sequence[Fact]]) -> list[Fact]:
-    """What the brokers say of groups that they hold, in the order of time; each log is one broker's. Who loaded a group
-    last holds it; who tells of one that nobody has loaded yet does."""
-    told = sorted(((fact, number) for number, facts in enumerate(logs) for fact in facts), key=lambda one: one[0].at_ms)
+class Election(NamedTuple):
+    """A broker takes a partition of `__consumer_offsets`. A later leader has a higher epoch; who has just started may
+    take one by what it knew when it fell, and lead nothing."""
+
+    at_ms: int
+    partition: int
+    epoch: int
+
+
+_ELECTED = re.compile(
+    r"^\[(?P<at>[^\]]{23})\] INFO \[GroupCoordinator [^\]]*\]:? "
+    r"(?:Scheduling loading of metadata from __consumer_offsets-|Elected as the group coordinator for partition )"
+    r"(?P<partition>\d+) (?:with|in) epoch (?P<epoch>\d+)",
+    re.MULTILINE,
+)
+"""Of the Java coordinator (4.x) and of the Scala one."""
+
+
+def elections(log: str) -> list[Election]:
+    """What one broker's server.log says of the partitions that it took. Its stamps are UTC."""
+    return [
+        Election(
+            round(datetime.strptime(f"{found['at']}+0000", "%Y-%m-%d %H:%M:%S,%f%z").timestamp() * 1_000),
+            int(found["partition"]),
+            int(found["epoch"]),
+        )
+        for found in _ELECTED.finditer(log)
+    ]
+
+
+def of_holders(logs: Sequence[Sequence[Fact]], elected: Sequence[Sequence[Election]] = ()) -> list[Fact]:
+    """What the brokers say of groups that they hold, in the order of time; each log is one broker's, and so are the
+    elections. Who loaded a group last holds it, unless another one had taken its partition with a higher epoch before;
+    who tells of a group that nobody has loaded yet holds it."""
+    told: list[tuple[Fact | Election, int]] = [(one, number) for number, some in enumerate(elected) for one in some]
+    told += [(fact, number) for number, facts in enumerate(logs) for fact in facts]
+    told.sort(key=lambda one: one[0].at_ms)
+    epochs: dict[tuple[int, int], int] = {}
+    highest: dict[int, int] = {}
     holder: dict[str, int] = {}
     kept = []
-    for fact, number in told:
-        if fact.what == server_log.LOADED:
-            holder[fact.group_id] = number
-        if holder.setdefault(fact.group_id, number) == number:
-            kept.append(fact)
+    for one, number in told:
+        if isinstance(one, Election):
+            epochs[number, one.partition] = one.epoch
+            highest[one.partition] = max(one.epoch, highest.get(one.partition, 0))
+            continue
+        if one.what == server_log.LOADED:
+            partition = shard_of(one.group_id)
+            latest = highest.get(partition, 0)
+            if epochs.get((number, partition), latest) < latest:
+                continue
+            holder[one.group_id] = number
+        if holder.setdefault(one.group_id, number) == number:
+            kept.append(one)
     return kept

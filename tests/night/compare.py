@@ -74,6 +74,9 @@ class Night:
     """Group -> its members at `until_ms`, as the broker itself says."""
     member_ids: frozenset[str] | None = None
     """Every member id that the broker ever wrote down; None where that is not known."""
+    was_given: Callable[[str], bool] = lambda _member_id: True
+    """Whether a member id stands in a request log, so that a client may have got it. One whose JoinGroup was answered
+    by an error has an id that only the broker knows, and joins again."""
     stalls: Sequence[tuple[int, float]] = ()
     """When this machine kept a program waiting, and for how many ms."""
     by_requests_alone: bool = False
@@ -254,7 +257,9 @@ class _Judge:
             lives = by_member.get((group_id, member_id), ())
             for at_ms in instants:
                 near = [row for row in lives if row["ended_at_ms"] is not None]
-                if not lives:
+                if not lives and what == server_log.STATIC_REPLACED and not self._night.was_given(member_id):
+                    self.counts["replaced ids that no client was given"] += 1
+                elif not lives:
                     yield Finding(at_ms, group_id, MISSED, f"{what} of {_short(member_id)}: it is in no table")
                 elif not near:
                     yield Finding(at_ms, group_id, MISSED, f"{what} of {_short(member_id)}: its life has no end")

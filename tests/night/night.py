@@ -17,7 +17,7 @@ from demo.tables import Tables
 from supervise import process
 from supervise.process import ProcessError
 from tests.night import watch
-from tests.night.cluster import of_holders
+from tests.night.cluster import elections, of_holders
 from tests.night.compare import Night, compare
 from tests.night.faults import MEMBERS, QUIET_END_S, draw
 from tests.night.looking import Looking
@@ -92,7 +92,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
         sizes = watch.log_sizes(stage.up_log, stage.data / "logs")
     memory = watch.memory(watched.samples + watch.heap_samples(sorted((options.directory / "gc").glob("*.log"))))
     faults += [fault for one in memory for fault in one.faults] + watch.floods(sizes, hours)
-    facts = of_holders([list(server_log.facts(text.splitlines())) for text in logs])
+    facts = of_holders([list(server_log.facts(text.splitlines())) for text in logs], [elections(text) for text in logs])
     said = compare_told(
         Told(
             notices=notices(messages),
@@ -112,6 +112,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             until_ms=until_ms,
             members_now=members_now,
             member_ids=frozenset(found for text in logs for found in _MEMBER_ID.findall(text)),
+            was_given=stage.cluster.requests_name,
             stalls=stalls,
             by_requests_alone=not options.follow_server_log,
         )

@@ -269,3 +269,15 @@ def _only(fact: Fact) -> dict[str, list[Record]]:
     rows = [row for row in night().ever["members"] if row["member_id"] == fact.member_id]
     open_ = {"ended_at_ms": None, "end_cause": None, "joined_at_ms": fact.at_ms}
     return {"members": [{**row, **open_} for row in rows]}
+
+
+def test_who_took_the_seat_of_an_id_that_no_client_was_given_is_not_missed() -> None:
+    first = night().facts[0]
+    facts = [*night().facts, Fact(server_log.STATIC_REPLACED, first.at_ms, first.group_id, "unheard-of")]
+    told = compare(replace(night(), facts=facts))
+    assert [(one.what, one.told) for one in told.findings] == [
+        (MISSED, "static_replaced of unheard-of: it is in no table")
+    ]
+    unheard = compare(replace(night(), facts=facts, was_given=lambda member_id: member_id != "unheard-of"))
+    assert unheard.findings == ()
+    assert unheard.counts["replaced ids that no client was given"] == 1

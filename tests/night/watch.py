@@ -98,11 +98,12 @@ def _size_mb(running: psutil.Process) -> tuple[float, float]:
     return total / 1_000_000, java / 1_000_000
 
 
-_COLLECTED = re.compile(r"^\[(\d+\.\d+)s\].* \d+M->(\d+)M\(\d+M\)", re.MULTILINE)
+_COLLECTED = re.compile(r"^\[(\d+\.\d+)s\].* Pause Full .* \d+M->(\d+)M\(\d+M\)", re.MULTILINE)
+"""A collection of the young alone leaves what is old, needed or not."""
 
 
 def heap_samples(logs: Iterable[Path]) -> list[Sample]:
-    """What was left in the heaps of Spark's JVMs after each collection, by their own logs, one per life."""
+    """What was left in the heaps of Spark's JVMs after each collection of all of it, by their logs, one per life."""
     return [
         Sample(float(at_s), STREAM_HEAP, life, float(mb) * 1.048_576)
         for life, log in enumerate(logs)
@@ -159,7 +160,7 @@ def memory(samples: Sequence[Sample]) -> list[Memory]:
 
 def _growth(life: Sequence[Sample]) -> tuple[float, float] | None:
     """(MB per hour, MB), from the median of the first third to that of the last third of a life that had settled. Of a
-    heap it is the least of each: a collection of the young leaves what is old, needed or not."""
+    heap it is the least of each: records that were just fetched are there or not."""
     settled_s = HEAP_SETTLED_S if life[0].role == STREAM_HEAP else SETTLED_S
     settled = [one for one in life if one.at_s - life[0].at_s >= settled_s]
     if life[0].role == STREAM_PYTHON:

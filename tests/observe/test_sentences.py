@@ -94,6 +94,21 @@ class Told:
             Event(int(Kind.GROUP_RECORD), shard, *place, group_id="g", generation_id=generation, detail=detail)
         )
 
+    def takes(self, at_ms: int, broker: int, epoch: int, *, java: bool = False) -> None:
+        """A broker takes the shard of `g`, and has loaded one member of generation 1 from it 50 ms later."""
+        shard, count = shard_of("g", 50), "9ms where 1ms was spent in the scheduler."
+        if java:
+            self.say(
+                at_ms, f"Scheduling loading of metadata from __consumer_offsets-{shard} with epoch {epoch}", broker
+            )
+            self.say(at_ms + 50, "Loaded classic group g with 1 members.", broker)
+            words = f"Finished loading of metadata from __consumer_offsets-{shard} with epoch {epoch} in {count}"
+        else:
+            self.say(at_ms, f"Elected as the group coordinator for partition {shard} in epoch {epoch}", broker)
+            self.say(at_ms + 50, "Loading group metadata for g with generation 1", broker)
+            words = f"Finished loading offsets and group metadata from __consumer_offsets-{shard} in 9 milliseconds"
+        self.say(at_ms + 51, words, broker)
+
     def gap(self, from_ms: int, to_ms: int, broker: int = 1) -> None:
         """Lines of a broker's server.log are lost."""
         at, detail = float(START + to_ms), {"from_ms": START + from_ms, "to_ms": START + to_ms, "reason": "lost_lines"}
@@ -338,6 +353,38 @@ def test_who_did_not_send_sync_in_time_is_removed_as_the_sentence_names_him(name
     assert (last["trigger"], last["members_before"]) in {("sync_timeout", 3), ("sync_timeout", None)}
 
 
+def test_who_joined_during_a_rebalance_and_did_not_send_sync_was_a_member_though_nothing_had_named_him() -> None:
+    told = Told()
+    told.joins(0, 0)
+    told.say(3_000, "Stabilized group g generation 1 (__consumer_offsets-1) with 3 members")
+    told.prepares(63_000, 1, f"Removing [{B}, {C}] on pending sync request expiration")
+    assert told.ends() == dict.fromkeys((B, C), (63_000, "sync_timeout", "inferred"))
+    last = max(told.rows()["rebalances"], key=lambda row: row["started_at_ms"])
+    assert (last["trigger"], last["trigger_member_id"], last["certainty"]) == ("sync_timeout", B, "inferred")
+
+
+def test_the_old_id_of_a_static_member_did_not_send_sync_because_its_seat_was_taken() -> None:
+    told = Told()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 2)
+    words = "Static member with groupInstanceId=s and unknown member id joins group g in Stable state. Replacing"
+    told.say(9_000, f"{words} previously mapped member {B} with this groupInstanceId.")
+    told.prepares(63_000, 1, f"Removing [{B}] on pending sync request expiration")
+    assert told.ends() == {B: (9_000, "static_replaced", "exact")}
+
+
+@pytest.mark.parametrize("before", ["nothing", "another generation", "a load"])
+def test_where_the_end_of_the_join_phase_was_not_read_it_may_be_an_old_id(before: str) -> None:
+    told = Told()
+    if before != "nothing":
+        told.joins(0, 0)
+        told.becomes(3_000, 2 if before == "another generation" else 1, 2)
+    if before == "a load":
+        told.say(9_000, "Loading group metadata for g with generation 1")
+    told.prepares(63_000, 1, f"Removing [{B}] on pending sync request expiration")
+    assert B not in told.ends()
+
+
 def test_a_load_of_a_generation_that_was_not_read_says_no_state() -> None:
     told = Told()
     told.say(0, "Loading group metadata for g with generation 4")
@@ -358,6 +405,43 @@ def test_a_broker_that_wakes_evicts_nobody_of_a_group_that_another_one_has_loade
     assert told.states()[-1] == (15_000, "Stable", "inferred")
     told.fails(25_000, B, broker=2)
     assert told.ends() == {B: (25_000, "session_expired", "exact")}
+
+
+@pytest.mark.parametrize("java", [False, True])
+def test_a_broker_that_starts_again_and_goes_by_an_epoch_of_before_holds_no_group(java: bool) -> None:
+    """It loads what it led when it fell, two seconds after another one has, and unloads it at once."""
+    told = Told()
+    told.takes(-1_000, 2, 7, java=java)
+    told.joins(0, 0, broker=2)
+    told.becomes(3_000, 1, 1, broker=2)
+    told.takes(23_000, 1, 8, java=java)
+    told.takes(25_000, 2, 7, java=java)
+    told.say(25_060, f"Resigned as the group coordinator for partition {shard_of('g', 50)} in epoch OptionalInt[8]", 2)
+    assert [one for one in told.states() if one[0] > 23_050] == []
+    told.fails(33_050, A, broker=1)
+    told.prepares(33_050, 1, f"removing member {A} on heartbeat expiration", broker=1)
+    assert told.ends() == {A: (33_050, "session_expired", "exact")}
+    assert told.rows()["rebalances"][-1]["trigger"] == "session_expired"
+
+
+def test_a_broker_whose_own_election_was_not_read_is_believed_when_it_loads() -> None:
+    told = Told()
+    told.takes(-1_000, 2, 7)
+    told.joins(0, 0, broker=2)
+    told.becomes(3_000, 1, 1, broker=2)
+    told.say(23_000, "Loading group metadata for g with generation 1", broker=3)
+    told.fails(33_050, A, broker=3)
+    assert told.ends() == {A: (33_050, "session_expired", "exact")}
+
+
+def test_a_lower_epoch_stands_when_the_higher_one_is_long_ago() -> None:
+    """`__consumer_offsets` was made anew."""
+    told = Told()
+    told.takes(-7_200_000, 1, 9)
+    told.takes(-1_000, 2, 0)
+    told.joins(0, 0, broker=2)
+    told.becomes(3_000, 1, 1, broker=2)
+    assert told.states()[-1] == (3_010, "Stable", "inferred")
 
 
 def test_a_group_that_was_handed_over_is_unknown_until_somebody_loads_it() -> None:

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from ingest.clients import client_settings
-from ingest.errors import RefusedError
+from ingest.errors import AwayError, RefusedError
 from ingest.security import properties
 from ingest.security.reach import connect
 from ingest.security.rights import least
@@ -175,7 +175,7 @@ def stream(bootstrap: str, config: Path, home: Path) -> subprocess.CompletedProc
     if process.returncode == 0:
         assert "java" in watched.seen, "Spark was looked at while it ran"
     no_secret(out + err, "stream")
-    assert not list((home / "tmp").glob("kardia-client-*")), "what Java was given is removed"
+    assert not list((home / "tmp").iterdir()), "what Java was given is removed"
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
@@ -342,7 +342,7 @@ def rights_but(number: int) -> list[tuple[str, str, str]]:
 
 WITHOUT = [
     ("collect", "the offsets topic may not be read"),
-    ("collect", "the topic refused a record"),
+    ("collect", "the topic may not be written to by this principal"),
     ("collect", "the topic cannot be created"),
     ("stream", f"the topic {TOPIC} may not be read by this principal"),
     ("collect", "ends of partitions may not be read"),
@@ -393,7 +393,10 @@ def test_each_right_that_is_taken_away_is_missed_by_the_part_it_is_for(
     assert done.returncode == (1 if verb == "doctor" else 2), said
     assert said.count(sentence) == 1, said
     assert "Traceback" not in said
+    assert "FATAL" not in said, "the sentence says it, and not the library beside it"
     if number == 0:
+        assert "they can be read" not in doctor.stdout, "who may describe partitions is told where they end"
+        assert "kardia capture --bootstrap-server" not in doctor.stdout.partition("an answer now")[2]
         out = tmp_path / "o"
         captured = run("capture", "--bootstrap-server", secured.secured, "--client-config", config, "--out", out)
         assert captured.returncode == 2
@@ -417,17 +420,24 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         expected = "Basic " + base64.b64encode(f"{USER}:{SECRETS[2]}".encode()).decode()
         is_known = self.headers["Authorization"] == expected and asked["grant_type"] == ["client_credentials"]
-        now = time.time()
-        claims = {"sub": USER, "iat": int(now), "exp": int(now) + 600, "scope": "kafka"}
-        parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=") for one in ({"alg": "none"}, claims)]
-        token = b".".join([*parts, b""]).decode()
-        good = {"access_token": token, "token_type": "Bearer", "expires_in": 600}
-        answer = json.dumps(good if is_known else {"error": "invalid_client"}).encode()
-        self.send_response(200 if is_known else 401)
+        code, answer = self._answer()
+        if not is_known:
+            code, answer = 401, json.dumps({"error": "invalid_client"}).encode()
+        self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
+
+    def _answer(self) -> tuple[int, bytes]:
+        """By the path: a good token, one that is over, a page, an error that tells what it was sent."""
+        now = time.time()
+        over = self.path == "/over"
+        claims = {"sub": USER, "iat": int(now) - 900, "exp": int(now) + (-300 if over else 600), "scope": "kafka"}
+        parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=") for one in ({"alg": "none"}, claims)]
+        token = b".".join([*parts, b""]).decode()
+        good = json.dumps({"access_token": token, "token_type": "Bearer", "expires_in": 600}).encode()
+        return {"/page": (200, b"<html>log in"), "/error": (500, SECRETS[2].encode())}.get(self.path, (200, good))
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -463,6 +473,22 @@ def test_a_token_is_taken_and_wrong_credentials_are_a_sentence(secured: SecuredB
     assert len(answered.brokers) == 1
     with pytest.raises(RefusedError, match="the token endpoint refuses these client credentials"):
         connect(secured.secured, client_settings(with_token(secured, endpoint, "another")), PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["error", *(pytest.param(one, marks=pytest.mark.long) for one in ("page", "over", "nobody", "nowhere"))],
+)
+def test_an_endpoint_without_a_token_is_named_and_no_broker_is_blamed(
+    secured: SecuredBroker, endpoint: str, path: str
+) -> None:
+    elsewhere = {"nobody": "http://127.0.0.1:1/token", "nowhere": "http://nowhere.invalid/token"}
+    url = elsewhere.get(path) or endpoint.replace("/token", f"/{path}")
+    began_s = time.monotonic()
+    with pytest.raises(AwayError, match="the token endpoint gave no token that can be used") as away:
+        connect(secured.secured, client_settings(with_token(secured, url)), 3.0)
+    assert time.monotonic() - began_s < 30
+    no_secret(str(away.value), path)
 
 
 def with_certificate(secured: SecuredBroker) -> Path:

@@ -26,11 +26,9 @@ from spark_jobs.pack import pack
 from spark_jobs.writers.faults import VARIABLE
 from spark_jobs.writers.tables import highest_batch
 from tests.spark_jobs.support import ROOT, all_rows, run_stream, stream_command
-from tests.stores.test_stored_stream import TOPIC, straight, topic
+from tests.stores.conftest import TOPIC
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(7_200)]
-
-__all__ = ["straight", "topic"]
 
 WAIT_S = 900.0
 
@@ -110,6 +108,7 @@ def test_executor_worker_and_driver_killed_every_row_is_there_once(
     assert "driver" not in {path.name for path in (tmp_path / "cluster").rglob("*")}
     with driving(command, log, "progress:before@12") as process:
         process.wait(WAIT_S)
+        assert process.returncode == -signal.SIGKILL, log.read_text()[-3_000:]
     done = run_stream(command, {"SPARK_LOCAL_IP": "127.0.0.1"}, timeout_s=WAIT_S)
     assert done.returncode == 0, done.stderr[-3_000:]
     names = (*LIVE_TABLES, EVENTS.name)

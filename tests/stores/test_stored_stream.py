@@ -6,6 +6,7 @@ disk, each event archived once. A driver that goes on although a newer one has b
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,32 +15,14 @@ from demo.broker import Broker
 from demo.object_store import ObjectStore
 from kardia.locations import Folder, Store
 from kardia.tables import EVENTS, LIVE_TABLES
-from tests.spark_jobs.support import (
-    all_rows,
-    kill_and_finish,
-    run_stream,
-    story_topic,
-    straight_run,
-    stream_command,
-)
+from spark_jobs.writers.faults import VARIABLE
+from tests.spark_jobs.support import all_rows, kill_and_finish, run_stream, stream_command
+from tests.stores.conftest import TOPIC
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3_600)]
 
-TOPIC = "stored.events"
 KILLS = ("members:before@2", "members:written@3", "progress:before@4", "batch:written@6", "batch:before@8")
 ARCHIVE_KILLS = ("events:before@0", "events:written@1", "marks:written@2")
-
-
-@pytest.fixture(scope="module")
-def topic(kafka: Broker) -> str:
-    """The story in a topic."""
-    return story_topic(kafka, TOPIC)
-
-
-@pytest.fixture(scope="module")
-def straight(kafka: Broker, topic: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables on a disk, of a run that nothing interrupted."""
-    return straight_run(kafka, topic, tmp_path_factory.mktemp("straight"))
 
 
 def command_of(kafka: Broker, tables: Folder, checkpoint: Folder, *more: str) -> list[str]:
@@ -59,8 +42,12 @@ def test_tables_in_a_store_and_the_checkpoint_on_a_disk(
 def test_tables_checkpoint_and_archive_in_a_store(
     kafka: Broker, straight: Path, place: Store, object_store: ObjectStore
 ) -> None:
+    """The archive has a checkpoint of its own, so that its first batches come when the live tables are on their way."""
     checkpoint = Store(place.bucket, place.prefix.replace("/tables", "/checkpoint"))
-    kill_and_finish(command_of(kafka, place, checkpoint), (*KILLS[1::2], *ARCHIVE_KILLS))
+    for kill in KILLS[1::2]:
+        killed = run_stream(command_of(kafka, place, checkpoint, "--no-archive"), {VARIABLE: kill})
+        assert killed.returncode == -signal.SIGKILL, (kill, killed.stderr[-3_000:])
+    kill_and_finish(command_of(kafka, place, checkpoint), ARCHIVE_KILLS)
     names = (*LIVE_TABLES, EVENTS.name)
     assert all_rows(place, names) == all_rows(straight, names)
     said = run_stream(command_of(kafka, place, checkpoint)).stderr

@@ -2,7 +2,8 @@
 
 `score` counts what was found, what a rung cannot know and what is wrong, by what `expect.json` says: the sentences of
 the broker itself and what was done to the clients. What is only known within bounds, or said to be unknown, counts as
-not knowable, and as wrong if the bounds do not hold the truth.
+not knowable, and as wrong if the bounds do not hold the truth; on the lowest rung, where all that is known are bounds,
+it is counted apart.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from kardia.kafka.states import GroupState
 from kardia.tables import LEAVE_CAUSES, Row
 from tests.support.stories import NOISE_GROUPS, Story, lanes_of, observe, standing
 
 RUNGS = {
+    "1": {"server_log": False, "offsets": False, "requests": False, "samples": True},
     "2": {"server_log": False, "offsets": True, "requests": False},
     "3": {"server_log": True, "offsets": False, "requests": False},
     "4": {"server_log": True, "offsets": True, "requests": False},
@@ -23,6 +26,7 @@ RUNGS = {
 """Number -> arguments of `lanes_of`."""
 
 NAMES = {
+    "1": "the admin API",
     "2": "`__consumer_offsets`",
     "3": "`server.log`",
     "4": "both",
@@ -56,11 +60,18 @@ ENDS = {"session timeout": "session_expired", "did not rejoin within the rebalan
 
 
 class Count(NamedTuple):
-    """Of things that happened: found exactly, not knowable on this rung, said otherwise."""
+    """Of things that happened: found exactly, said to have been between two instants that hold the truth, not said,
+    said otherwise."""
 
     found: int = 0
-    unknown: int = 0
+    between: int = 0
+    unsaid: int = 0
     wrong: int = 0
+
+    @property
+    def unknown(self) -> int:
+        """Not knowable exactly."""
+        return self.between + self.unsaid
 
 
 class Score(NamedTuple):
@@ -68,6 +79,8 @@ class Score(NamedTuple):
 
     evictions: Count
     leaves: Count
+    replacements: Count
+    """Static members whose seat was taken."""
     rebalances: Count
     triggers: Count
     problems: list[str]
@@ -84,7 +97,7 @@ def classic(said: dict[str, list[Row]]) -> dict[str, list[dict[str, Any]]]:
     """Standing lives and rebalances of the groups that use the classic protocol."""
     return {
         table: [row for row in standing(table, said[table]) if row["group_id"] not in NOT_CLASSIC]
-        for table in ("members", "rebalances")
+        for table in ("members", "rebalances", "transitions")
     }
 
 
@@ -102,10 +115,14 @@ def scored(expect: dict[str, Any], rows: dict[str, list[dict[str, Any]]], rung: 
     ended = [row for row in rows["members"] if row["ended_at_ms"] is not None and _in_scope(expect, row["ended_at_ms"])]
     evictions = _ends(true_ends, ended, set(ENDS.values()), problems)
     leaves = _ends(true_leaves, ended, set(LEAVE_CAUSES), problems)
+    taken = [(one["group"], one["member_id"], one["t"], "static_replaced") for one in expect.get("replacements", ())]
+    replacements = _ends(taken, ended, {"static_replaced"}, problems)
     invented = [row for row in ended if row["end_cause"] not in ("unknown", "static_replaced", "group_deleted")]
     problems += [f"no such end: {row['group_id']} {row['member_id']} {row['end_cause']}" for row in invented]
     rebalances, triggers = _rebalances(expect, rows["rebalances"], rung, problems)
-    return Score(evictions, leaves, rebalances, triggers, problems)
+    if rung == "1":
+        rebalances = _shown(expect, rows["transitions"], problems)
+    return Score(evictions, leaves, replacements, rebalances, triggers, problems)
 
 
 def _in_scope(expect: dict[str, Any], at_ms: int) -> bool:
@@ -116,19 +133,22 @@ def _ends(
     true: list[tuple[str, str, int, str]], ended: list[dict[str, Any]], causes: set[str], problems: list[str]
 ) -> Count:
     """Ends of memberships; those that are found, or bounded, are taken out of `ended`."""
-    found = unknown = wrong = 0
+    found = between = unsaid = wrong = 0
     for group_id, member_id, at_ms, cause in true:
         same = [row for row in ended if (row["group_id"], row["member_id"]) == (group_id, member_id)]
-        right = [row for row in same if _is_at(row, at_ms) and row["end_cause"] in causes]
-        right = [row for row in right if cause == "left" or row["end_cause"] == cause]
-        bounded = [row for row in same if row["end_cause"] == "unknown" and _holds(row, "ended_at_ms", at_ms)]
+        meant = causes if cause == "left" else {cause}
+        right = [row for row in same if _is_at(row, at_ms) and row["end_cause"] in meant]
+        # Why it ended may be known where only bounds are of when.
+        bounded = [row for row in same if row["end_cause"] in {*meant, "unknown"} and _holds(row, "ended_at_ms", at_ms)]
         for row in (right or bounded)[:1]:
             ended.remove(row)
-        found, unknown = found + bool(right), unknown + (not right and (bool(bounded) or not same))
+        found += bool(right)
+        between += not right and bool(bounded)
+        unsaid += not same
         if same and not right and not bounded:
             wrong += 1
             problems.append(f"another end: {group_id} {member_id} {at_ms} {cause}: {same}")
-    return Count(found, unknown, wrong)
+    return Count(found, between, unsaid, wrong)
 
 
 def _is_at(row: dict[str, Any], at_ms: int) -> bool:
@@ -144,20 +164,20 @@ def _holds(row: dict[str, Any], column: str, at_ms: int) -> bool:
 def _rebalances(
     expect: dict[str, Any], rows: list[dict[str, Any]], rung: str, problems: list[str]
 ) -> tuple[Count, Count]:
-    found = unknown = wrong = named = unnamed = misnamed = 0
+    found = between = unsaid = wrong = named = unnamed = misnamed = 0
     left = [row for row in rows if _in_scope(expect, row["started_at_ms"])]
     for one in expect["rebalances"]:
         if one.get("kind", "classic") != "classic" or one["group"] in NOT_CLASSIC:
             continue
         row = next((row for row in left if _is_it(row, one)), None)
         if row is None:
-            unknown, unnamed = unknown + 1, unnamed + 1
+            unsaid, unnamed = unsaid + 1, unnamed + 1
             continue
         left.remove(row)
         faults = list(_faults(row, one, rung))
         problems += faults
         exact = abs(row["started_at_ms"] - one["t_start"]) <= WITHIN_MS and row["at_bound_ms"] == 0
-        wrong, found, unknown = wrong + bool(faults), found + exact, unknown + (not exact)
+        wrong, found, between = wrong + bool(faults), found + exact, between + (not exact)
         right = _triggers(one["reason"])
         if row["trigger"] == "unknown":
             unnamed += 1
@@ -167,7 +187,28 @@ def _rebalances(
         else:
             named += 1
     problems += [f"no such rebalance: {row['group_id']} {row['generation_before']} {row}" for row in left]
-    return Count(found, unknown, wrong), Count(named, unnamed, misnamed)
+    return Count(found, between, unsaid, wrong), Count(named, 0, unnamed, misnamed)
+
+
+def _shown(expect: dict[str, Any], rows: list[dict[str, Any]], problems: list[str]) -> Count:
+    """Rebalances that samples show: one that was asked about while it lasted, or two answers of a group that is Stable
+    and another one. Nothing of them is found, and none is said that was not."""
+    told = [row for row in rows if row["entity"] == "group" and row["at_bound_ms"] is not None]
+    shown = [row for row in told if row["cause"] == "rebalanced" or row["to_state"] in _REBALANCES]
+    true = [one for one in expect["rebalances"] if one["group"] not in NOT_CLASSIC]
+    between = sum(any(_lasted(one, row) for row in shown) for one in true)
+    wrong = [row for row in shown if not any(_lasted(one, row) for one in true)]
+    problems += [f"no such rebalance: {row}" for row in wrong]
+    return Count(0, between, len(true) - between, len(wrong))
+
+
+_REBALANCES = frozenset({GroupState.PREPARING, GroupState.COMPLETING})
+
+
+def _lasted(one: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether a rebalance lasted at some time between the bounds of a row."""
+    began = one["group"] == row["group_id"] and one["t_start"] <= row["at_ms"] + row["at_bound_ms"] + WITHIN_MS
+    return bool(began and one.get("t_done", row["at_ms"]) >= row["at_ms"] - STORED_WITHIN_MS)
 
 
 def _triggers(reason: str | None) -> set[str] | None:

@@ -18,8 +18,17 @@ from typing import Any
 
 from ingest.offline import parse_range, plan, read_offsets_file, route, tick
 from ingest.router import Directory
+from ingest.samples import ReadSamples
 from ingest.stamps import Stamps, zone_named
-from kardia.events import DEFAULT_LANES, SILENCE_MS, Event, Kind, lane_of
+from kardia.events import (
+    ALL_SHARDS,
+    DEFAULT_LANES,
+    DEFAULT_OFFSETS_PARTITIONS,
+    SILENCE_MS,
+    Event,
+    Kind,
+    lane_of,
+)
 from kardia.observe import Observer, ObserverSettings
 from kardia.tables import TABLES, Row
 
@@ -88,6 +97,9 @@ OLD_STORIES = (
 )
 """Of brokers 2.0 to 2.7, whose request log is text."""
 
+SAMPLED_STORIES = ("a01_changes-3.9.2", "a01_changes-4.4.0")
+"""With the admin API sampled beside them, recorded by `tests/corpora/samples_recording.py`."""
+
 NOISE_GROUPS = frozenset({"warmup"})
 
 
@@ -117,14 +129,14 @@ class Story:
 
 @cache
 def lanes_of(
-    name: str, server_log: bool = False, offsets: bool = True, requests: bool = True
+    name: str, server_log: bool = False, offsets: bool = True, requests: bool = True, samples: bool = False
 ) -> tuple[tuple[Event, ...], ...]:
     """Events of a story by lane, each source in the order of its positions."""
-    return lanes_in(Story(name), server_log, offsets, requests)
+    return lanes_in(Story(name), server_log, offsets, requests, samples)
 
 
 def lanes_in(
-    story: Story, server_log: bool = False, offsets: bool = True, requests: bool = True
+    story: Story, server_log: bool = False, offsets: bool = True, requests: bool = True, samples: bool = False
 ) -> tuple[tuple[Event, ...], ...]:
     """Events of the story in a folder, which a test may have made itself."""
     servers = sorted(story.folder.glob("server*.log.gz")) if server_log else []
@@ -134,6 +146,8 @@ def lanes_in(
     for piece in pieces:
         directory.merge(piece.directory)
     lanes: list[list[Event]] = [[] for _ in range(DEFAULT_LANES)]
+    if samples:
+        _add_samples(lanes, story.folder / "samples.jsonl.gz")
     if offsets:
         records = list(read_offsets_file(story.folder / "offsets.jsonl.gz"))
         for event in records:
@@ -148,6 +162,19 @@ def lanes_in(
         for lane, told in enumerate(piece.ticks()):
             lanes[lane].append(told)
     return tuple(tuple(events) for events in lanes)
+
+
+def _add_samples(lanes: list[list[Event]], path: Path) -> None:
+    """What `kardia capture --admin` wrote, and up to when it says everything."""
+    with gzip.open(path) as lines:
+        read = ReadSamples(lines, DEFAULT_OFFSETS_PARTITIONS)
+        events = list(read)
+    for event in events:
+        for lane in lanes if event.shard == ALL_SHARDS else [lanes[lane_of(event.shard)]]:
+            lane.append(event)
+    at, end = read.known_to_ms, events[-1].end
+    for lane in lanes:
+        lane.append(tick(events[-1].source, 0, end, at, 0, end, {}, at))
 
 
 def doctored(name: str) -> tuple[tuple[Event, ...], ...]:

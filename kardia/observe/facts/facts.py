@@ -19,7 +19,7 @@ from kardia.observe.deadlines import deadlines
 from kardia.observe.facts.last_heard import FallingSilent
 from kardia.observe.facts.samples import Samples
 from kardia.observe.output import rows
-from kardia.observe.state.entries import Silence, Unjudged
+from kardia.observe.state.entries import Elected, Silence, Unjudged
 from kardia.observe.state.group import NEVER, Ended, Group, Member, Rebalance
 from kardia.observe.state.settings import ObserverSettings
 from kardia.tables import DISAGREEMENTS, LIVE_TABLES, Row
@@ -77,6 +77,8 @@ class Facts:
         """By broker: the last pause, as long as nothing has shown that the same process went on after it."""
         self.restarted_at: dict[str, float] = {}
         """By broker: first line after the last restart that is known; earlier silences are explained."""
+        self.elected: dict[str, Elected] = {}
+        """Shard -> the last election of a leader that sentences of server.log tell."""
         self.blind_to: dict[str, float] = {}
         """Broker -> end of the last gap in its log."""
         self.slow: dict[str, slowness.Windows] = {}

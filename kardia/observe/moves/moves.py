@@ -13,11 +13,34 @@ from kardia.kafka.states import COORDINATOR_MOVED, ErrorCode, GroupState
 from kardia.observe.facts import forgetting
 from kardia.observe.facts.facts import Facts
 from kardia.observe.moves import loads
+from kardia.observe.state.entries import Elected
 from kardia.observe.state.group import LOADS_WITHIN_MS, NEVER, Group, Member
 
 AWAKE_MS = 10_000.0
 """So long after a broker went on it may not know yet that it was replaced: it learns so with its next heartbeat to the
 controller, every 2 s by default, and hands its groups over one by one."""
+
+
+ELECTION_STANDS_MS = 3_600_000.0
+"""So long a lower epoch is one of before. After that `__consumer_offsets` may have been made anew, and count from 0."""
+
+
+def note_elected(facts: Facts, event: Event, at: float) -> None:
+    """A broker says that it takes a shard, and with which epoch of a leader. One that has just started or woke goes by
+    what it knew when it fell, loads, and learns moments later that another one leads: its epoch is lower. Sources:
+    `GroupCoordinator.onElection`, `CoordinatorRuntime.scheduleLoadOperation`."""
+    shard, epoch = str(event.shard), event.generation_id
+    known = facts.elected.get(shard)
+    if known is None or epoch >= known.epoch or at - known.at_ms > ELECTION_STANDS_MS:
+        facts.elected[shard] = Elected(epoch, at, [])
+    elif facts.broker not in known.behind:
+        known.behind.append(facts.broker)
+
+
+def is_behind(facts: Facts, shard: int) -> bool:
+    """Whether the broker that speaks took this shard with a lower epoch than another one had."""
+    known = facts.elected.get(str(shard))
+    return known is not None and facts.broker in known.behind
 
 
 def held_or_new(facts: Facts, event: Event) -> Group:

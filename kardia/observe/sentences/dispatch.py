@@ -13,12 +13,22 @@ from kardia.events import Event
 from kardia.observe.evidence import offsets, records
 from kardia.observe.facts.facts import BESIDE_LOGS, Facts
 from kardia.observe.modern import operations
+from kardia.observe.moves import moves
 from kardia.observe.sentences import epochs, lines, sampled, stored
 from kardia.observe.timers import expiry
+
+_LOADS = frozenset({"group_loaded", "epoch_group_loaded", "partition_loaded"})
+"""Sentences of a broker that holds a group from then on, unless it is behind."""
 
 
 def on_coordinator_line(facts: Facts, event: Event, at: float) -> None:
     """A sentence of server.log. `at`: its stamp, epoch ms."""
+    what = (event.detail or {}).get("what")
+    if what == "partition_elected":
+        moves.note_elected(facts, event, at)
+        return
+    if what in _LOADS and moves.is_behind(facts, event.shard):
+        return
     if epochs.on_line(facts, event, at):
         return
     group = facts.groups.get(event.group_id)

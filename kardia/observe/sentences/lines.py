@@ -133,7 +133,8 @@ def _on_preparing(facts: Facts, group: Group, event: Event, at: float) -> None:
     unsynced = reasons.unsynced(group, event) if cause.trigger == "sync_timeout" else []
     gone_by_it = len(unsynced) or int(cause.trigger in _BEGUN_BY_AN_END)
     for member_id in unsynced:
-        naming.end(facts, group, member_id, at, "sync_timeout", "exact")
+        sure: Certainty = "exact" if member_id in group.members else "inferred"
+        naming.end(facts, group, member_id, at, "sync_timeout", sure)
     remember(group)
     group.rebalance = Rebalance(
         before,

@@ -14,6 +14,7 @@ from kardia.events import Event
 from kardia.kafka.states import GroupState
 from kardia.observe.clients.leaves import ADMIN_REASON, POLL_TIMEOUT_REASONS
 from kardia.observe.ledger.causes import CAUSE_TO_TRIGGER
+from kardia.observe.members.lives import MAX_ENDED
 from kardia.observe.state.group import Cause, Ended, Group
 from kardia.tables import LEAVE_CAUSES
 
@@ -116,17 +117,30 @@ def cause_of(group: Group, event: Event, at: float) -> Cause:
     if trigger == "sync_timeout":
         removed = unsynced(group, event)
         member_id = removed[0] if removed else member_id
-        certainty = "exact" if removed else "inferred"  # else it may be an old id
+        certainty = "exact" if member_id in group.members else "inferred"  # else it may be an old id
     client_id, instance_id = who(event, own) if trigger == "member_joined" else _known(group, member_id)
     reason = words or (own if trigger == "unknown" else "")
     return Cause(at, trigger, member_id, client_id, instance_id, reason, certainty, named=True)
 
 
 def unsynced(group: Group, event: Event) -> list[str]:
-    """Members that a sentence says were removed because they had not sent SyncGroup in time (`expirePendingSync`). It
-    may name the old id of a static member as well, which is none any more."""
+    """Members that a sentence says were removed because they had not sent SyncGroup in time (`expirePendingSync`): of
+    whom it names, those who are held, and those whom nothing had named. It may name the old id of a static member as
+    well, which is none any more; but that its seat was taken has a sentence of its own, which was read where the end of
+    the join phase was."""
     named = [event.member_id, *map(str, (event.detail or {}).get("members") or ())]
-    return [one for one in dict.fromkeys(named) if one in group.members]
+    unnamed = _may_be_unnamed(group, event)
+    return [one for one in dict.fromkeys(named) if one in group.members or (unnamed and one and one not in group.ended)]
+
+
+def _may_be_unnamed(group: Group, event: Event) -> bool:
+    """Whether members are there that nothing has named, and whoever ended since the join phase did is still held."""
+    current = group.rebalance
+    if current is None or not current.unrequested or current.joined_at_ms < 0 or group.membership_complete:
+        return False
+    oldest = next(iter(group.ended.values()), None)
+    forgotten = len(group.ended) >= MAX_ENDED and oldest is not None and oldest.ended_at_ms >= current.joined_at_ms
+    return current.generation_after == event.generation_id and not forgotten
 
 
 def _of_leave(group: Group, event: Event, at: float, own: str, words: str) -> Cause:

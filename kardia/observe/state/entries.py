@@ -115,6 +115,15 @@ class Silence(NamedTuple):
     """The first line after it."""
 
 
+class Elected(NamedTuple):
+    """A shard was taken with the highest epoch of a leader so far."""
+
+    epoch: int
+    at_ms: float
+    behind: list[str]
+    """Brokers that took it after that with a lower one."""
+
+
 class Unjudged(NamedTuple):
     """A silence after which nothing has shown yet whether the broker was restarted in it. See `restarts`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shutil
 import struct
 import subprocess
 from datetime import UTC
@@ -16,7 +17,7 @@ import pytest
 
 from ingest.archives import ordering, unwrapping
 from ingest.archives.found import Archives, gather
-from ingest.archives.kinds import Kind, kind_of
+from ingest.archives.kinds import LOKI, Kind, kind_of
 from ingest.dialects import MAX_LINE_BYTES
 from ingest.errors import LogFileError
 from ingest.offline import parse_range
@@ -338,6 +339,80 @@ def test_json_of_one_piece_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(answer, indent=1).encode())
     with pytest.raises(LogFileError, match=r"not one document per line.*jq -c"):
         gathered(tmp_path, path)
+
+
+# --- text with something before each line ---------------------------------------------------------------
+
+PREFIXES = {
+    "journalctl": b"Nov 20 10:47:18 kafka-1 kafka-server-start.sh[812]: ",
+    "journalctl -o short-full": b"Fri 2026-11-20 10:47:18 UTC kafka-1 kafka-server-start.sh[812]: ",
+    "docker compose logs": b"kafka-1  | ",
+    "docker compose logs, coloured": b"\x1b[36mkafka-1  |\x1b[0m ",
+    "docker logs --timestamps": b"2026-11-20T10:47:18.113456789Z ",
+    "kubectl logs --prefix": b"[pod/kafka-0/kafka] ",
+    "logcli": b'2026-11-20T10:47:18Z {pod="kafka-0", container="kafka"} ',
+    "grafana": b"2026-11-20 11:47:18.113\t",
+    "syslog": b"<30>1 2026-11-20T10:47:18.1Z kafka-1 kafka 812 - - ",
+}
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_what_stands_before_each_line_is_left_out_and_its_stamp_believed_by_nobody(tmp_path: Path, prefix: str) -> None:
+    found = gathered(tmp_path, written(tmp_path, wrapping.plain([PREFIXES[prefix] + one for one in output()])))
+    stamps = Stamps(UTC)
+    assert lines_of(found.request_logs) == list(log("kafka-request.log"))
+    assert lines_of(found.server_logs) == [one for one in log("server.log") if stamps.at_ms(one) is not None]
+
+
+def test_a_prefix_tells_brokers_apart_and_not_the_same_one_after_a_restart_or_on_another_day(tmp_path: Path) -> None:
+    half = len(output()) // 2
+    other = [one.replace(b" id=1", b" id=2").replace(b"Coordinator 1]", b"Coordinator 2]") for one in output()]
+    begins = (b"Fri 2026-11-20 10:47:18 UTC %s java[812]: ", b"Sat 2026-11-21 00:01:02 UTC %s java[9]: ")
+    lines = []
+    for number, (one, two) in enumerate(zip(output(), other, strict=True)):
+        begin = begins[number > half]
+        lines += [begin % b"kafka-1" + one, begin % b"kafka-2" + two]
+    found = gathered(tmp_path, written(tmp_path, wrapping.plain(lines)))
+    assert [lines_of([path]) for path in found.request_logs] == [list(log("kafka-request.log"))] * 2
+
+
+def test_lines_of_two_brokers_behind_times_alone_are_refused(tmp_path: Path) -> None:
+    other = [one.replace(b"[GroupCoordinator 1]", b"[GroupCoordinator 2]") for one in log("server.log")]
+    lines = [b"2026-11-20T10:47:18Z " + one for pair in zip(log("server.log"), other, strict=True) for one in pair]
+    with pytest.raises(LogFileError, match=r"several brokers \(1, 2\)"):
+        gathered(tmp_path, written(tmp_path, wrapping.plain(lines)))
+
+
+def test_what_looks_like_a_line_within_a_plain_one_is_no_prefix(tmp_path: Path) -> None:
+    forged = (
+        b"[2026-11-20 10:00:00,000] INFO [GroupCoordinator 1]: Group g[2026-11-20 10:00:00,000] INFO x is dead (k.X)"
+    )
+    path = written(tmp_path, wrapping.plain([forged] * 3 + [line(1)]))
+    found = gathered(tmp_path, path)
+    assert lines_of([*found.server_logs, *found.request_logs]) == [forged] * 3 + [line(1)]
+
+
+def test_a_table_and_an_answer_of_loki_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    rows = ['"Nov 20, 2026 @ 10:47:18.113","' + one.decode().replace('"', '""') + '"' for one in (line(1), line(2))]
+    with pytest.raises(LogFileError, match="CSV; export it as JSON lines"):
+        gathered(tmp_path, written(tmp_path, "\n".join(['"@timestamp",message', *rows]).encode(), "kibana.csv"))
+    values = [["1795171638113000000", one.decode()] for one in (line(1), line(2))]
+    result = [{"stream": {"pod": "kafka-0"}, "values": values}]
+    answer = json.dumps({"status": "success", "data": {"resultType": "streams", "result": result}}).encode()
+    with pytest.raises(LogFileError, match=r"jq -c '\.data\.result"):
+        gathered(tmp_path, written(tmp_path, answer, "loki.json"))
+    jq = shutil.which("jq")
+    if jq is None:
+        return  # the command that was named can be tried where it is
+    made = subprocess.run([jq, "-c", LOKI], input=answer, check=True, capture_output=True).stdout
+    again = gathered(tmp_path / "again", written(tmp_path / "again", made))
+    assert lines_of(again.request_logs) == [line(1), line(2)]
+
+
+def test_an_export_of_splunk_has_the_line_in_a_result(tmp_path: Path) -> None:
+    documents = [{"preview": False, "result": {"_raw": line(n).decode(), "host": "a"}} for n in (1, 2)]
+    found = gathered(tmp_path, written(tmp_path, wrapping.dumped(documents)))
+    assert lines_of(found.request_logs) == [line(1), line(2)]
 
 
 # --- what a file is --------------------------------------------------------------------------------------

@@ -208,6 +208,26 @@ def test_executors_elsewhere_get_what_sparks_client_knows(tmp_path: Path) -> Non
         for_java.on_a_cluster(client_config(file(tmp_path, newer)))
 
 
+def test_what_only_java_can_load_is_named_as_that(tmp_path: Path) -> None:
+    """The four lines that every client of Amazon's MSK with IAM has."""
+    text = (
+        "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n"
+        "sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required;\n"
+        "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler\n"
+    )
+    for some in (text, text.replace("sasl.jaas.config", "#")):
+        with pytest.raises(SettingsError, match=r"line 4 sets .*only Java can load.*SCRAM beside AWS_MSK_IAM"):
+            client_config(file(tmp_path, some))
+
+
+def test_cipher_suites_do_not_tell_whose_file_it_is(tmp_path: Path) -> None:
+    suites = "ssl.cipher.suites=TLS_AES_128_GCM_SHA256\n"
+    assert client_config(file(tmp_path, f"security.protocol=SSL\n{suites}")).untranslated == ("ssl.cipher.suites",)
+    login = f'sasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config={MODULE} required username="u" password="p";\n'
+    with pytest.raises(SettingsError, match=r"line 2 sets ssl\.cipher\.suites, whose suites .* otherwise"):
+        client_config(file(tmp_path, f"security.protocol=SASL_SSL\n{suites}{login}"))
+
+
 def test_what_java_has_no_equal_for_is_refused_for_java_alone(tmp_path: Path) -> None:
     config = client_config(file(tmp_path, "security.protocol=SSL\nssl.sigalgs.list=RSA+SHA256\n"))
     assert librdkafka(config)["ssl.sigalgs.list"] == "RSA+SHA256"

@@ -194,7 +194,9 @@ def _name(named: set[str], events: list[Event]) -> None:
         detail = event.detail
         if detail:
             named.add(str(detail.get("assigned_member_id", "")))
-            named.update(str(entry[0]) for entry in detail.get("members", ()))
+            # Of a record, entries of members; of a sentence, their ids.
+            members = detail.get("members") or ()
+            named.update(entry if isinstance(entry, str) else str(entry[0]) for entry in members)
 
 
 def _add(rows: dict[str, list[Row]], more: dict[str, list[Row]]) -> None:

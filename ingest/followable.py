@@ -1,0 +1,58 @@
+"""Whether a log can be followed: a collector reads lines as the broker wrote them, of one log per file.
+
+What a container runtime, the journal or an export wrapped, and what is compressed, is for a replay: followed as it is,
+some of its lines would be read, others refused, and sentences of the coordinator passed over without a word. Looks at
+the head of a file; keeps nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ingest.archives.envelopes import form_of
+from ingest.archives.opened import packing_of
+from ingest.errors import SettingsError
+
+HEAD_BYTES = 64 * 1024
+"""So much of a file shows its form: a container runtime cuts lines at 16 KiB."""
+
+EXPECTED = "a plain log as the broker wrote it"
+
+NEXT = (
+    "let the broker write a file (docs/request-logging.md has the appender), put it on a volume that the collector "
+    "reads, and follow that; `kardia replay` reads this one as it is"
+)
+
+
+def why_not(path: Path) -> str | None:
+    """What a file is that cannot be followed; empty if it can, None while too little is written to tell. Raises
+    OSError."""
+    if packing_of(path) is not None:
+        return "the log is compressed"
+    with path.open("rb") as opened:
+        head = opened.read(HEAD_BYTES)
+    if b"\n" not in head and len(head) < HEAD_BYTES:
+        return None
+    form = form_of(head)
+    return "" if form is None else f"the lines of this log are wrapped ({form.name})"
+
+
+class Followable:
+    """Looks at each log once, as soon as there is something in it."""
+
+    def __init__(self) -> None:
+        self._known: set[Path] = set()
+
+    def check(self, path: Path) -> None:
+        """Raises `SettingsError` for one that cannot be followed. One that is not there yet is looked at later."""
+        if path in self._known:
+            return
+        try:
+            found = why_not(path)
+        except OSError:
+            return  # who follows it says so
+        if found is None:
+            return
+        if found:
+            raise SettingsError(found, str(path), EXPECTED, NEXT)
+        self._known.add(path)

@@ -1,0 +1,74 @@
+"""A log that a collector cannot follow is refused with a sentence before anything of it is read, however it is wrapped
+or compressed; and said by the doctor."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from ingest.doctor import Level
+from ingest.doctor.logs import examine
+from ingest.errors import SettingsError
+from ingest.followable import HEAD_BYTES, Followable, why_not
+from tests.ingest.archives import wrapping
+from tests.ingest.lines import line
+
+WRAPPED = [name for name in wrapping.FORMS if name != "plain"]
+SERVER = b"[2026-11-20 10:00:00,000] INFO [GroupCoordinator 1]: Startup complete. (kafka.coordinator.group.X)"
+LINES = {"request": (line(1), line(2)), "server": (SERVER, SERVER), "long": (b"x" * 200_000, line(2))}
+
+
+def test_a_plain_log_can_be_followed(tmp_path: Path) -> None:
+    for name, lines in LINES.items():
+        (tmp_path / name).write_bytes(wrapping.plain(lines))
+        assert why_not(tmp_path / name) == ""
+        Followable().check(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["request", "server"])
+@pytest.mark.parametrize("form", WRAPPED)
+def test_a_wrapped_log_is_refused_with_what_to_do_instead(tmp_path: Path, form: str, kind: str) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(wrapping.FORMS[form](LINES[kind]))
+    with pytest.raises(SettingsError, match=r"lines of this log are wrapped \(.*0\.log.*kardia replay"):
+        Followable().check(path)
+    (finding,) = examine(path, UTC, server=kind == "server")
+    assert finding.level is Level.BAD
+    assert "a collector cannot follow it, a replay can read it" in finding.sentence
+
+
+def test_a_compressed_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "server.log.1.gz"
+    path.write_bytes(gzip.compress(wrapping.plain(LINES["server"])))
+    with pytest.raises(SettingsError, match="compressed"):
+        Followable().check(path)
+
+
+def test_a_log_that_comes_later_is_looked_at_when_its_first_line_is_whole(tmp_path: Path) -> None:
+    path, followable = tmp_path / "0.log", Followable()
+    followable.check(path)
+    wrapped = wrapping.cri(LINES["request"])
+    for size in (0, 10, wrapped.index(b"\n")):
+        path.write_bytes(wrapped[:size])
+        followable.check(path)
+    path.write_bytes(wrapped)
+    with pytest.raises(SettingsError, match="CRI"):
+        followable.check(path)
+
+
+@pytest.mark.parametrize("size", [HEAD_BYTES - 1, HEAD_BYTES, HEAD_BYTES + 1])
+def test_a_first_line_without_end_is_known_at_the_bound(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * size)
+    assert why_not(path) == (None if size < HEAD_BYTES else "")
+
+
+def test_what_is_known_is_not_opened_again(tmp_path: Path) -> None:
+    path, followable = tmp_path / "a", Followable()
+    path.write_bytes(wrapping.plain(LINES["request"]))
+    followable.check(path)
+    path.write_bytes(wrapping.cri(LINES["request"]))
+    followable.check(path)
