@@ -137,7 +137,9 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
     named = row["trigger_member_id"] or ""
     if row["trigger"] == one.trigger == "sync_timeout" and named in unsynced(truth, one):
         named = one.member_id  # one timer removes all who are missing, in the order of a hash table
-    if row["trigger"] == one.trigger and named != one.member_id:
+    if row["trigger"] == one.trigger and not named and one.member_id and row["certainty"] != "exact":
+        result.count("trigger members not named")  # records do not show who joined first
+    elif row["trigger"] == one.trigger and named != one.member_id:
         if row["certainty"] in ("exact", "inferred") or named not in _near(truth, one):
             wrong("wrong trigger member", f"said {named}")
         result.count("trigger members of one instant, said provisionally")
