@@ -278,7 +278,10 @@ def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
     if modern is None:
         return ModernState.UNKNOWN, "unknown"
     sure: Certainty = "exact" if modern.by_records and group.membership_complete else "inferred"
-    if all(member.joined_at_ms > at for member in groups.present(group)):
+    here = groups.present(group)
+    if here and all(member.joined_at_ms > at for member in here):
+        return ModernState.EMPTY, "provisional"  # the end may have come after they did
+    if not here:
         return (ModernState.EMPTY, sure) if group.membership_complete else (ModernState.UNKNOWN, "unknown")
     if modern.protocol == "share":
         return ModernState.STABLE, "exact"
