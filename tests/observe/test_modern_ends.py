@@ -157,6 +157,22 @@ def test_who_gives_its_partitions_up_in_time_is_not_evicted() -> None:
     assert scene.known().ended() == {}
 
 
+@pytest.mark.parametrize(("loads", "sure"), [(False, "inferred"), (True, "provisional")])
+def test_a_poll_timeout_is_not_sure_where_a_broker_died_since_the_last_poll(loads: bool, sure: str) -> None:
+    """a polled last at 2,000, as far as was seen; a broker that dies takes the lines of later fetches along."""
+    scene = ModernScene(protocol="streams", given_ms=20_000)
+    scene.comes(1_000, "a", 1, (0, 1), rebalance_ms=6_000)
+    scene.beat(1_010, "a", 1, owned=(0, 1))
+    scene.fetch(2_000, "a")
+    scene.beats(2_500, 5_000, 1, "a", every=500)
+    if loads:
+        scene.loaded(5_000)
+    scene.beats(5_100, 8_500, 1, "a", every=500)
+    scene.beat(8_600, "a", -1)
+    scene.tick(9_700)
+    assert scene._fed([scene.events]).ended()["a"][1:] == ("poll_timeout", sure)
+
+
 @pytest.mark.parametrize(("said", "cause"), [({"topics": [], "owned": ()}, "left"), ({"owned": ()}, "poll_timeout")])
 def test_java_keeps_its_subscription_when_its_application_did_not_poll(said: dict[str, Any], cause: str) -> None:
     scene = pair(given_ms=45_000)
