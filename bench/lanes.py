@@ -11,7 +11,7 @@ import gc
 import time
 from dataclasses import dataclass
 
-from bench.population import Batch, Population
+from bench.population import CALM, Batch, Population, Shape
 from bench.result import Result
 from ingest.wire import FORMAT, batches
 from kardia.events import DEFAULT_LANES
@@ -34,6 +34,8 @@ class Alone:
 
     members: int
     batch_ms: float
+    highest_ms: float
+    """Of the most expensive batch."""
     bases: int
     without_ms: float
     """Of a batch in which no base was written."""
@@ -92,11 +94,11 @@ class _Job:
         return time.process_time() - began_s
 
 
-def alone(groups: int, rate: float) -> Alone:
+def alone(groups: int, rate: float, shape: Shape = CALM) -> Alone:
     """Measure one size."""
     gc.disable()
     try:
-        population, job, at_ms = Population(groups, rate), _Job(), START_MS
+        population, job, at_ms = Population(groups, rate, shape=shape), _Job(), START_MS
         for formed in population.forming(at_ms):
             job.batch(formed)
         for _ in range(WARM):
@@ -126,6 +128,7 @@ def alone(groups: int, rate: float) -> Alone:
     return Alone(
         population.members,
         sum(used for used, _ in spent) / MEASURED * 1_000,
+        max(used for used, _ in spent) * 1_000,
         job.bases,
         sum(without) / max(1, len(without)) * 1_000,
         sum(used for used, _ in spent) / events * 1e6,

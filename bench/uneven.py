@@ -5,15 +5,20 @@ second; with a group of 10,000 members that rebalances every ten seconds; calm a
 all others, from the instant of an event to its row (`bench.size`): those of other lanes, and beside it those that share
 the lane of what stands out. It is to be at most half more than in the calm fleet, both of whose runs count together;
 how far they are apart says what the machine did meanwhile.
+
+    kardia bench --only uneven
+    python -m bench.uneven [--scale 1]      # the lanes alone: CPU of a batch, without broker, Spark and tables
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 from pathlib import Path
 
+from bench.lanes import alone
 from bench.population import CALM, Shape
-from bench.result import Result
+from bench.result import Result, machine, show
 from bench.size import RATE, SECONDS, WARM_S, Load, Measured, measure, percentile
 
 GROUPS = 1_000
@@ -35,15 +40,30 @@ SHAPES = {
 def uneven_stage(directory: Path, scale: float) -> list[Result]:
     """All shapes; below a scale of 1 fewer groups, members, events and seconds."""
     share = min(1.0, scale)
-    groups = max(20, int(GROUPS * share))
     found: dict[str, Measured] = {}
     for number, (name, shape) in enumerate(SHAPES.items()):
-        load = Load(groups, RATE * share, shape._replace(large=int(shape.large * share)))
         seconds, warm_s = max(LEAST_S, SECONDS * share), max(LEAST_S / 2, WARM_S * share)
-        found[name] = measure(directory / str(number), load, seconds, warm_s, again=False)
+        found[name] = measure(directory / str(number), _load(shape, share), seconds, warm_s, again=False)
     calm = [found[name].latencies_ms for name, shape in SHAPES.items() if shape is CALM]
     calm_ms = percentile([latency for run in calm for latency in run], 95)
-    return [_told(name, one, None if SHAPES[name] is CALM else calm_ms) for name, one in found.items()]
+    told = [_told(name, one, None if SHAPES[name] is CALM else calm_ms) for name, one in found.items()]
+    return [*lanes_alone(scale), *told]
+
+
+def _load(shape: Shape, share: float) -> Load:
+    return Load(max(20, int(GROUPS * share)), RATE * share, shape._replace(large=int(shape.large * share)))
+
+
+def lanes_alone(scale: float) -> list[Result]:
+    """What a batch of half a second costs the six lanes, in one process."""
+    results: list[Result] = []
+    for name, shape in SHAPES.items():
+        one = alone(*_load(shape, min(1.0, scale)))
+        calm_ms = results[0].value if results and shape is not CALM else None
+        more = {"the most expensive, ms": round(one.highest_ms), "members": f"{one.members:,}"}
+        what = f"{name}: six lanes alone, CPU of a batch"
+        results.append(Result("uneven", what, one.batch_ms, "ms", calm_ms, "calm", one.event_us, None, more))
+    return results
 
 
 def _told(name: str, one: Measured, calm_ms: float | None) -> Result:
@@ -66,3 +86,16 @@ def _told(name: str, one: Measured, calm_ms: float | None) -> Result:
     target = None if calm_ms is None else HALF_MORE * calm_ms
     what = f"{name}: the others, p95"
     return Result("uneven", what, p95_ms, "ms", calm_ms, "calm" if calm_ms else "", one.cpu_us, target, more)
+
+
+def main() -> None:
+    """Measure the lanes alone and show it."""
+    parser = argparse.ArgumentParser(description="Lanes alone, while a part of the fleet stands out.")
+    parser.add_argument("--scale", type=float, default=1.0)
+    scale = parser.parse_args().scale
+    around = machine()
+    show(lanes_alone(scale), around, None)
+
+
+if __name__ == "__main__":
+    main()

@@ -126,6 +126,9 @@ def _run(
     directory.merge(store.load_directory().entries)
     for note in store.notes:
         say(note)
+    followable = Followable()
+    for path in expanded((*settings.request_log, *settings.server_log)):
+        followable.check(path)  # before anything is made on a broker
     observed, events = settings.clients()
     ensure_topic(settings.topic_brokers, settings.topic, settings.lanes, events)
     topic = KafkaTopic(settings.topic_brokers, settings.topic, settings.cluster, events)
@@ -147,7 +150,6 @@ def _run(
         return RequestJson(zone, partitions, fold=True, fold_from_bytes=FOLD_FROM_BYTES)
 
     streams: list[LogStream] = []
-    followable = Followable()
 
     def take_up() -> None:
         followed = {one.tail.path for one in streams}

@@ -76,8 +76,11 @@ def examine(path: Path, zone: tzinfo | None, switch_on: tuple[str, ...] = (), *,
         sample = sample_of(path, dialect, subject)
         changed_ms = path.stat().st_mtime * 1000
     except FileNotFoundError:
+        if server:
+            sentence = "There is no such file here: this is not the broker's machine, or it writes elsewhere."
+            return [Finding(Level.BAD, subject, sentence, _ELSEWHERE)]
         sentence = "There is no such file yet: the logger is off, or writes elsewhere."
-        return [Finding(Level.BAD, subject, sentence, () if server else switch_on)]
+        return [Finding(Level.BAD, subject, sentence, switch_on)]
     except OSError as error:
         return [
             Finding(Level.BAD, subject, f"The log cannot be read: {error.strerror or type(error).__name__}.", _ACCESS)
@@ -247,5 +250,10 @@ _TEXT = (
 )
 
 _AHEAD = ("See whether the broker's clock was set forward, and who else may write this file.",)
+
+_ELSEWHERE = (
+    "Kafka writes server.log below kafka.logs.dir, by default the folder logs of its own; run this there, or bring the "
+    "file here.",
+)
 
 _ACCESS = ("Name the file that the broker writes, and run as a user who may read it.",)

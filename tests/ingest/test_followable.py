@@ -13,6 +13,8 @@ from ingest.doctor import Level
 from ingest.doctor.logs import examine
 from ingest.errors import SettingsError
 from ingest.followable import HEAD_BYTES, Followable, why_not
+from ingest.live import SystemClock, run
+from ingest.settings import CollectSettings
 from tests.ingest.archives import wrapping
 from tests.ingest.lines import line
 
@@ -40,6 +42,13 @@ def test_a_wrapped_log_is_refused_with_what_to_do_instead(tmp_path: Path, form: 
     assert "a collector cannot follow it, a replay can read it" in finding.sentence
 
 
+def test_a_log_with_something_before_each_line_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "compose.log"
+    path.write_bytes(wrapping.plain([b"kafka-1  | " + one for one in LINES["server"]]))
+    with pytest.raises(SettingsError, match="text with a prefix"):
+        Followable().check(path)
+
+
 def test_a_compressed_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "server.log.1.gz"
     path.write_bytes(gzip.compress(wrapping.plain(LINES["server"])))
@@ -64,6 +73,20 @@ def test_a_first_line_without_end_is_known_at_the_bound(tmp_path: Path, size: in
     path = tmp_path / "a"
     path.write_bytes(b"x" * size)
     assert why_not(path) == (None if size < HEAD_BYTES else "")
+
+
+def test_a_collector_says_it_before_it_looks_for_a_broker(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(wrapping.cri(LINES["server"]))
+    settings = CollectSettings(
+        server_log=(str(path),),
+        broker="b:1",
+        log_timezone="UTC",
+        bootstrap_server="127.0.0.1:1",
+        positions=tmp_path / "p",
+    )
+    with pytest.raises(SettingsError, match="wrapped"):
+        run(settings, SystemClock(), lambda: True, print)
 
 
 def test_what_is_known_is_not_opened_again(tmp_path: Path) -> None:

@@ -138,8 +138,9 @@ def _ends(
         same = [row for row in ended if (row["group_id"], row["member_id"]) == (group_id, member_id)]
         meant = causes if cause == "left" else {cause}
         right = [row for row in same if _is_at(row, at_ms) and row["end_cause"] in meant]
-        # Why it ended may be known where only bounds are of when.
-        bounded = [row for row in same if row["end_cause"] in {*meant, "unknown"} and _holds(row, "ended_at_ms", at_ms)]
+        # That a seat was taken is seen in records, and of when only bounds; an eviction that is said has an instant.
+        open_ends = {"unknown", "static_replaced"} & {"unknown", *meant}
+        bounded = [row for row in same if row["end_cause"] in open_ends and _holds(row, "ended_at_ms", at_ms)]
         for row in (right or bounded)[:1]:
             ended.remove(row)
         found += bool(right)

@@ -100,6 +100,9 @@ def test_what_is_no_request_log_is_told_with_the_lines_to_add(tmp_path: Path) ->
     assert gone.level is Level.BAD
     assert "no such file yet" in gone.sentence
     assert gone.remedy == switch_on, "it is to be written first"
+    [elsewhere] = logs.examine(tmp_path / "nowhere.log", UTC, switch_on, server=True)
+    assert "not the broker's machine" in elsewhere.sentence, "every broker writes server.log"
+    assert "kafka.logs.dir" in elsewhere.remedy[0]
     assert logs.examine(server, UTC, server=True)[0].level is Level.GOOD
 
 
