@@ -279,7 +279,7 @@ def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
         return ModernState.UNKNOWN, "unknown"
     sure: Certainty = "exact" if modern.by_records and group.membership_complete else "inferred"
     here = groups.present(group)
-    if here and all(member.joined_at_ms > at for member in here):
+    if here and not modern.by_records and all(member.joined_at_ms > at + CLASSES_WITHIN_MS for member in here):
         return ModernState.EMPTY, "provisional"  # the end may have come after they did
     if not here:
         return (ModernState.EMPTY, sure) if group.membership_complete else (ModernState.UNKNOWN, "unknown")
