@@ -69,9 +69,10 @@ _REQUESTS = "the request log of its broker (docs/request-logging.md)"
 _SAID = f"server.log of its broker, which is written anyway, or {_REQUESTS}"
 
 
-def questions(read: Read, *, epochs: bool = False) -> list[Answerable]:
+def questions(read: Read, *, epochs: bool = False, share: bool = False) -> list[Answerable]:
     """What people ask, and whether that can be answered. `epochs`: of a group of the newer protocols, whose records say
-    more (docs/epochs.md)."""
+    more (docs/epochs.md). `share`: of a share group, whose requests tell nothing of polls,
+    and which commits nothing."""
     said = read.requests or read.server_log
     told: Degree = "yes" if said and not (epochs and not read.requests and not read.offsets) else "no"
     if epochs and read.offsets and not read.requests:
@@ -84,9 +85,19 @@ def questions(read: Read, *, epochs: bool = False) -> list[Answerable]:
         _answer("who was evicted, and when?", gone, _REQUESTS if epochs else _SAID),
         _answer("who is next?", "yes" if read.requests else "no", _REQUESTS),
         _answer("who broke it?", "yes" if read.requests else "no", _REQUESTS),
-        _answer("did it poll?", *_polls(read)),
-        _answer("how far is it behind?", *_lag(read)),
+        _answer("did it poll?", *(_OF_NO_SHARE_POLL if share else _polls(read))),
+        _answer("how far is it behind?", *(_OF_NO_SHARE_LAG if share else _lag(read))),
     ]
+
+
+_OF_NO_SHARE_POLL: tuple[Degree, str] = (
+    "no",
+    "what no broker logs: a member of a share group says its poll interval to nobody, and leaves when it is over",
+)
+_OF_NO_SHARE_LAG: tuple[Degree, str] = (
+    "no",
+    "the state of its shares, which is not read: a share group commits no offsets",
+)
 
 
 def _answer(question: str, answered: Degree, needs: str) -> Answerable:

@@ -225,6 +225,13 @@ def eviction(row: Any) -> dict[str, Any]:
     }
 
 
+def protocols(view: GroupView) -> list[str]:
+    """What its members speak; of a group without members, what its last rebalance was of."""
+    spoken = {life.protocol for life in view.lives.values()}
+    last = view.rebalance.protocol if view.rebalance is not None and not spoken else None
+    return sorted(spoken or ({last} if last else set()))
+
+
 def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
     """A group as it stands: state, members by status, least headroom, the next deadline, the latest rebalance."""
     statuses, state = view.statuses(), view.state_now
@@ -244,7 +251,7 @@ def group(view: GroupView, freshness: Freshness) -> dict[str, Any]:
         "generation_id": generation(view),
         "status": worst(statuses),
         "shown": present.worst(shown),
-        "protocols": sorted({life.protocol for life in view.lives.values()}),
+        "protocols": protocols(view),
         "members": {
             "total": sum(statuses.values()),
             **{status: statuses[status] for status in STATUSES if status != "ended"},

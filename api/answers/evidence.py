@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from api.answers import answers
 from api.present.current import ClusterView, GroupView
 from kardia.events import ADMIN_BROKER, broker_of
 from kardia.rungs import NEEDS_REQUESTS_REASON, RUNGS, Read, questions
@@ -17,11 +18,14 @@ _SHOW_POLLS = frozenset({"fetch", "telemetry"})
 def of(cluster: ClusterView, view: GroupView) -> dict[str, Any]:
     """The `evidence` object of an answer about a group."""
     read = read_of(cluster, view)
-    epochs = any(life.protocol != "classic" for life in view.lives.values())
+    spoken = answers.protocols(view)
     return {
         "rung": read.rung,
         "read": RUNGS[read.rung],
-        "questions": [one._asdict() for one in questions(read, epochs=epochs)],
+        "questions": [
+            one._asdict()
+            for one in questions(read, epochs=any(one != "classic" for one in spoken), share=spoken == ["share"])
+        ],
     }
 
 

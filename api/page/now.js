@@ -7,7 +7,7 @@ import { cause, duration, stateClass } from "./words.js";
 const SHOWN = 8; // of each kind; the groups below are sorted by the same
 const ASKED = 200; // most deadlines are renewed in time; those that are not expected to be stand among the first
 const FULL_MS = 30_000; // one scale for all bars: what is full has half a minute left, or more
-const ENDS = { session: "session ends", poll: "poll interval ends", rebalance: "rejoin is due" };
+const ENDS = { session: "session ends", poll: "poll interval ends", rebalance: "rebalance timeout ends" };
 
 /** Ask a cluster for both. */
 export async function danger(ask, cluster) {

@@ -79,7 +79,8 @@ export function day(atMs, nowMs) {
 
 /** What started a rebalance. */
 export function cause(rebalance) {
-  const did = TRIGGERS[rebalance.trigger];
+  const epochs = unit([rebalance.protocol ?? "classic"]) === "epoch"; // nobody rejoins there
+  const did = epochs && rebalance.trigger === "rebalance_timeout" ? "let its rebalance timeout pass" : TRIGGERS[rebalance.trigger];
   if (!did) return `Started for a reason that is ${visible(rebalance.trigger)}`;
   if (WITHOUT_MEMBER.has(rebalance.trigger)) return did[0].toUpperCase() + did.slice(1);
   const who = rebalance.trigger_group_instance_id || rebalance.trigger_client_id || rebalance.trigger_member_id;
@@ -106,7 +107,7 @@ export function course(rebalance, nowMs) {
     return `${who} ${span(one.waited_ms ?? 0)}${held}${one.joined === false ? " (never came)" : ""}`;
   });
   if (waited.length) parts.push(`waited for ${waited.join(", ")}`);
-  if (rebalance.partitions_moved) parts.push(`${rebalance.partitions_moved} partition${rebalance.partitions_moved === 1 ? "" : "s"} moved`);
+  if (rebalance.partitions_moved) parts.push(`${rebalance.partitions_moved} ${rebalance.protocol === "streams" ? "task" : "partition"}${rebalance.partitions_moved === 1 ? "" : "s"} moved`);
   return parts.join(" · ");
 }
 

@@ -187,7 +187,8 @@ class _Group(_Href):
     status: str | None = Field(description="the worst status of its members")
     shown: str | None = Field(description="the worst status of its members as pictures show them; null without members")
     protocols: list[str] = Field(
-        description="protocols of its members; with another than classic, `generation_id` is the epoch of the group"
+        description="protocols of its members, of a group without members that of its last rebalance; with another "
+        "than classic, `generation_id` is the epoch of the group"
     )
     members: MemberCounts
     session_headroom_min_ratio: float | None

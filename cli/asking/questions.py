@@ -77,6 +77,13 @@ class Questions:
             raise self._not_found(error, group_id) from None
         return found
 
+    def protocols(self, group_id: str) -> list[str]:
+        """What a group speaks; nothing of one that is known by its commits alone, or is gone."""
+        try:
+            return list(self.group(group_id)["protocols"])
+        except QuestionError:
+            return []
+
     def evidence(self, group_id: str) -> dict[str, Any]:
         """What is read of the broker of a group, and which questions that answers."""
         found: dict[str, Any] = self._answers.get(self._of(group_id))["evidence"]

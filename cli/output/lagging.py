@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group as Pile
@@ -47,9 +48,14 @@ def groups(found: Answer) -> RenderableType:
     return Pile(table, *lines, known(found["known"]))
 
 
-def group(found: Answer) -> RenderableType:
-    """One group: its partitions, and why they fall behind."""
+def group(found: Answer, spoken: Sequence[str] = ()) -> RenderableType:
+    """One group: its partitions, and why they fall behind. `spoken`: its protocols."""
     row = found["group"]
+    if spoken == ["share"]:
+        return Text(
+            f"Group {words.name(row['group_id'], 200)} is a share group: it commits no offsets, and the state of its "
+            "shares is not read, so its lag is not known."
+        )
     if found["known"]["as_of_ms"] is None:
         return known(found["known"])
     table = _table("PARTITION", "STATUS")

@@ -7,7 +7,7 @@ the feed's and not the member's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rich.console import Group as Pile
@@ -55,7 +55,7 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
     """Groups, one per line."""
     table = _table("GROUP", "STATUS", "SESSION LEFT", "POLL LEFT", "MEMBERS", "STATE")
     if not narrow:
-        table.add_column("GEN", justify="right", no_wrap=True)
+        table.add_column(_unit_heading(row["protocols"] for row in rows), justify="right", no_wrap=True)
         table.add_column("LAST REBALANCE", no_wrap=True)
     lowered = any(row["rung"] < REQUEST_LOG_RUNG for row in rows)
     if lowered:
@@ -79,7 +79,8 @@ def groups(rows: list[Answer], more: bool, *, stale: bool, narrow: bool = False)
 def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
     """One group in a few lines; `members`, where they are known, tell what it has: epochs or generations."""
     state = words.name(row["state"])
-    unit = "generation" if {one["protocol"] for one in members or ()} <= {"classic"} else "epoch"
+    spoken = {one["protocol"] for one in members or ()} | set(row["protocols"])
+    unit = "generation" if spoken <= {"classic"} else "epoch"
     if row["state"] == "Unknown":
         state = "its state is not known" + " yet" * (row["state_cause"] is None)
     if row["generation_id"] is not None:
@@ -101,6 +102,12 @@ def group(row: Answer, members: list[Answer] | None = None) -> RenderableType:
             )
         )
     return Pile(*lines)
+
+
+def _unit_heading(spoken: Iterable[list[str]]) -> str:
+    """What stands over the numbers of groups: generations, epochs of the newer protocols, or both."""
+    units = {"EPOCH" if set(some) - {"classic"} else "GEN" for some in spoken}
+    return "/".join(sorted(units, reverse=True)) or "GEN"
 
 
 def evidence(found: Answer) -> Text:
@@ -241,9 +248,11 @@ def member(row: Answer, *, stale: bool) -> RenderableType:
     return table
 
 
-def history(rows: list[Answer], more: bool) -> RenderableType:
-    """Changes of a group and of its memberships, one per line, the earliest first."""
-    table = _table("AT", "WHO", "FROM", "TO", "CAUSE", "GEN", "CERTAINTY")
+def history(rows: list[Answer], more: bool, spoken: Sequence[str] = ()) -> RenderableType:
+    """Changes of a group and of its memberships, one per line, the earliest first. `spoken`: protocols of the group."""
+    converted = {"upgraded", "downgraded"} & {row["cause"] for row in rows}
+    unit = "GEN/EPOCH" if converted else _unit_heading([list(spoken)])
+    table = _table("AT", "WHO", "FROM", "TO", "CAUSE", unit, "CERTAINTY")
     for row in sorted(rows, key=lambda row: (row["at_ms"], row["seq"])):
         # What was found out later (an end that is confirmed, a load) changes no state: it stays what it was.
         stays = row["from_state"] == row["to_state"]
@@ -307,7 +316,9 @@ def margin(row: Answer) -> tuple[int, int, str]:
 def _table(*headings: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for heading in headings:
-        table.add_column(heading, justify="right" if heading in ("GEN", "MEMBERS") else "left", no_wrap=True)
+        table.add_column(
+            heading, justify="right" if heading in ("GEN", "EPOCH", "GEN/EPOCH", "MEMBERS") else "left", no_wrap=True
+        )
     return table
 
 

@@ -55,5 +55,5 @@ def history(
             output,
             "transitions",
             questions.history(group, from_ms, to_ms, None if of is None else of.value, limit),
-            shown.history,
+            lambda rows, more: shown.history(rows, more, questions.protocols(group)),
         )

@@ -47,4 +47,6 @@ def lag(
         elif output is TableOutput.YAML:
             print_yaml(found["groups"] if group is None else found)
         else:
-            stdout().print(lagging.groups(found) if group is None else lagging.group(found))
+            # Only of a group without commits it matters what it speaks; one with commits need not have members.
+            spoken = [] if group is None or found["partitions"] else questions.protocols(group)
+            stdout().print(lagging.groups(found) if group is None else lagging.group(found, spoken))

@@ -24,7 +24,8 @@ class Library(NamedTuple):
     `auto_commit_ms`: it commits inside poll at that interval by default, and only such a commit proves a poll: one that
     the application asks for does not, it may ask between two polls as often as it likes; -1 where none is like that.
     `gives_up`: it leaves when its application has not polled for an interval, be that on the wire or not, so that a
-    leave without a reason need not be a close."""
+    leave without a reason need not be a close. `shows_between`: its polls can show between two rebalances; where they
+    cannot, nothing counts down to the end of its poll interval, and nothing says that it does not poll."""
 
     name: str
     polled_by: frozenset[str]
@@ -35,6 +36,7 @@ class Library(NamedTuple):
     taken_by_partition: bool = False
     auto_commit_ms: int = -1
     gives_up: bool = True
+    shows_between: bool = True
 
 
 AUTO_COMMIT_INTERVAL_MS = 5_000
@@ -71,7 +73,7 @@ LIBRARIES: dict[str, Library] = {
         Library("franz-go", frozenset(), True, AUTO_COMMIT_INTERVAL_MS, False, taken_within_ms=0, gives_up=False),
         Library("kafkajs", _LOOP, False, 0, False, gives_up=False),
         Library("kafka-go", frozenset(), True, 1_000, False, gives_up=False),
-        Library("connect", frozenset({"join", "sync"}), False, 0, True),
+        Library("connect", frozenset({"join", "sync"}), False, 0, True, shows_between=False),
         Library("unknown", frozenset(), False, 0, False),
     )
 }

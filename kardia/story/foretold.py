@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from kardia.story import evidence, words
+from kardia.story import evidence, spoken, words
 from kardia.story.facts import Material, Row, Sentence
 from kardia.tables import STRUCK
 
@@ -93,7 +93,10 @@ def _one(material: Material, row: Row) -> Sentence:
         heard = words.clock(row["outcome_at_ms"], at_ms)
         life = material.life_at(row["member_id"], at_ms)
         went = life is not None and life["ended_at_ms"] == row["outcome_at_ms"]
-        after = f"It did not strike: {'it went first,' if went else _SIGNS[row['kind']]} at {heard}"
+        sign = _SIGNS[row["kind"]]
+        if row["kind"] == "rebalance" and life is not None and spoken.has_epochs(life["protocol"]):
+            sign = f"it gave its {spoken.piece(life['protocol'])}s up"
+        after = f"It did not strike: {'it went first,' if went else sign} at {heard}"
     text = f"{_expected(material, row)}. {after}."
     return Sentence(at_ms, "predicted", text, row["certainty"], (row["member_id"],), evidence.of_row("predictions"))
 

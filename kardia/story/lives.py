@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kardia.lateness import LATE_MS, STOPPED_WITHIN_MS
 from kardia.rungs import GONE_REASON, TAKEN_REASON
-from kardia.story import evidence, foretold, who_broke, words
+from kardia.story import evidence, foretold, spoken, who_broke, words
 from kardia.story.facts import Material, Row, Sentence
 
 POLL_SIGNS = {
@@ -179,12 +179,22 @@ def _poll_of_static_member(material: Material, life: Row) -> str:
 
 def _left(material: Material, life: Row) -> str:
     reason = life["end_reason"]
-    said = f"; its own words: {words.quoted(reason)}" if reason else ", without giving a reason"
+    said = ", without giving a reason"
+    if reason:
+        said = f"; its own words: {words.quoted(reason)}"
+    elif spoken.has_epochs(life["protocol"]):
+        said = "; its protocol has no words for a reason"
     return words.stopped(f"{material.who(life['member_id'])} left{said}")
 
 
 def _rebalance_timeout(material: Material, life: Row) -> str:
     timeout_ms = life["rebalance_timeout_ms"]
+    if spoken.has_epochs(life["protocol"]):
+        own = f" of {words.span(timeout_ms)}" if timeout_ms is not None else ""
+        return (
+            f"{material.who(life['member_id'])} was dropped: it had been told to give up "
+            f"{spoken.piece(life['protocol'])}s, and had not within its rebalance timeout{own}."
+        )
     within = f" within the rebalance timeout ({words.span(timeout_ms)} is its own)" if timeout_ms is not None else ""
     return f"{material.who(life['member_id'])} was dropped: it had not rejoined the rebalance{within}."
 
@@ -194,7 +204,10 @@ def _sync_timeout(material: Material, life: Row) -> str:
 
 
 def _join_timeout(material: Material, life: Row) -> str:
-    return f"{material.who(life['member_id'])} was dropped: it was new and its join was not completed in time."
+    who = material.who(life["member_id"])
+    if spoken.has_epochs(spoken.at(material, life["ended_at_ms"])):
+        return f"{who} was dropped: it was told to join again, and had not within its rebalance timeout."
+    return f"{who} was dropped: it was new and its join was not completed in time."
 
 
 def _static_replaced(material: Material, life: Row) -> str:

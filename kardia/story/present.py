@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS
 from kardia.statuses import UNSEEN, shown
-from kardia.story import evidence, foretold, lives, moving, words
+from kardia.story import evidence, foretold, lives, moving, spoken, words
 from kardia.story.facts import Material, Row, Sentence
 
 MEMBERS_MAX = 10
@@ -39,8 +38,8 @@ def state(material: Material, at_ms: int, kind: str = "state") -> Sentence:
         known = f"the state of the group at this instant; {who}" if there else "the group at this instant"
         return Sentence(at_ms, kind, f"Nothing is known of {known}.", "unknown")
     last = changes[-1]
-    unit = "epoch" if any(life["protocol"] in PROTOCOLS_WITH_EPOCHS for life in there) else "generation"
-    generation = f" in {unit} {last['generation_id']}" if last["generation_id"] is not None else ""
+    number = spoken.number_at(material, at_ms, last)
+    generation = f" in {spoken.unit(spoken.at(material, at_ms))} {number}" if number is not None else ""
     since = words.clock(last["at_ms"], at_ms)
     text = (
         f"The group was {words.name(last['to_state'])}{generation} since {since}, {who}.{_under_way(material, at_ms)}"

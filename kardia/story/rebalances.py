@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.story import evidence, links, words
+from kardia.story import evidence, links, spoken, words
 from kardia.story.facts import Material, Row, Sentence
 
 WAITED_MIN_MS = 1
@@ -42,7 +42,7 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     who = material.who(member_id, row["trigger_client_id"])
     if alone and member_id:
         who = f"{who} ({material.identity(member_id)})"
-    trigger = _BEGAN.get(row["trigger"], "{who}: " + words.name(str(row["trigger"]))).format(who=who)
+    trigger = _words_of(material, row).format(who=who)
     given = row["reason"] or ""
     is_told = material.end_that_began(row) is not None  # by the sentence about that end
     is_reason = given and not given.startswith(SECOND_JOIN) and not is_told
@@ -62,6 +62,14 @@ def began(material: Material, row: Row, *, alone: bool = False) -> Sentence:
     text = f"A rebalance began ({was}): {trigger}.{reason}{bounds}{_unsure(row['trigger'], certainty)}{link}"
     members = tuple(dict.fromkeys([*([member_id] if member_id else []), *linked]))
     return Sentence(at_ms, "rebalance_began", text, certainty, members, found)
+
+
+def _words_of(material: Material, row: Row) -> str:
+    """Words for the trigger, by what the member spoke that it names."""
+    trigger, speaks = row["trigger"], spoken.of(material, row["trigger_member_id"], row["started_at_ms"])
+    if trigger == "rebalance_timeout" and spoken.has_epochs(speaks):
+        return f"{{who}} had not given up its {spoken.piece(speaks)}s in time and was dropped"
+    return _BEGAN.get(trigger, "{who}: " + words.name(str(trigger)))
 
 
 def ended(material: Material, row: Row) -> Sentence | None:
@@ -112,7 +120,7 @@ def _moved(row: Row) -> str:
     if not moved:
         return ""
     lost = f"; nobody had them for {words.span(lost_s * 1_000)} in sum" if lost_s else ""
-    return f" {words.count(moved, 'partition')} came to another member{lost}."
+    return f" {words.count(moved, spoken.piece(row['protocol']))} came to another member{lost}."
 
 
 def _slow(row: Row) -> str:
@@ -122,10 +130,11 @@ def _slow(row: Row) -> str:
 
 def waited(material: Material, row: Row) -> str:
     """Whom it waited for and how long; those who never came first."""
+    piece = spoken.piece(row.get("protocol"))
     entries = [entry for entry in row["stragglers"] or () if (entry["waited_ms"] or 0) >= WAITED_MIN_MS]
-    unused = [_wait(material, entry) for entry in entries if entry.get("pending")]
-    gone = [_wait(material, entry) for entry in entries if not entry["joined"] and not entry.get("pending")]
-    came = [_wait(material, entry) for entry in entries if entry["joined"]]
+    unused = [_wait(material, entry, piece) for entry in entries if entry.get("pending")]
+    gone = [_wait(material, entry, piece) for entry in entries if not entry["joined"] and not entry.get("pending")]
+    came = [_wait(material, entry, piece) for entry in entries if entry["joined"]]
     text = f" It waited in vain for {words.listing(gone)}: dropped." if gone else ""
     if unused:
         text += f" It waited for ids that had been handed out and that nobody joined with: {words.listing(unused)}."
@@ -138,10 +147,10 @@ def _cost(row: Row) -> str:
     return f" Members stood still for {words.span(lost_s * 1_000)} in sum." if lost_s else ""
 
 
-def _wait(material: Material, entry: Row) -> str:
+def _wait(material: Material, entry: Row, piece: str) -> str:
     who = words.name(entry["client_id"] or entry["member_id"]) if entry.get("pending") else None
     held = entry.get("partitions")
-    back = f", to give up {words.count(held, 'partition')}" if held else ""
+    back = f", to give up {words.count(held, piece)}" if held else ""
     return f"{who or material.who(entry['member_id'], entry['client_id'])} ({words.span(entry['waited_ms'])}{back})"
 
 

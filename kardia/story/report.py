@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kardia.story import words
+from kardia.story import spoken, words
 
 Answer = Mapping[str, Any]
 
@@ -43,7 +43,15 @@ def markdown(answer: Answer) -> str:
         "## Rebalances",
         _block(
             _table(
-                ("began", "lasted", "trigger", "member", "generation", "waited longest for", "follows from"),
+                (
+                    "began",
+                    "lasted",
+                    "trigger",
+                    "member",
+                    spoken.heading(answer["rebalances"]),
+                    "waited longest for",
+                    "follows from",
+                ),
                 map(_rebalance, answer["rebalances"]),
             )
         ),

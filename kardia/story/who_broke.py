@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kardia.story import words
+from kardia.story import spoken, words
 from kardia.story.facts import Row
 from kardia.tables import FAULT_SIGNS
 
@@ -71,6 +71,8 @@ def _connection_lost(_life: Row, signs: dict[str, int], at_ms: int) -> str:
 def _application(life: Row, signs: dict[str, int], at_ms: int) -> str:
     heard = f"; its heartbeats went on until {_clock(signs, 'heard_at_ms', at_ms)}" if "heard_at_ms" in signs else ""
     what = "did not poll in time" if life["end_cause"] in ("session_expired", "poll_timeout") else "did not rejoin"
+    if life["end_cause"] == "rebalance_timeout" and spoken.has_epochs(life["protocol"]):
+        what = f"did not give up its {spoken.piece(life['protocol'])}s"
     return f"Who broke it: the application, which {what}{heard}."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kardia.events import Kind
 from kardia.kafka.libraries import recognise, recognise_by_versions
 from tests.support.scene import Scene
 from tests.support.stories import named
@@ -164,3 +165,22 @@ def test_a_library_that_announces_nothing_is_known_by_its_versions_where_no_othe
     assert recognise_by_versions(5, 1) == "aiokafka"
     assert recognise_by_versions(5, 3) == "unknown"
     assert recognise("", "c18-ak", "consumer") == "unknown"
+
+
+def test_a_worker_of_kafka_connect_is_never_said_not_to_poll() -> None:
+    """It polls its group to take part in rebalances, and its requests show nothing of that in between."""
+    scene = Scene()
+    scene.joined(1_000, 1, {"w": 900}, rebalance_ms=20_000)
+    for place, event in enumerate(scene.events):
+        if event.kind == Kind.JOIN:
+            scene.events[place] = event._replace(detail=(event.detail or {}) | {"protocol_type": "connect"})
+    scene.synced(1_100, "w")
+    scene.heartbeats(3_000, 18_000, "w")
+    scene.heartbeats(18_100, 19_000, "w", error=27)
+    scene.tick(19_500)
+    known = scene.known_step_by_step()
+    rows = named("health", known.rows["health"])
+    assert rows
+    assert {row["poll_deadline_at_ms"] for row in rows} == {None}
+    assert {row["polling"] for row in rows} == {"unknown"}
+    assert not [one for one in known.predictions() if one[1] == "poll"]

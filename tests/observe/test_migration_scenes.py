@@ -183,3 +183,143 @@ def test_a_seat_that_is_taken_late_may_have_been_nobodys(given_ms: int, sure: st
         assert rows["a"]["certainty"] == sure
     else:
         assert (given_ms, rows["a"]["end_cause"]) == (10_000, "session_expired")
+
+
+def sent_back(scene: ModernScene, at: float, member: str, since: float) -> None:
+    """A JoinGroup that waited since then is answered 27."""
+    detail = JOINED | {"assigned_member_id": member}
+    scene._event(Kind.JOIN, at, since=since, member_id=member, error_code=27, detail=detail)
+
+
+def asks(scene: ModernScene, at: float, member: str, error: int) -> None:
+    """A heartbeat that joins and is refused."""
+    detail = {"protocol": "consumer", "member_epoch": 0, "answered_epoch": -1, "interval_ms": 0}
+    scene._event(Kind.MODERN_HEARTBEAT, at, member_id=member, error_code=error, detail=detail)
+
+
+def test_who_is_sent_back_as_a_conversion_fails_was_let_in_and_began_the_rebalance() -> None:
+    """4.0 to 4.4 send back whoever waits before they know that they cannot convert a group that prepares out of Empty:
+    n asks again and again until the delay of the first rebalance is over."""
+    scene = ModernScene()
+    classic(scene)
+    scene.leave(2_000, "x")
+    scene.leave(2_100, "y")
+    scene.member_id_required(3_000, "n")
+    for at in (4_000, 4_300, 4_600):
+        sent_back(scene, at + 1, "n", 3_005 if at == 4_000 else at - 200)
+        asks(scene, at, "c", -1)
+    scene.joined(6_005, 3, {"n": 4_700})
+    scene.synced(6_020, "n")
+    scene.tick(8_000)
+    known = scene.known()
+    last = known.rebalances()[-1]
+    told = (since_start(last["started_at_ms"]), last["trigger"], last["trigger_member_id"], last["certainty"])
+    assert told == (3_005, "member_joined", "n", "exact")
+    assert since_start(last["joined_at_ms"]) == 6_005
+    rows = [row for row in named("members", known.rows["members"]) if row["member_id"] == "n"]
+    assert {since_start(row["joined_at_ms"]) for row in rows} == {3_005}
+    assert known.states()[-3:] == [(3_005, "PreparingRebalance"), (6_005, "CompletingRebalance"), (6_020, "Stable")]
+
+
+def test_a_seat_that_is_taken_in_a_rebalance_whose_joins_are_sent_back_is_its_takers() -> None:
+    """s has the instance id i; its process comes again without a member id, waits, and is sent back."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"s": 900, "y": 950}, instances={"s": "i"})
+    scene.synced(1_100, "s", "y")
+    scene.heartbeats(2_000, 3_000, "y")
+    scene.leave(3_000, "y")
+    detail = JOINED | {"assigned_member_id": "s2"}
+    scene._event(Kind.JOIN, 3_400, since=3_100, group_instance_id="i", error_code=27, detail=detail)
+    scene.tick(5_000)
+    known = scene.known()
+    assert known.ended()["s"][:2] == (3_100, "static_replaced")
+    assert known.alive() == {"s2"}
+
+
+def waits_as_it_is_converted(*, records: bool) -> ModernScene:
+    """x and y are in generation 1; n waits in a JoinGroup since 3,000 when c makes a consumer group of it at 4,000."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(2_000, 3_000, "x", "y")
+    scene.member_id_required(2_990, "n")
+    scene.heartbeats(3_100, 4_000, "x", "y", error=27)
+    if records:
+        upgraded(scene, 4_000, "x", "y", "n")
+    else:
+        scene.comes(4_010, "c", 2, since=4_000)
+    sent_back(scene, 4_010, "n", 3_000)
+    scene.generation = 1
+    for one in ("x", "y", "n"):
+        at = 4_100 + 10 * len(one)
+        detail = JOINED | {"assigned_member_id": one}
+        scene._event(Kind.JOIN, at, since=at - 5, member_id=one, generation_id=2, detail=detail)
+        scene._event(Kind.SYNC, at + 5, member_id=one, generation_id=2, detail={"assignment": []})
+        if records:
+            scene.record_current(at - 5, one, 2, STABLE, ())
+    scene.tick(6_000)
+    return scene
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_who_waits_in_a_joingroup_as_the_group_is_converted_is_a_member_and_makes_no_epoch(records: bool) -> None:
+    known = waits_as_it_is_converted(records=records).known()
+    assert known.alive() == {"x", "y", "n", "c"}
+    told = [(row["generation_after"], row["protocol"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert told[-1] == (2, "consumer", "c")
+    joined = {row["member_id"]: since_start(row["joined_at_ms"]) for row in named("members", known.rows["members"])}
+    assert joined["n"] == 3_000 or records
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_join_that_is_sent_back_by_a_conversion_did_not_begin_it(cut: bool) -> None:
+    """x waits since 3,500 and is answered before c is, by whose heartbeat the group became a consumer group."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(2_000, 3_000, "x", "y")
+    upgraded(scene, 4_000, "x", "y")
+    beat = scene.events.pop()
+    sent_back(scene, 4_001, "x", 3_500)
+    scene.events.append(beat)
+    scene.tick(6_000)
+    known = scene.known_live() if cut else scene._fed([scene.events])
+    assert rebalances(known)[-1][2:] == ("member_joined", "c")
+    assert since_start(known.rebalances()[-1]["started_at_ms"]) == 4_000
+    [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "upgraded"]
+    assert (since_start(row["at_ms"]), row["at_bound_ms"], row["certainty"]) == (4_000, 0, "exact")
+
+
+def test_what_comes_while_a_leave_is_handled_has_the_epoch_before_it() -> None:
+    """y's leave came at 5,000 and its records have the stamp 5,080; at 5,040 an expression was resolved."""
+    scene = ModernScene()
+    classic(scene)
+    upgraded(scene, 4_000, "x", "y")
+    scene.record(5_040, "epoch", epoch=3)
+    scene.record_gone(5_080, "y", 4)
+    detail = {"members": [["y", "", "", 0]]}
+    scene._event(Kind.LEAVE, 5_090, since=5_000, client_id="y", detail=detail)
+    scene.record(5_200, "computed", epoch=4)
+    scene.record_current(5_200, "x", 4, STABLE, (0, 1))
+    scene.tick(7_000)
+    known = scene._fed([scene.events])
+    told = [(row["generation_after"], row["trigger"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert told[-2:] == [(3, "topic_metadata", None), (4, "member_left", "y")]
+
+
+def test_whose_session_was_over_before_a_conversion_went_before_it_and_made_no_epoch() -> None:
+    """x and y were due at 11,100 and c comes at 11,300, sooner than silence alone is taken for an end; z was heard."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"x": 900, "y": 950, "z": 960})
+    scene.synced(1_100, "x", "y", "z")
+    scene.heartbeats(3_000, 11_200, "z")
+    scene.comes(11_310, "c", 2, since=11_300)
+    scene.heartbeats(11_500, 30_000, "z")
+    scene.beats(13_000, 30_000, 2, "c")
+    scene.tick(30_000)
+    known = scene.known()
+    assert {member: entry[:2] for member, entry in known.ended().items()} == {
+        "x": (11_100, "session_expired"),
+        "y": (11_100, "session_expired"),
+    }
+    assert [row["generation_after"] for row in known.rebalances() if row["protocol"] == "consumer"] == [2]

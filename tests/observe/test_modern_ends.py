@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.modern_scene import (
+    UNREVOKED,
     ModernScene,
+    both,
     health,
     pair,
     rebalances,
@@ -22,6 +24,30 @@ FENCED_EPOCH, UNRELEASED_INSTANCE = 110, 111
 
 
 # --- ends
+
+
+def holds_on(to_ms: float, *, records: bool) -> dict[str, Any]:
+    """Health of b at an instant: it was told at 6,000 to give its partition up within 8 s, and goes on with its
+    heartbeats without doing so; nothing that is read shows yet whether it is a member still."""
+    scene = both(10_000) if records else pair()
+    if records:
+        scene.record(6_000, "member", "a", rebalance_timeout_ms=8_000, topics=["t", "u"])
+        scene.record(6_000, "epoch", epoch=3)
+        scene.record(6_000, "computed", epoch=3)
+        scene.record_current(6_000, "b", 2, UNREVOKED, (), (1,))
+    scene.beat(6_010, "b", 2, 2, assigned=(), since=6_000)
+    scene.beats(6_500, 13_900, 2, "a", "b", every=1_000)
+    if records:
+        scene.records_read(to_ms - 500)
+    scene.tick(to_ms)
+    rows = named("health", scene.known_live().rows["health"])
+    return [row for row in rows if row["member_id"] == "b"][-1]
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_no_deadline_is_sure_of_a_member_whose_time_to_give_up_partitions_is_over(records: bool) -> None:
+    assert holds_on(13_850, records=records)["certainty"] in ("exact", "inferred")
+    assert holds_on(14_200, records=records)["certainty"] == "provisional"
 
 
 def test_a_silent_member_is_evicted_one_session_after_its_last_heartbeat() -> None:
@@ -129,6 +155,22 @@ def test_who_gives_its_partitions_up_in_time_is_not_evicted() -> None:
     scene.beats(15_000, 20_000, 3, "a")
     scene.tick(20_000)
     assert scene.known().ended() == {}
+
+
+@pytest.mark.parametrize(("loads", "sure"), [(False, "inferred"), (True, "provisional")])
+def test_a_poll_timeout_is_not_sure_where_a_broker_died_since_the_last_poll(loads: bool, sure: str) -> None:
+    """a polled last at 2,000, as far as was seen; a broker that dies takes the lines of later fetches along."""
+    scene = ModernScene(protocol="streams", given_ms=20_000)
+    scene.comes(1_000, "a", 1, (0, 1), rebalance_ms=6_000)
+    scene.beat(1_010, "a", 1, owned=(0, 1))
+    scene.fetch(2_000, "a")
+    scene.beats(2_500, 5_000, 1, "a", every=500)
+    if loads:
+        scene.loaded(5_000)
+    scene.beats(5_100, 8_500, 1, "a", every=500)
+    scene.beat(8_600, "a", -1)
+    scene.tick(9_700)
+    assert scene._fed([scene.events]).ended()["a"][1:] == ("poll_timeout", sure)
 
 
 @pytest.mark.parametrize(("said", "cause"), [({"topics": [], "owned": ()}, "left"), ({"owned": ()}, "poll_timeout")])

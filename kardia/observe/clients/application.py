@@ -37,7 +37,7 @@ def polling(group: Group, member: Member, now: float, *, alone: bool) -> str:
     heard = member.session_renewed_at_ms >= 0 and now - member.session_renewed_at_ms <= 2.0 * max(
         member.usual_gap_max_ms, 500.0
     )
-    if member.unknown_since_at_ms >= 0 or not heard:
+    if member.unknown_since_at_ms >= 0 or not heard or not library.shows_between:
         return UNKNOWN
     if group.state == GroupState.PREPARING:
         return _told_and_still_there(member)

@@ -77,8 +77,8 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
         elif event.error_code == ErrorCode.MEMBER_ID_REQUIRED and _is_empty(group):
             conversions.downgrade_empty(facts, group, event)
             joins.on_join(facts, event, at)
-        elif event.error_code == IN_PROGRESS and event.member_id in group.members:  # it waited as the group changed
-            polls.on_request(facts, group, group.members[event.member_id], "join", event.arrived_at_ms)
+        elif event.error_code == IN_PROGRESS:
+            _sent_back(facts, group, event)
         return
     if detail.get("leader") or detail.get("members") or not (group.members or group.ended):
         conversions.downgrade_by_join(facts, group, event)
@@ -119,6 +119,30 @@ def _on_join(facts: Facts, group: Group, event: Event, at: float) -> None:
         epochs.came_to(group, member, own, answered, handled_at_ms)
     epochs.conclude(facts, group, handled_at_ms)
     epochs.update_state(facts, group, handled_at_ms, "join")
+
+
+def _sent_back(facts: Facts, group: Group, event: Event) -> None:
+    """It waited in a JoinGroup as the group became a consumer group, and is a member of it: since that was handled, if
+    it had been none."""
+    member_id = event.member_id or str((event.detail or {}).get("assigned_member_id", ""))
+    member = group.members.get(member_id)
+    if member is None and member_id and member_id not in group.ended and not ends.stands_by_record(group):
+        at = event.handled_at_ms
+        member = groups.add(
+            facts, group, member_id, at, event.group_instance_id, event.client_id, event.client_host, is_new=True
+        )
+        member.seen_joining = True
+        own = groups.own_of(member)
+        own.classic, own.epoch = True, group.generation - 1  # the join that made it a consumer group made an epoch
+        member.session_ms = int((event.detail or {}).get("session_timeout_ms", -1))
+        member.rebalance_ms = int((event.detail or {}).get("rebalance_timeout_ms", -1))
+        identify(facts, group, member, event, str((event.detail or {}).get("protocol_type", "")))
+        facts.emit_transition(group, at, member_id, "Absent", "Member", "member_joined", "exact")
+        facts.emit_member(group, member, at, "exact")
+        renew(facts, group, member, event.decided_at_ms)
+        facts.watch(group, member)
+    if member is not None:
+        polls.on_request(facts, group, member, "join", event.arrived_at_ms)
 
 
 def _is_empty(group: Group) -> bool:

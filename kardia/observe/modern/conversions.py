@@ -14,8 +14,10 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState, MemberState
 from kardia.lateness import LATE_MS
+from kardia.observe.deadlines import deadlines
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
+from kardia.observe.ledger import causes
 from kardia.observe.ledger.ledger import emit
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
@@ -33,6 +35,8 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     """A classic group becomes a consumer group: its generation is the epoch, its members stay what they are, and their
     sessions begin anew."""
     told, generation, open_one = group.told_state, group.generation, group.rebalance
+    if open_one is not None and open_one.refused and open_one.joined_at_ms < 0:
+        causes.choose(facts, group, open_one, [])  # who was sent back when it could not be converted may have begun it
     began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
     if began is not None and began.certainty == "exact":  # what silence alone had begun need not have been
         group.said.unfinished = open_one
@@ -46,6 +50,19 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
         _begin_anew(facts, group, member, at)
     group.state = group.told_state = GroupState.STABLE
     facts.tell_group(group, at, told, "upgraded", certainty, by)
+
+
+def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) -> None:
+    """No record is read, and an answer shows the conversion. Whose session was over before it, in a group that was seen
+    to be Stable meanwhile, went then, unless its timer was late; who is taken for a member has a session anew, and
+    its end would be an epoch."""
+    over = [one for one in group.members.values() if 0 <= one.deadline < at - epochs.STAMP_MS]
+    silent = [
+        one for one in over if deadlines.surely_silent(group, one)
+    ]  # before the first one's end changes the state
+    for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
+        rebalance.end_member(facts, group, member, member.deadline, "session_expired", "", "provisional", at)
+    upgrade(facts, group, at, "inferred", by)
 
 
 def tell_unfinished(facts: Facts, group: Group) -> None:

@@ -43,9 +43,9 @@ TRIGGERS_BY_END = {
 }
 """`end_cause` -> `trigger` of the new group epoch."""
 
-ROUND_MS, SECOND_MS, USUALLY_LATE_MS = 100, 1_000, 150.0
+SECOND_MS, USUALLY_LATE_MS = 1_000, 150.0
 """A session timeout that an eviction shows is taken for whole seconds if the timer was late by no more than it is
-beside a busy neighbour, else for a whole number of the first of these if it is near to one."""
+beside a busy neighbour."""
 
 
 class Due(NamedTuple):
@@ -119,13 +119,10 @@ def learn_session(facts: Facts, group: Group, session_ms: float) -> None:
     if modern is None or modern.session_from or session_ms <= 0:
         return
     seconds = session_ms // SECOND_MS * SECOND_MS
-    nearest: float = round(session_ms / ROUND_MS) * ROUND_MS
-    if seconds > 0 and session_ms - seconds <= USUALLY_LATE_MS:
-        nearest = seconds
-    elif abs(nearest - session_ms) > NEAR_MS:
-        nearest = session_ms
-    modern.session_ms = int(nearest)
-    sure: Certainty = "inferred" if -EARLY_MS <= session_ms - seconds <= NEAR_MS else "provisional"
+    if seconds <= 0 or session_ms - seconds > USUALLY_LATE_MS:
+        return  # of a late timer, or of a session that is no whole number of seconds: which, it does not show
+    modern.session_ms = int(seconds)
+    sure: Certainty = "inferred" if session_ms - seconds <= NEAR_MS else "provisional"
     modern.session_from = "seen"
     arm_all(facts, group, sure)
 
@@ -215,6 +212,7 @@ def remove_counted(
 ) -> None:
     """The same where no record says that the group has a new epoch: it has, unless one that nothing explained is it."""
     members_before = len(group.members)
+    by_timer = not told and any(abs(due.at_ms - at) <= EARLY_MS for due in timers(group, member))
     why = remove(facts, group, member, at, cause, reason, certainty, by, told=told)
     fitting = [
         bump
@@ -232,7 +230,7 @@ def remove_counted(
     elif group.is_left_to_classic and stands_by_record(group):
         pass  # either a new epoch or a classic group: the record of it says which (`left_to_classic`)
     elif group.generation >= 0:
-        epochs.raised(facts, group, group.generation + 1, why, members_before)
+        epochs.count_in(facts, group, why, members_before, in_order=by_timer)
     epochs.conclude(facts, group, at)
     epochs.update_state(facts, group, at, why.trigger, by)
     if member.modern is not None and not member.modern.classic:

@@ -7,8 +7,11 @@ waited for. Sources: `GroupMetadataManager.consumerGroupHeartbeat`, `CurrentAssi
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kardia.certainty import Certainty, weaker
 from kardia.kafka.states import ModernState
+from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
 from kardia.observe.modern import groups
@@ -40,7 +43,7 @@ def raised(
     modern = group.modern
     if modern is None or epoch <= group.generation:
         return None
-    if modern.resolves and not shown and not modern.by_records:
+    if not shown and not modern.by_records and (modern.resolves or _somebody_may_be_gone(group, cause.at)):
         cause.certainty = weaker(cause.certainty, "provisional")
     known = group.generation >= 0
     before = group.generation if known else epoch - 1
@@ -221,6 +224,25 @@ def begin_before(facts: Facts, group: Group, last: Bump, cause: Cause, answered:
         raised(facts, group, last.epoch + 1, second, last.members_before + 1)
 
 
+def count_in(facts: Facts, group: Group, cause: Cause, members_before: int, *, in_order: bool) -> None:
+    """An end made an epoch. `in_order`: it was by a timer whose instant is known, and silence shows it late. What was
+    counted since then came after it, and has the next ones. Where the timer may have been late, or what was counted
+    is told and done, the order is not sure."""
+    modern = group.modern
+    if modern is None or not in_order:
+        raised(facts, group, group.generation + 1, cause, members_before)
+        return
+    later = [] if modern.by_records else [bump for bump in modern.bumps if bump.cause.at > cause.at + STAMP_MS]
+    after = (one.modern for one in group.members.values() if one.modern is not None)
+    if any(own.reached_at_ms > cause.at + STAMP_MS and own.epoch >= group.generation for own in after):
+        cause.certainty = weaker(cause.certainty, "provisional")
+    causes = [cause, *(bump.cause for bump in later)]
+    for bump, why in zip(later, causes, strict=False):
+        sure: Certainty = "provisional" if bump.cause.at - cause.at <= LATE_MS else "exact"
+        explain(facts, group, bump, replace(why, certainty=weaker(why.certainty, sure)))
+    raised(facts, group, group.generation + 1, causes[-1], members_before)
+
+
 def withdraw_above(facts: Facts, group: Group, epoch: int) -> None:
     """The group never had an epoch above this one: rebalances that were counted are taken back."""
     modern = group.modern
@@ -249,14 +271,17 @@ def unexplained(group: Group) -> list[Bump]:
     return [bump for bump in group.modern.bumps if bump.cause.trigger == "unknown"] if group.modern is not None else []
 
 
-def state_of(group: Group) -> tuple[ModernState, Certainty]:
-    """State of the group by what is held, and how sure that is. Source: `ConsumerGroup.maybeUpdateGroupState` and its
-    like."""
+def state_of(group: Group, at: float) -> tuple[ModernState, Certainty]:
+    """State of the group at an instant by what is held, and how sure that is: an end may be shown by who has joined
+    since. Source: `ConsumerGroup.maybeUpdateGroupState` and its like."""
     modern = group.modern
     if modern is None:
         return ModernState.UNKNOWN, "unknown"
     sure: Certainty = "exact" if modern.by_records and group.membership_complete else "inferred"
-    if not groups.present(group):
+    here = groups.present(group)
+    if here and not modern.by_records and all(member.joined_at_ms > at + CLASSES_WITHIN_MS for member in here):
+        return ModernState.EMPTY, "provisional"  # the end may have come after they did
+    if not here:
         return (ModernState.EMPTY, sure) if group.membership_complete else (ModernState.UNKNOWN, "unknown")
     if modern.protocol == "share":
         return ModernState.STABLE, "exact"
@@ -284,7 +309,7 @@ def state_of(group: Group) -> tuple[ModernState, Certainty]:
 def _was_heard_again(group: Group) -> bool:
     """Whether a heartbeat came after the first one of the group."""
     first = min((max(one.joined_at_ms, one.joined_by or NEVER) for one in groups.present(group)), default=NEVER)
-    return group.steady_at_ms > first >= 0
+    return group.steady_at_ms - STAMP_MS > first >= 0  # the first one itself was handled in the ms of its record
 
 
 def _is_settled(group: Group, modern: ModernGroup) -> bool:
@@ -304,23 +329,26 @@ def _is_settled(group: Group, modern: ModernGroup) -> bool:
 
 
 def _somebody_may_be_gone(group: Group, at: float) -> bool:
-    """Whether a member is silent whose session is of unknown length."""
-    silent = (one for one in group.members.values() if not group.is_session_known(one) and one.modern is not None)
-    return any(0 <= 2 * one.modern.interval_ms < at - one.session_renewed_at_ms for one in silent if one.modern)
+    """Whether a member may be gone by an instant, which would have made an epoch."""
+    return any(groups.may_be_gone(group, one, at) for one in group.members.values())
+
+
+def _may_have_changed(group: Group, modern: ModernGroup, at: float) -> bool:
+    """Whether, where no record is read, the group may have another epoch by then than was counted: nobody is answered
+    with one for which no target is computed yet."""
+    if modern.by_records:
+        return False
+    # Of a mixed group: it may be a classic one by now, and its epochs are counted.
+    return modern.mixed or modern.resolves or _somebody_may_be_gone(group, at)
 
 
 def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | None = None) -> None:
     """The state of the group follows from what is held now; say so if it is another one, since `at` or up to `by`."""
-    state, sure = state_of(group)
-    if group.modern is not None and group.modern.mixed and not group.modern.by_records:
-        sure = weaker(sure, "provisional")  # it may be a classic one by now, and its epochs are counted
-    if (
-        group.modern is not None
-        and not group.modern.by_records
-        and _somebody_may_be_gone(group, at if by is None else by)
-    ):
+    state, sure = state_of(group, at)
+    if state == group.state:
+        return
+    if group.modern is not None and _may_have_changed(group, group.modern, at if by is None else max(at, by)):
         sure = weaker(sure, "provisional")
-    if state != group.state:
-        if state == ModernState.STABLE:
-            group.stable_at_ms = at
-        facts.move(group, at, state, cause, sure, by)
+    if state == ModernState.STABLE:
+        group.stable_at_ms = at
+    facts.move(group, at, state, cause, sure, by)

@@ -112,9 +112,14 @@ def _not_before(facts: Facts, group: Group) -> float:
     lower_at_ms = group.modern.lower_at_ms if group.modern is not None else NEVER
     if lower_at_ms < 0:
         return NEVER
+    return lower_at_ms if has_targets_at_once(facts) else lower_at_ms - INTERVAL_MS
+
+
+def has_targets_at_once(facts: Facts) -> bool:
+    """Whether the broker is known to compute the target of each epoch as that begins, so that every answer has the
+    epoch of the group."""
     version = facts.settings.kafka_version
-    at_once = bool(version) and version_of(version) < (4, 3, 0)
-    return lower_at_ms if at_once else lower_at_ms - INTERVAL_MS
+    return bool(version) and version_of(version) < (4, 3, 0)
 
 
 def due_by(group: Group, member: Member, at: float) -> bool:

@@ -64,6 +64,21 @@ def is_gone(member: Member) -> bool:
     return member.modern is not None and member.modern.gone_at_ms >= 0
 
 
+def may_be_gone(group: Group, member: Member, at: float) -> bool:
+    """Whether a member may be none by an instant, unseen: one of its timers was due, or it is silent and nothing says
+    how long its session is."""
+    own = member.modern
+    if own is None or member.unknown_since_at_ms >= 0:
+        return True
+    if group.is_session_known(member):
+        if 0 <= member.deadline <= at:
+            return True
+    elif 0 <= 2 * own.interval_ms < at - member.session_renewed_at_ms:
+        return True
+    begun = (own.rejoin_since_at_ms, own.sync_since_at_ms) if own.classic else (own.revoke_since_at_ms,)
+    return member.rebalance_ms > 0 and any(0 <= since <= at - member.rebalance_ms for since in begun)
+
+
 def present(group: Group) -> list[Member]:
     """The members without those."""
     return [member for member in group.members.values() if not is_gone(member)]

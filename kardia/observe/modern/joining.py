@@ -140,7 +140,8 @@ def _count_join(
             why.certainty = weaker(why.certainty, bump.cause.certainty)
     if answered <= before and any(_may_be_gone(group, one, at) for one in group.members.values()):
         why.certainty = weaker(why.certainty, "provisional")
-    epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=answered > before)
+    shown = answered > before and evidence.has_targets_at_once(facts) and not delayed
+    epochs.raised(facts, group, max(before + 1, answered), why, members_before, shown=shown)
 
 
 def _may_be_gone(group: Group, member: Member, at: float) -> bool:

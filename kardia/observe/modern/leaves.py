@@ -48,6 +48,7 @@ def _by_java(facts: Facts, group: Group, member: Member, event: Event) -> Why:
         return "left", "exact"
     blind = facts.was_silent(group.broker, member.last_poll_at_ms, event.arrived_at_ms)
     blind = blind or group.gap_at_ms >= member.last_poll_at_ms or not facts.is_alone(group, member)
+    blind = blind or group.unsure_to >= member.last_poll_at_ms  # a broker that died took the lines of later ones along
     return "poll_timeout", "provisional" if blind or member.last_poll_at_ms < 0 else "inferred"
 
 

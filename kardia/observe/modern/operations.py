@@ -8,11 +8,13 @@ within an operation: conversion, replacement, member, group epoch, target assign
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
-from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, MemberState
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
@@ -135,8 +137,8 @@ def close(facts: Facts, group: Group, by: Event | None = None) -> None:
         group.operation, facts.divergences = [], facts.divergences + 1
         return
     operation, group.operation = group.operation, []
-    waits = _next_waiting(group, operation[0].logged_at_ms)
-    by = min((one for one in (by, waits) if one is not None), key=lambda one: one.decided_at_ms, default=None)
+    answers = [one for one in (by, _next_waiting(group, operation[0].logged_at_ms)) if one is not None and _may_do(one)]
+    by = min(answers, key=lambda one: one.decided_at_ms, default=None)
     evidence, broker = facts.evidence, facts.broker
     facts.evidence, facts.broker = operation[-1], ""
     _Operation(facts, group, operation, by).understand()
@@ -147,7 +149,14 @@ def close(facts: Facts, group: Group, by: Event | None = None) -> None:
 
 def _next_waiting(group: Group, at: float) -> Event | None:
     """The answer that came next, if it is read already and waits for what was written at `at` (`waiting`)."""
-    return next((event for event in group.deferred if at <= event.decided_at_ms <= at + CLOSED_AFTER_MS), None)
+    near = (event for event in group.deferred if at <= event.decided_at_ms <= at + CLOSED_AFTER_MS)
+    return next((event for event in near if _may_do(event)), None)
+
+
+def _may_do(answer: Event) -> bool:
+    """Whether the request of an answer may have written records: one that is refused writes none, nor does a JoinGroup
+    that waited and is sent back by somebody else's request."""
+    return answer.error_code == ErrorCode.NONE
 
 
 def conclude_removed(facts: Facts, group: Group, member_id: str, due: float) -> None:
@@ -425,6 +434,7 @@ class _Operation:
             self._converts, group.generation = False, max(epoch, group.generation)
             modern.assignment_epoch = group.generation
         if epoch <= group.generation:  # that of a group that was converted: who is named so far was in it before
+            self._take_from_a_leave(epoch)
             self._born, self._changed, self._members_before = [], [], len(group.members)
             return
         if epoch > group.generation + 1 and not is_first:
@@ -440,6 +450,21 @@ class _Operation:
         self._remove_gone(cause)
         self._born, self._changed = [], []
         self._members_before = len(group.members)
+
+    def _take_from_a_leave(self, epoch: int) -> None:
+        """An epoch was counted for a leave whose handling took long, and this operation, which came meanwhile, has made
+        it without the leave: that has made the next one."""
+        facts, group, modern = self._facts, self._group, self._group.modern
+        bumps = modern.bumps if modern is not None else []
+        bump = next((one for one in bumps if one.epoch == epoch == group.generation), None)
+        if bump is None or bump.cause.by is None or not bump.cause.at <= self._at <= bump.cause.by:
+            return
+        left = group.ended.get(bump.cause.member_id)
+        named = any(_type(event) in _MEMBER and event.member_id == bump.cause.member_id for event in self._records)
+        if left is not None and left.told and not named:
+            why, before = bump.cause, bump.members_before
+            epochs.explain(facts, group, bump, self._cause(epoch))
+            epochs.raised(facts, group, epoch + 1, replace(why, at=max(why.at, self._at)), before)
 
     def _cause(self, epoch: int) -> Cause:
         """Why the group has a new epoch; a member that is gone is judged when it is taken out."""

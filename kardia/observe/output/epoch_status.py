@@ -66,8 +66,18 @@ def _certainty(group: Group, member: Member, now: float) -> Certainty:
         return "provisional"
     if member.renewed_unseen or group.may_be_classic:
         return "provisional"
-    if 0 <= member.deadline < now:
+    if 0 <= member.deadline < now or _may_be_over(member, now):
         return "provisional"
     if own is not None and (own.classic or (modern is not None and modern.session_from == "given")):
         return "exact"
     return "inferred" if modern is not None and modern.session_from else "provisional"
+
+
+def _may_be_over(member: Member, now: float) -> bool:
+    """Whether another timer of a member was due, so that it may be gone, which the next answer or record tells: it was
+    told to give partitions up, or, with the classic protocol, to rejoin or to sync."""
+    own = member.modern
+    if own is None or member.rebalance_ms <= 0:
+        return False
+    begun = (own.rejoin_since_at_ms, own.sync_since_at_ms) if own.classic else (own.revoke_since_at_ms,)
+    return any(0 <= since <= now - member.rebalance_ms + SHOWN_TWICE_MS for since in begun)

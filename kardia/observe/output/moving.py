@@ -75,7 +75,7 @@ def _first(partitions: Partitions) -> list[str]:
 def _entry(modern: ModernGroup, name: str, from_id: str | None, to_id: str | None) -> dict[str, Any]:
     topic, _, number = name.rpartition(":")
     return {
-        "topic": modern.topic_names.get(topic, topic),
+        "topic": f"subtopology-{topic}" if modern.protocol == "streams" else modern.topic_names.get(topic, topic),
         "partition": int(number),
         "from_member_id": from_id,
         "to_member_id": to_id if to_id != from_id else None,

@@ -41,8 +41,11 @@ def _timeout(value: int) -> int | None:
 
 
 def poll_interval(member: Member) -> int | None:
-    """max.poll.interval.ms of a member whose library announces it as its rebalance timeout, else None."""
-    return member.rebalance_ms if LIBRARIES[member.library].poll_interval and member.rebalance_ms > 0 else None
+    """max.poll.interval.ms of a member whose library announces it as its rebalance timeout, else None; of a worker of
+    Kafka Connect as well, whose polls show in rebalances alone."""
+    library = LIBRARIES[member.library]
+    told = library.poll_interval and library.shows_between
+    return member.rebalance_ms if told and member.rebalance_ms > 0 else None
 
 
 def last_poll(member: Member) -> tuple[float, str, float]:

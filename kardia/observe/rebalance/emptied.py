@@ -125,6 +125,14 @@ def become_empty_before(observer: Facts, group: Group) -> None:
     becomes_empty(observer, group, _was_left_at(group))
 
 
+def become_empty_before_join(observer: Facts, group: Group, since: float) -> None:
+    """Somebody waits in a JoinGroup that was handled at `since`, and would have been answered when the last member went
+    if that had been later: the group was Empty by then."""
+    at = _was_left_at(group)
+    if 0 <= at < since:
+        becomes_empty(observer, group, at)
+
+
 def _was_left_at(group: Group) -> float:
     """When the last member of a group that prepares a rebalance ended; NEVER where that is not known."""
     current = group.rebalance

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kardia.certainty import Certainty, weaker
+from kardia.certainty import Certainty
 from kardia.coordinator.behaviour import behaviour_of
 from kardia.events import Event
 from kardia.kafka.releases import version_of
@@ -22,7 +22,7 @@ from kardia.observe.members import lives, polls
 from kardia.observe.members.identity import identify
 from kardia.observe.moves import loads, moves
 from kardia.observe.rebalance import generations, rebalance, signs
-from kardia.observe.requests import refusals
+from kardia.observe.requests import dismissed, refusals
 from kardia.observe.requests.handling import AT_ONCE_MS, told_between, took_effect
 from kardia.observe.requests.requests import CLASSIC, NONE, heard_steady, notice, on_refused
 from kardia.observe.state.entries import HandedOut
@@ -39,9 +39,10 @@ def on_join(observer: Facts, event: Event, at: float) -> None:
         moves.moved(observer, group, event, at)
     elif event.error_code == NONE:
         _let_in(observer, group, event, at)
+    elif event.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+        dismissed.on_join(observer, group, event, at)
     else:
         refusals.on_join(observer, group, event, at)
-        refusals.began_before(group, group.rebalance, event)
         if event.member_id:
             on_refused(observer, group, event, at)
         elif event.error_code == ErrorCode.FENCED_INSTANCE_ID:
@@ -228,7 +229,7 @@ def take_fenced(observer: Facts, group: Group, event: Event) -> None:
     old, over = group.members.get(held_by), group.ended.get(held_by)
     came_by = "member_joined"
     if old is not None and old.member_id != member_id:
-        came_by = _end_the_seated(observer, group, old, taken_at)
+        came_by = refusals.end_the_seated(observer, group, old, taken_at)
     elif over is not None and over.cause == "static_replaced":
         came_by = "static_replaced"
         lives.correct(observer, group, over, taken_at, came_by, over.certainty)
@@ -239,23 +240,6 @@ def take_fenced(observer: Facts, group: Group, event: Event) -> None:
     observer.emit_transition(group, taken_at, member_id, "Absent", "Member", came_by, "exact")
     told_from, told_by = told_between(event)
     lives.end(observer, group, member, max(told_from, taken_at), "static_replaced", "", "exact", told_by)
-
-
-def _end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) -> str:
-    """Whose seat was taken at an instant had ended by its session before, or ends by that. Returns by what the process
-    that took it became a member."""
-    current = group.rebalance
-    is_over = current is not None and current.joined_at_ms >= taken_at
-    armed = old.renewed_before_join_at_ms if is_over else old.session_renewed_at_ms  # the end renews who is in it
-    known = old.deadline >= 0 and armed >= 0 and not old.is_unsure(armed) and armed > group.unsure_to
-    how_sure: Certainty = "exact" if known else "provisional"
-    ran_out_at = armed + old.session_ms if old.deadline >= 0 and armed >= 0 else NEVER
-    if 0 <= ran_out_at <= taken_at:
-        how_sure = weaker(how_sure, "exact" if ran_out_at < taken_at - LATE_MS else "provisional")
-        lives.end(observer, group, old, ran_out_at, "session_expired", "", how_sure, taken_at)
-        return "member_joined"
-    lives.end(observer, group, old, taken_at, "static_replaced", "", how_sure)
-    return "static_replaced"
 
 
 def replaced_by(observer: Facts, group: Group, event: Event) -> tuple[str, bool]:

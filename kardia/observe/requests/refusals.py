@@ -8,7 +8,7 @@ under way, and it may have begun it. Sources: `doJoinGroup`, `expireHeartbeat` o
 
 from __future__ import annotations
 
-from kardia.certainty import Certainty
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.kafka.sessions import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kardia.kafka.states import ErrorCode, GroupState
@@ -19,7 +19,7 @@ from kardia.observe.facts.facts import Facts
 from kardia.observe.members import lives
 from kardia.observe.members.identity import identify
 from kardia.observe.rebalance import signs
-from kardia.observe.state.group import Cause, Group, Join, Member, Rebalance
+from kardia.observe.state.group import NEVER, Cause, Group, Join, Member, Rebalance
 
 WAITED_MS = 500.0
 """A JoinGroup answered that late was waiting: an answer at once takes some ms, also where the coordinator has a queue
@@ -41,7 +41,7 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     waited_ms = at - event.handled_at_ms
     if left is not None and abs(left.left_at_ms - at) <= observer.settings.burst_ms and waited_ms > 4 * STAMP_MS:
         del group.left_pending[event.member_id]
-        _note_waiting(observer, group, event, at)
+        note_waiting(observer, group, event, at)
         _note_life(observer, group, event, at, left.cause, left.reason, left.certainty)
         return
     # A first JoinGroup is told 82 only if it was let in, and another process took the place that it waited in.
@@ -49,12 +49,12 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     let_in = let_in and bool((event.detail or {}).get("assigned_member_id"))
     told_late = error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID) and waited_ms >= WAITED_MS
     if let_in or told_late:
-        _note_waiting(observer, group, event, at)
+        note_waiting(observer, group, event, at)
         if error == ErrorCode.UNKNOWN_MEMBER_ID:
             _note_new(observer, group, event, at)
 
 
-def _note_waiting(observer: Facts, group: Group, event: Event, at: float) -> None:
+def note_waiting(observer: Facts, group: Group, event: Event, at: float) -> None:
     """A rebalance was under way since this JoinGroup was handled, at the latest; it is one that may have begun it."""
     member = group.members.get(event.member_id)
     if group.state != GroupState.PREPARING:
@@ -119,6 +119,23 @@ def _note_life(
     identify(observer, group, member, event, str(detail.get("protocol_type", "")))
     observer.emit_transition(group, event.handled_at_ms, member_id, "Absent", "Member", "member_joined", "exact")
     lives.end(observer, group, member, at, cause, reason, certainty)
+
+
+def end_the_seated(observer: Facts, group: Group, old: Member, taken_at: float) -> str:
+    """Whose seat was taken at an instant had ended by its session before, or ends by that. Returns by what the process
+    that took it became a member."""
+    current = group.rebalance
+    is_over = current is not None and current.joined_at_ms >= taken_at
+    armed = old.renewed_before_join_at_ms if is_over else old.session_renewed_at_ms  # the end renews who is in it
+    known = old.deadline >= 0 and armed >= 0 and not old.is_unsure(armed) and armed > group.unsure_to
+    how_sure: Certainty = "exact" if known else "provisional"
+    ran_out_at = armed + old.session_ms if old.deadline >= 0 and armed >= 0 else NEVER
+    if 0 <= ran_out_at <= taken_at:
+        how_sure = weaker(how_sure, "exact" if ran_out_at < taken_at - LATE_MS else "provisional")
+        lives.end(observer, group, old, ran_out_at, "session_expired", "", how_sure, taken_at)
+        return "member_joined"
+    lives.end(observer, group, old, taken_at, "static_replaced", "", how_sure)
+    return "static_replaced"
 
 
 def began_before(group: Group, current: Rebalance | None, event: Event) -> None:

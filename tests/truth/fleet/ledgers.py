@@ -98,12 +98,17 @@ def _matched(
 
 
 def distance(one: TrueRebalance, row: dict[str, Any]) -> tuple[int, int, int]:
-    """How far a row is from a true rebalance: by its start within its bound, by its completion, by its start alone."""
-    off = abs(off_ms(row["started_at_ms"], row["at_bound_ms"], one.started_at_ms))
+    """How far a row is from a true rebalance: by its start within its bound, by its completion, by its start alone
+    (what is within the width of stamps is met: a bound open at its end meets whatever came later to the ms)."""
+    off = _beyond_stamps(off_ms(row["started_at_ms"], row["at_bound_ms"], one.started_at_ms))
     over = 0
     if row["completed_at_ms"] is not None and one.assigned_at_ms >= 0:
-        over = abs(off_ms(row["completed_at_ms"], row["completed_bound_ms"], one.assigned_at_ms))
+        over = _beyond_stamps(off_ms(row["completed_at_ms"], row["completed_bound_ms"], one.assigned_at_ms))
     return off, over, abs(one.started_at_ms - row["started_at_ms"])
+
+
+def _beyond_stamps(off: int) -> int:
+    return max(0, abs(off) - INSTANT_MS)
 
 
 def unsynced(truth: Truth, one: TrueRebalance) -> set[str]:
@@ -132,7 +137,9 @@ def _one(result: Score, truth: Truth, one: TrueRebalance, row: dict[str, Any], u
     named = row["trigger_member_id"] or ""
     if row["trigger"] == one.trigger == "sync_timeout" and named in unsynced(truth, one):
         named = one.member_id  # one timer removes all who are missing, in the order of a hash table
-    if row["trigger"] == one.trigger and named != one.member_id:
+    if row["trigger"] == one.trigger and not named and one.member_id and row["certainty"] != "exact":
+        result.count("trigger members not named")  # records do not show who joined first
+    elif row["trigger"] == one.trigger and named != one.member_id:
         if row["certainty"] in ("exact", "inferred") or named not in _near(truth, one):
             wrong("wrong trigger member", f"said {named}")
         result.count("trigger members of one instant, said provisionally")
