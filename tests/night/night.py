@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 from demo import server_log
 from demo.pace import Pace
 from demo.tables import Tables
+from kardia.kafka.releases import version_of
 from supervise import process
 from supervise.process import ProcessError
 from tests.night import watch
@@ -48,6 +49,14 @@ class Options:
     brokers: int = 1
     spared: tuple[str, ...] = ()
     """Roles that nothing befalls, so that each lives through the whole night."""
+
+
+ALL_ARE_NAMED = (3, 0, 0)
+"""First release that writes down the id of each dynamic member, also of one that joins while its group rebalances."""
+
+
+def _member_ids(logs: Sequence[str]) -> frozenset[str]:
+    return frozenset(found for text in logs for found in _MEMBER_ID.findall(text))
 
 
 def play(options: Options, told: Callable[[str], None]) -> Result:
@@ -111,7 +120,7 @@ def play(options: Options, told: Callable[[str], None]) -> Result:
             ever=ever,
             until_ms=until_ms,
             members_now=members_now,
-            member_ids=frozenset(found for text in logs for found in _MEMBER_ID.findall(text)),
+            member_ids=_member_ids(logs) if version_of(options.version) >= ALL_ARE_NAMED else None,
             was_given=stage.cluster.requests_name,
             stalls=stalls,
             by_requests_alone=not options.follow_server_log,
