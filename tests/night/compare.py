@@ -190,6 +190,7 @@ class _Judge:
             if row["trigger"] not in triggers or (named and row["trigger_member_id"] not in named):
                 member = _short(row["trigger_member_id"] or "nobody")
                 return f"{who}, {member}: the broker says {fact.reason[:90]!r}"
+            break  # words of a later row may be a part of these
         # One generation may have begun twice, where a coordinator that was none any more could not store it.
         sizes = [
             0 if one.what == server_log.GROUP_EMPTY else one.members

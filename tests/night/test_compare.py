@@ -281,3 +281,24 @@ def test_who_took_the_seat_of_an_id_that_no_client_was_given_is_not_missed() -> 
     unheard = compare(replace(night(), facts=facts, was_given=lambda member_id: member_id != "unheard-of"))
     assert unheard.findings == ()
     assert unheard.counts["replaced ids that no client was given"] == 1
+
+
+def test_a_seat_that_is_taken_while_the_group_completes_has_words_of_its_own() -> None:
+    """They begin like those of changed metadata."""
+    row = next(row for row in night().ever["rebalances"] if row["certainty"] == "exact" and row["generation_before"])
+    member_id = "chair-1-75a21329-7dfa-426f-b3d8-2627af5c23a5"
+    reason = f"Updating metadata for static member {member_id} with instance id chair-1; client reason: not provided"
+    told = {**row, "trigger": "static_replaced", "trigger_member_id": member_id}
+    facts = [
+        replace(fact, reason=reason)
+        if fact.what == server_log.REBALANCE_STARTED and fact.generation == row["generation_before"]
+        else fact
+        for fact in night().facts
+        if fact.group_id == row["group_id"]
+    ]
+    ever = {"members": [], "rebalances": [told], "predictions": []}
+    right = compare(replace(night(), facts=facts, ever=ever))
+    assert UNTRUE not in kinds(right)
+    changed_metadata = {**told, "trigger": "metadata_changed"}
+    wrong = compare(replace(night(), facts=facts, ever={**ever, "rebalances": [changed_metadata]}))
+    assert UNTRUE in kinds(wrong)

@@ -289,6 +289,24 @@ def test_a_join_that_is_sent_back_by_a_conversion_did_not_begin_it(cut: bool) ->
     assert (since_start(row["at_ms"]), row["at_bound_ms"], row["certainty"]) == (4_000, 0, "exact")
 
 
+def test_whoever_was_in_the_generation_before_may_have_begun_what_a_conversion_ends() -> None:
+    """x, who had joined the generation before, joins again with other metadata at 3,000, and n joins at 3,300. Both are
+    sent back as c's heartbeat converts the group at 4,000."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(2_000, 3_000, "x", "y")
+    scene.member_id_required(3_290, "n")
+    detail = JOINED | {"assigned_member_id": "x", "protocols": [["range", "changed"]]}
+    scene._event(Kind.JOIN, 3_999, since=3_000, member_id="x", error_code=27, detail=detail)
+    sent_back(scene, 3_999, "n", 3_300)
+    upgraded(scene, 4_000, "x", "y", "n")
+    scene.tick(6_000)
+    known = scene.known()
+    started = [since_start(row["started_at_ms"]) for row in known.rebalances() if not row["withdrawn"]]
+    assert 3_300 not in started
+    assert started[-2:] == [3_000, 4_000]
+
+
 def test_what_comes_while_a_leave_is_handled_has_the_epoch_before_it() -> None:
     """y's leave came at 5,000 and its records have the stamp 5,080; at 5,040 an expression was resolved."""
     scene = ModernScene()
