@@ -132,6 +132,7 @@ KNOWN = {
     "_UNKNOWN_PARTITION": "the same",
     "_UNKNOWN_TOPIC": "the same",
     "_NOENT": "the same",
+    "_FATAL": "the same",
     "_collector_to_names": "of prometheus-client: a script for a page of the reference, part of no run",
 }
 """Names with an underscore that are not ours and not of the three libraries."""
