@@ -7,9 +7,10 @@ the head of a file; keeps nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from ingest.archives.envelopes import form_of
+from ingest.archives.envelopes import form_of, has_plain_lines
 from ingest.archives.opened import packing_of
 from ingest.errors import SettingsError
 
@@ -33,7 +34,7 @@ def why_not(path: Path) -> str | None:
         head = opened.read(HEAD_BYTES)
     if b"\n" not in head and len(head) < HEAD_BYTES:
         return None
-    form = form_of(head)
+    form = None if has_plain_lines(head) else form_of(head)  # an id with line breaks forges lines, never all of them
     return "" if form is None else f"the lines of this log are wrapped ({form.name})"
 
 
@@ -42,6 +43,7 @@ class Followable:
 
     def __init__(self) -> None:
         self._known: set[Path] = set()
+        self._left_out: set[Path] = set()
 
     def check(self, path: Path) -> None:
         """Raises `SettingsError` for one that cannot be followed. One that is not there yet is looked at later."""
@@ -56,3 +58,15 @@ class Followable:
         if found:
             raise SettingsError(found, str(path), EXPECTED, NEXT)
         self._known.add(path)
+
+    def takes(self, path: Path, say: Callable[[str], None]) -> bool:
+        """Whether a log that is there by now can be followed; why not is said once. What comes to lie beside the logs
+        of a collector that runs does not end it."""
+        if path in self._left_out:
+            return False
+        try:
+            self.check(path)
+        except SettingsError as error:
+            self._left_out.add(path)
+            say(f"left out: {error}")
+        return path not in self._left_out

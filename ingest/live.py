@@ -155,8 +155,7 @@ def _run(
         followed = {one.tail.path for one in streams}
         for patterns, make in ((settings.request_log, requests), (settings.server_log, ServerLog)):
             for path in expanded(patterns):
-                followable.check(path)
-                if path not in followed:
+                if followable.takes(path, say) and path not in followed:
                     streams.append(stream(path, make(zone, partitions)))
                     say(f"following {path}")
 

@@ -115,6 +115,7 @@ def taken_over(
 def check_losses(
     settings: StreamSettings, client: Client, checkpoints: dict[str, Checkpoint], say: Callable[[str], None]
 ) -> None:
+    """Refuse to go on where the topic no longer has what was not read, or, where that is accepted, say what is lost."""
     for name, checkpoint in checkpoints.items():
         losses = topic_loss.find_losses(
             settings.bootstrap_server, settings.topic, checkpoint.read_offsets(), client.librdkafka

@@ -185,6 +185,11 @@ def is_csv(head: bytes) -> bool:
     return all(_NAME.fullmatch(name) for name in names) and _QUOTED.search(rest, 0, 4_096) is not None
 
 
+def has_plain_lines(head: bytes) -> bool:
+    """Whether some lines begin with the stamp and level of a broker."""
+    return any(_OWN.match(line) for line in head.split(b"\n"))
+
+
 def _is_prefixed(lines: list[bytes]) -> bool:
     """Whether most lines of a broker have something before their stamp."""
     prefixed = sum(_inner(line) is not None for line in lines[:2_000])

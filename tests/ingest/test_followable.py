@@ -95,3 +95,23 @@ def test_what_is_known_is_not_opened_again(tmp_path: Path) -> None:
     followable.check(path)
     path.write_bytes(wrapping.cri(LINES["request"]))
     followable.check(path)
+
+
+def test_what_comes_to_lie_beside_the_logs_is_left_out_and_said_once(tmp_path: Path) -> None:
+    """A rotated log is compressed while a collector runs, and a pattern finds it."""
+    path, followable, said = tmp_path / "server.log.1.gz", Followable(), list[str]()
+    path.write_bytes(gzip.compress(wrapping.plain(LINES["server"])))
+    assert not followable.takes(path, said.append)
+    assert not followable.takes(path, said.append)
+    (sentence,) = said
+    assert "left out: the log is compressed" in sentence
+    assert str(path) in sentence
+    (tmp_path / "server.log").write_bytes(wrapping.plain(LINES["server"]))
+    assert followable.takes(tmp_path / "server.log", said.append)
+    assert len(said) == 1
+
+
+def test_an_id_with_line_breaks_does_not_make_a_log_one_that_is_wrapped(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes(SERVER + b"\n" + 9 * (b"forged " + SERVER + b"\n"))
+    assert why_not(path) == ""

@@ -422,6 +422,10 @@ def test_a_broker_that_starts_again_and_goes_by_an_epoch_of_before_holds_no_grou
     told.prepares(33_050, 1, f"removing member {A} on heartbeat expiration", broker=1)
     assert told.ends() == {A: (33_050, "session_expired", "exact")}
     assert told.rows()["rebalances"][-1]["trigger"] == "session_expired"
+    one_by_one = [[event] for event in told.events]
+    whole, cut = run([told.events, ticks_of(told.events)]), run([*one_by_one, ticks_of(told.events)], restarts=True)
+    for table in ("members", "rebalances"):
+        assert standing(table, cut[table]) == standing(table, whole[table])
 
 
 def test_a_broker_whose_own_election_was_not_read_is_believed_when_it_loads() -> None:

@@ -57,9 +57,7 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     to be Stable meanwhile, went then, unless its timer was late; who is taken for a member has a session anew, and
     its end would be an epoch."""
     over = [one for one in group.members.values() if 0 <= one.deadline < at - epochs.STAMP_MS]
-    silent = [
-        one for one in over if deadlines.surely_silent(group, one)
-    ]  # before the first one's end changes the state
+    silent = [one for one in over if deadlines.surely_silent(group, one)]  # asked before an end changes the state
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
         rebalance.end_member(facts, group, member, member.deadline, "session_expired", "", "provisional", at)
     upgrade(facts, group, at, "inferred", by)

@@ -75,8 +75,7 @@ def may_be_gone(group: Group, member: Member, at: float) -> bool:
             return True
     elif 0 <= 2 * own.interval_ms < at - member.session_renewed_at_ms:
         return True
-    begun = (own.rejoin_since_at_ms, own.sync_since_at_ms) if own.classic else (own.revoke_since_at_ms,)
-    return member.rebalance_ms > 0 and any(0 <= since <= at - member.rebalance_ms for since in begun)
+    return member.rebalance_ms > 0 and any(0 <= since <= at - member.rebalance_ms for since in own.awaited_since())
 
 
 def present(group: Group) -> list[Member]:

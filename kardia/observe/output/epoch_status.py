@@ -79,5 +79,4 @@ def _may_be_over(member: Member, now: float) -> bool:
     own = member.modern
     if own is None or member.rebalance_ms <= 0:
         return False
-    begun = (own.rejoin_since_at_ms, own.sync_since_at_ms) if own.classic else (own.revoke_since_at_ms,)
-    return any(0 <= since <= now - member.rebalance_ms + SHOWN_TWICE_MS for since in begun)
+    return any(0 <= since <= now - member.rebalance_ms + SHOWN_TWICE_MS for since in own.awaited_since())

@@ -30,8 +30,8 @@ def on_join(observer: Facts, group: Group, event: Event, at: float) -> None:
     if not group.members and group.state == GroupState.PREPARING:
         emptied.become_empty_before_join(observer, group, event.handled_at_ms)
     current = group.rebalance
-    is_over = current is None or current.joined_at_ms >= 0
-    if is_over or current is None or all(one.member_id != member_id for one in (*current.joins, *current.refused)):
+    waiting = [] if current is None or current.joined_at_ms >= 0 else [*current.joins, *current.refused]
+    if all(one.member_id != member_id for one in waiting):
         refusals.note_waiting(observer, group, event, at)  # who is sent back asks again and again: the first one counts
     over, member = group.ended.get(member_id), group.members.get(member_id)
     if over is not None:

@@ -61,6 +61,11 @@ class ModernMember:
     gone_at_ms: float = NEVER
     """Instant of the record that says that it is a member no more, until it is concluded why."""
 
+    def awaited_since(self) -> tuple[float, ...]:
+        """Begins of what must be done within its rebalance timeout, NEVER where nothing is to do: to rejoin and to sync
+        with the classic protocol, to give partitions up with the new one."""
+        return (self.rejoin_since_at_ms, self.sync_since_at_ms) if self.classic else (self.revoke_since_at_ms,)
+
 
 @dataclass(slots=True)
 class Reached:
