@@ -46,6 +46,28 @@ def test_after_a_move_every_session_runs_from_the_load_at_the_earliest() -> None
     assert known.ended() == {"b": (19_200, "session_expired", "provisional")}
 
 
+def test_no_session_runs_from_the_load_of_a_broker_that_goes_by_an_epoch_of_before() -> None:
+    """Broker 2 takes the group over at 9,200; broker 1 is back at 11,500, and loads what it led when it fell."""
+    scene = stable("a", "b")
+    scene.elected(100, 7)
+    scene.heartbeats(6_000, 6_001, "a", "b")
+    scene.tick(9_000)
+    scene.at_broker(2)
+    scene.elected(9_190, 8)
+    scene.loaded(9_200)
+    scene.heartbeats(9_300, 19_000, "a")
+    scene.at_broker(1)
+    scene.elected(11_490, 7)
+    scene.loaded(11_500)
+    scene.tick(30_000)
+    scene.at_broker(2)
+    scene.heartbeats(19_300, 29_000, "a", error=27)
+    scene.tick(30_000)
+    scene.events.sort(key=lambda event: event.logged_at_ms)
+    at, cause, _ = scene.known().ended()["b"]
+    assert (at, cause) == (19_200, "session_expired")
+
+
 def test_a_heartbeat_answered_by_a_coordinator_that_loads_promises_nothing() -> None:
     scene = moved(9_000)
     scene.heartbeat(9_200, "a")

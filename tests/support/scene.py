@@ -276,6 +276,11 @@ class Scene:
         source = event.source.replace("/request/", "/server/")
         self.events[-1] = event._replace(source=source, logged_at_ms=START + (at if known is None else known))
 
+    def elected(self, at: float, epoch: int) -> None:
+        """A line of server.log: the broker takes the group's partition, with an epoch of its leaders."""
+        self._said(at, "partition_elected", epoch, "")
+        self.events[-1] = self.events[-1]._replace(group_id="")
+
     def prepares(self, at: float, old_generation: int, reason: str, *named: str) -> None:
         """A line of server.log: the coordinator began to prepare a rebalance, why, and whom it names."""
         detail = {"what": "preparing_rebalance", "reason": reason, "members": list(named[1:])}
