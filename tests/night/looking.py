@@ -51,7 +51,9 @@ class Looking:
         before_ms, self._looked_at_ms = self._looked_at_ms, now_ms
         if not notifier_awake:
             self._asleep_at_ms = now_ms
-        self._stale = behind_ms > (STALE_AFTER_MS / 2 if self._stale else STALE_AFTER_MS)
+        # The notifier may have found it stale in a time that nobody looked at here.
+        was_stale = self._stale or now_ms - before_ms >= MISSED_MS
+        self._stale = behind_ms > (STALE_AFTER_MS / 2 if was_stale else STALE_AFTER_MS)
         if self._stale or now_ms - self._asleep_at_ms < SETTLED_MS:
             return
         if self._spans and self._spans[-1][1] == before_ms and now_ms - before_ms < MISSED_MS:

@@ -173,3 +173,13 @@ def test_the_feed_is_fresh_again_at_half_its_bound_and_the_notifier_needs_a_mome
     for second in range(108, 120):
         looking.note(1_000 * second, 0, notifier_awake=second != 110)
     assert looking.awake[1:] == [(106_000, 109_000), (115_000, 119_000)]
+
+
+def test_a_feed_that_may_have_been_stale_unseen_is_fresh_again_at_half_of_the_bound(tmp_path: Path) -> None:
+    looking = Looking(tmp_path)
+    for second in (100, 101, 102):
+        looking.note(1_000 * second, 900, notifier_awake=True)
+    # Nobody looks for 20 s, as while a broker starts.
+    for second, age_ms in ((122, 8_000), (123, 6_000), (124, 4_000), (125, 900)):
+        looking.note(1_000 * second, age_ms, notifier_awake=True)
+    assert looking.awake == [(100_000, 102_000), (124_000, 125_000)]
