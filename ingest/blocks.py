@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ingest.dialects import MAX_LINE_BYTES, Dialect, rejection
 from ingest.dialects.quiet_columns import Folded
+from ingest.dialects.request_layout import LOGGER
 from ingest.dialects.text_layout import MARK, whole, whole_end
 from ingest.router import UNROUTED, ClientKey, Directory
 from kardia import slowness
@@ -35,6 +36,7 @@ FUTURE = "future_timestamp"
 
 _BOM = b"\xef\xbb\xbf"
 _LONG_HEAD_BYTES = 64 * 1024
+_REQUEST_END = LOGGER + b"\n"
 _FETCH, _TELEMETRY = UNROUTED
 _REJECTED = int(Kind.REJECTED)
 _OUTSIDE = (_REJECTED, _TELEMETRY)
@@ -344,8 +346,12 @@ class Splitter:
 
     def feed(self, data: bytes) -> Cut:
         """Take the next bytes."""
-        data = self.carry + data if self.carry else data
         long: tuple[int, int, bytes] = (-1, -1, b"")
+        end = data.rfind(b"\n") + 1
+        if not self.skipping and data.endswith(_REQUEST_END, 0, end):  # as `whole_end` says, without a copy of it all
+            block, data = b"".join((self.carry, memoryview(data)[:end])), data[end:]
+            return self._held_back(block, data, long)
+        data = self.carry + data if self.carry else data
         if self.skipping:
             line_end = data.find(b"\n") + 1
             if not line_end:
@@ -355,9 +361,13 @@ class Splitter:
             self.position, self.skipping = long[1], 0
             data = data[line_end:]
         cut = whole_end(data, data.rfind(b"\n") + 1, MAX_LINE_BYTES)
+        return self._held_back(data[:cut], data[cut:], long)
+
+    def _held_back(self, block: bytes, rest: bytes, long: tuple[int, int, bytes]) -> Cut:
+        """Give a block out, and hold back what is behind it."""
         start, hole = self.position, 0
-        self.position += cut
-        self.carry = data[cut:]
+        self.position += len(block)
+        self.carry = rest
         if len(self.carry) > MAX_LINE_BYTES and self.carry[:1] == b"\0":
             # A hole may be as long as the file was: it is no part of the line behind it.
             bare = self.carry.lstrip(b"\0")
@@ -366,7 +376,7 @@ class Splitter:
             self.position += hole
         if len(self.carry) > MAX_LINE_BYTES:
             self.skipping, self._long_head, self.carry = len(self.carry), self.carry[:_LONG_HEAD_BYTES], b""
-        return Cut(start, data[:cut], *long, hole)
+        return Cut(start, block, *long, hole)
 
     def finish(self) -> tuple[bytes, Cut]:
         """No more bytes will come: the incomplete line at the end, or the line over the bound that never ended."""

@@ -271,9 +271,9 @@ def _candidates(block: Block) -> dict[int, Places]:
     return {kind: lines[goes_on == begin] for begin, kind in _KINDS.items()}
 
 
-def _decoded(block: Block, lines: Places, decode: Callable[[bytes], Any]) -> tuple[Places, list[Any]]:
+def _decoded(block: Block, lines: Places, decode: Callable[[memoryview], Any]) -> tuple[Places, list[Any]]:
     """Lines that are what they seem to be, and what they say."""
-    data = block.data
+    data = memoryview(block.data)  # a tenth of what decoding takes is the copy of a kilobyte
     begins, ends = (block.begins[lines] + JSON_AT).tolist(), (block.ends[lines] - LOGGER_BYTES).tolist()
     try:
         return lines, [decode(data[begin:end]) for begin, end in zip(begins, ends, strict=True)]

@@ -483,11 +483,12 @@ class Observer(Intake):
     def _write_health(self, group_at: status.GroupAt, member: Member) -> None:
         """A row of health."""
         group, clock = group_at.group, group_at.now
+        alive_to = self.alive_to(group.broker)
         if group.modern is None and not self.reads_requests(group.broker, clock):
             how, certainty, reasons = status.NEEDS_REQUESTS
         else:
-            how, certainty, reasons = status.status_of(group_at, member, self.alive_to(group.broker))
-        certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock))
+            how, certainty, reasons = status.status_of(group_at, member, alive_to)
+        certainty = weaker(certainty, self._as_of(group.broker, member.session_renewed_at_ms, clock, alive_to))
         if group.group_id in self.awaiting or group.operation:
             certainty = weaker(certainty, waiting.certainty_about(group, member))
         if group.may_turn_classic(clock):
@@ -500,12 +501,11 @@ class Observer(Intake):
             rows.health_row(cluster, group_at, member, known_at_ms, certainty, how, reasons, polls)
         )
 
-    def _as_of(self, broker: str, since: float, clock: float) -> Certainty:
+    def _as_of(self, broker: str, since: float, clock: float, alive_to: float) -> Certainty:
         """How sure any deadline is at `clock`, of a session that runs since then, by what the broker logged last. A
         request that renews a session may be answered, and so logged, only when its record is written, or when a broker
         that stands still goes on. A broker that may have been started again may load its groups still: heartbeats are
         answered meanwhile, and renew nothing."""
-        alive_to = self.alive_to(broker)
         may_load = any(begin < clock <= end + JUDGED_WITHIN_MS for begin, end, _ in self.unjudged.get(broker, ()))
         if clock > alive_to + SIGN_MS or may_load or self.is_doubted(broker, since, clock):
             return "provisional"

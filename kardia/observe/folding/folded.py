@@ -6,6 +6,7 @@ Whether they are quiet is decided in `quiet`; nothing is decided here.
 from __future__ import annotations
 
 from itertools import pairwise
+from operator import itemgetter
 
 from kardia.events import Event
 from kardia.kafka.libraries import LIBRARIES
@@ -17,6 +18,8 @@ from kardia.stretches import ARRIVED, BYTES, DECIDED, START, WIDTH, Stretch
 
 Due = tuple[float, str, Event]
 """(instant of its effect, broker, event)."""
+
+_IN_ORDER = itemgetter(0, 1)
 
 
 class Quiet:
@@ -70,16 +73,21 @@ def apply_one(observer: Facts, group: Group, quiet: Quiet) -> None:
             numbers = stretch.numbers
             brought = [place for place, size in enumerate(stretch.column(BYTES)) if size > 0]
             moments += [(numbers[place * WIDTH + DECIDED], 2, None) for place in brought]
-    moments.sort(key=lambda moment: moment[:2])
+    moments.sort(key=_IN_ORDER)
+    heard = []
     for at, what, event in moments:
         if what == 0:
-            renew(observer, group, member, at)
-        elif event is not None:
+            heard.append(at)
+            continue
+        _renew_all(observer, group, member, heard)
+        heard.clear()
+        if event is not None:
             observer.known = max(event.logged_at_ms, at + observer.settings.hold_ms)
             renew(observer, group, member, at)
             polls.on_commit(observer, group, member, event)
         else:
             _brought(observer, group, member, at)
+    _renew_all(observer, group, member, heard)
 
 
 def _renew_all(observer: Facts, group: Group, member: Member, heard: list[float]) -> None:

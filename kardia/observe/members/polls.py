@@ -73,10 +73,13 @@ def on_commit(observer: Facts, group: Group, member: Member, event: Event) -> No
     detail = event.detail
     mark = -1
     if detail:
-        mark = sum(entry[2] for entry in detail.get("offsets", ()) if entry[2] > 0)
+        mark = 0
+        for entry in detail.get("offsets", ()):
+            if entry[2] > 0:
+                mark += entry[2]
     advanced = mark != member.commit_mark
     arrived_at_ms = event.arrived_at_ms
-    by_itself = is_automatic(group, member, arrived_at_ms)
+    by_itself = library.auto_commit_ms >= 0 and is_automatic(group, member, arrived_at_ms)
     member.last_commit_at_ms = max(member.last_commit_at_ms, arrived_at_ms)
     if library.auto_commit_ms >= 0:
         # Asked for by the application it proves no poll, but it is accepted of a member that has not given up.
@@ -119,12 +122,11 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
 
     What is known already stays: it may narrow the interval, as a FETCH does that is told after a later commit.
     """
-    shared = "fetch" in LIBRARIES[member.library].polled_by and not observer.is_alone(group, member)
-    if shared and evidence == "fetch":
-        error_ms = inf  # it may be another's
-    elif (
-        shared and member.polled_at_ms < 0 <= at < member.fetched_at_ms
-    ):  # so it says the same in whatever order they come
+    if evidence == "fetch":
+        if _is_shared(observer, group, member):
+            error_ms = inf  # it may be another's
+    elif member.polled_at_ms < 0 <= at < member.fetched_at_ms and _is_shared(observer, group, member):
+        # so it says the same in whatever order they come
         evidence, at, error_ms = "fetch", member.fetched_at_ms, error_ms + round(member.fetched_at_ms - at, 3)
     before_ms = at - polled_since(member) if member.polled_at_ms >= 0 else inf
     if at <= member.polled_at_ms:
@@ -142,6 +144,11 @@ def polled(observer: Facts, group: Group, member: Member, evidence: str, at: flo
         observer.close_prediction(group, member, "poll", "averted", at)
     if surer or member.timer_at_ms < 0:
         observer.watch(group, member)
+
+
+def _is_shared(observer: Facts, group: Group, member: Member) -> bool:
+    """Whether a FETCH that shows a poll may be another member's."""
+    return "fetch" in LIBRARIES[member.library].polled_by and not observer.is_alone(group, member)
 
 
 def on_telemetry(observer: Facts, group: Group, member: Member, arrived_at_ms: float, ago_ms: float) -> None:

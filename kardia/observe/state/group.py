@@ -159,7 +159,8 @@ class Member:
     @property
     def last_poll_at_ms(self) -> float:
         """Latest instant at which the application is known to have polled; NEVER if there is none."""
-        return self.pushed_poll_at_ms if self.by_telemetry else self.polled_at_ms
+        pushed_at_ms, polled_at_ms = self.pushed_poll_at_ms, self.polled_at_ms
+        return pushed_at_ms if pushed_at_ms - TELEMETRY_ERROR_MS > polled_at_ms else polled_at_ms  # `by_telemetry`
 
     @property
     def last_heard_at_ms(self) -> float:
