@@ -23,8 +23,8 @@ from ingest.planning import ARCHIVES
 from kardia.events import SILENCE_MS, broker_of, stream_of
 from spark_jobs.replay.pieces import ParsedPiece
 
-PORTION_PIECES = 16
-"""Pieces of one portion at most: of 32 MiB, as folded 30 MB each; `inputs.GROUP_BYTES` bounds what is parsed ahead."""
+PORTION_PIECES = 8
+"""Pieces of one portion at most: of 64 MiB, as folded 60 MB each; `inputs.GROUP_BYTES` bounds what is parsed ahead."""
 
 PORTION_EVENTS = 150_000
 """Events of one portion that are not folded at most, or one piece: some 400 MB with their rows. Of an ordinary log a

@@ -4,9 +4,11 @@ too little."""
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
-from ingest.offline import ParsedRange
+from ingest.offline import FileRange, ParsedRange
+from ingest.planning import RANGE_BYTES
 from kardia.events import Event, Kind
 from spark_jobs.replay.inputs import groups_of
 from spark_jobs.replay.pieces import Loaded, ParsedPiece, Segment, spill
@@ -93,6 +95,16 @@ def test_no_input_at_all_is_one_empty_last_portion() -> None:
     assert not portion.pieces
     assert groups_of([]) == [[]]
     assert not math.isfinite(min((), default=math.inf))
+
+
+def test_ranges_of_a_file_fill_a_group_though_each_is_a_line_longer() -> None:
+    line = 1_000
+    starts = [number * (RANGE_BYTES + line) for number in range(8)]
+    ranges = [
+        FileRange("/nowhere", "request", "b/request/1", start, end, "UTC", 0.0, False, 6, 50)
+        for start, end in pairwise(starts)
+    ]
+    assert groups_of(ranges) == [[0, 1, 2], [3, 4, 5], [6]]
 
 
 def test_segments_of_a_spilled_piece_are_decoded_together(tmp_path: Path) -> None:
