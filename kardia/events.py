@@ -238,6 +238,7 @@ COORDINATOR_LINES = (
     "preparing_rebalance",
     "stabilized",
     "assignment_received",
+    "member_added",  # while the group prepares; one that begins a rebalance is named by the sentence about that
     "member_failed",
     "member_left",
     "group_empty",
