@@ -88,8 +88,8 @@ SENTENCES: tuple[Sentence, ...] = (
             "member_added",
             "nknown member id joins group ",
             r"(?:Static member with groupInstanceId=(?P<instance>.*?) and|Dynamic [Mm]ember with) unknown member id"
-            r" joins group (?P<group>.*?) in (?:PreparingRebalance state|state PreparingRebalance)\. Created a new member id"
-            rf" {MEMBER} (?:for this member and add(?:ed)? to the group|and added the member to the group)\.",
+            r" joins group (?P<group>.*?) in (?:PreparingRebalance state|state PreparingRebalance)\. Created a new"
+            rf" member id {MEMBER} (?:for this member and add(?:ed)? to the group|and added the member to the group)\.",
             " joins group ",
         ),
     ),
