@@ -274,7 +274,7 @@ def test_beside_sentences_samples_name_members_and_leave_what_was_told() -> None
 
 
 def test_beside_sentences_who_was_listed_last_is_gone_when_the_next_answer_lacks_it_however_soon_that_comes() -> None:
-    """The broker stood still: the answer that listed B had been asked for long before, and the next one came at once."""
+    """The broker stood still: the answer that listed B had been asked for long before, and the next came at once."""
     told = Sampled()
     told.joins(0, 0)
     told.becomes(3_000, 1, 2)
