@@ -27,8 +27,8 @@ from ingest.stamps import crosses_fold, zone_named
 from kardia.events import DEFAULT_LANES, DEFAULT_OFFSETS_PARTITIONS
 
 RANGE_BYTES = 64 * 1024 * 1024
-"""Size of a range of a plain file: some 60,000 lines, 0.3 s of work. Larger ranges fold better. At 10,000 lines a second
-32 MiB are three seconds, in which a member sends one heartbeat: its head costs more than what is folded behind it."""
+"""Size of a range of a plain file: some 60,000 lines, 0.3 s of work. Larger ranges fold better: at 10,000 lines a
+second 32 MiB are three seconds, in which a member sends one heartbeat, and its head costs more than what it saves."""
 
 ARCHIVES = f"archives/{ARCHIVE}"
 """`BROKER/STREAM` of entries that a wrapper damaged."""

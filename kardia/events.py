@@ -238,12 +238,14 @@ COORDINATOR_LINES = (
     "preparing_rebalance",
     "stabilized",
     "assignment_received",
+    "member_added",  # while the group prepares; one that begins a rebalance is named by the sentence about that
     "member_failed",
     "member_left",
     "group_empty",
     "removed_not_joined",
     "pending_member_removed",
     "static_replaced",
+    "static_reverted",  # `member_id` never was one, the first of `members` is one again
     "group_loaded",
     "group_unloaded",
     "partition_elected",  # `generation_id` is the epoch of the leader

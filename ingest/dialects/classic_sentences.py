@@ -67,6 +67,32 @@ SENTENCES: tuple[Sentence, ...] = (
             " for generation ",
         ),
     ),
+    # Of a group that prepares already no sentence about the begin of its rebalance names who joins.
+    Sentence(
+        "4.0",
+        "Pending dynamic member with id k11-c-531d253d-5bc8-47f5-9a11-b4f5a066b78e joins group h11 in "
+        "PreparingRebalance state. Adding to the group now.",
+        pattern(
+            "member_added",
+            "Pending dynamic member with id ",
+            rf"Pending dynamic member with id {MEMBER} joins group (?P<group>.*) in PreparingRebalance state\."
+            r" Adding to the group now\.",
+            " joins group ",
+        ),
+    ),
+    Sentence(
+        "3.0",
+        "Static member with groupInstanceId=i-a and unknown member id joins group g06 in PreparingRebalance state. "
+        "Created a new member id i-a-079043da-c234-4686-bdb4-4cde5f1924d5 for this member and add to the group.",
+        pattern(
+            "member_added",
+            "nknown member id joins group ",
+            r"(?:Static member with groupInstanceId=(?P<instance>.*?) and|Dynamic [Mm]ember with) unknown member id"
+            r" joins group (?P<group>.*?) in (?:PreparingRebalance state|state PreparingRebalance)\. Created a new"
+            rf" member id {MEMBER} (?:for this member and add(?:ed)? to the group|and added the member to the group)\.",
+            " joins group ",
+        ),
+    ),
     Sentence(
         "2.0",
         "Member i-b-544a2541-69d7-4f96-bcd7-538d0535b107 in group g06 has failed, removing it from the group",
@@ -204,6 +230,20 @@ SENTENCES: tuple[Sentence, ...] = (
             " with unknown member id rejoins, assigning new member id ",
             r"Static member (?P<instance>.*?) of group (?P<group>.*?) with unknown member id rejoins, assigning new "
             rf"member id .*, while old member id {MEMBER} will be removed\.",
+        ),
+    ),
+    Sentence(
+        "4.0",
+        "Failed to persist metadata for group seats static member chair-3-0c00433c-a711-4fdd-a03c-78d077953185 with "
+        "group instance id chair-3 due to CoordinatorWriteEvent(name=classic-group-join) timed out after 5000ms. "
+        "Reverting to old member id chair-3-7251d93b-42ab-49f5-8de0-f6c6db041539.",
+        pattern(
+            "static_reverted",
+            " Reverting to old member id ",
+            rf"Failed to persist metadata for group (?P<group>.*?) static member {MEMBER} with group instance id "
+            rf"(?P<instance>.*?) due to .*\. Reverting to old member id (?P<other>.*?{UUID})\.",
+            " static member ",
+            " with group instance id ",
         ),
     ),
     Sentence(

@@ -26,6 +26,8 @@ def joined(material: Material, life: Row) -> Sentence:
         text = f"{who} was first seen: it had joined before, where nothing was read."
         return Sentence(at_ms, "joined", text, "inferred", (member_id,), evidence.of_row("members"))
     text = f"{who} joined."
+    if transition["cause"] == "listed" and not transition["at_bound_ms"]:
+        text = f"{who} was first named here: when it joined was not read."
     came = words.between("It came", at_ms, transition["at_bound_ms"], *_no_timer(is_timer=False))
     if transition["cause"] == "static_replaced":
         before = [
@@ -68,6 +70,8 @@ def unsure(cause: str, certainty: str, reason: str | None) -> str:
         return ""
     if certainty == "provisional":
         return "(This may change when an answer that is still awaited completes.)"
+    if certainty == "unknown" and cause == "left":
+        return "(Not sure why: whether it was closed, or had not polled in time, nothing that was read tells.)"
     if certainty == "unknown":
         return "(Not sure: the evidence is missing.)"
     return {
@@ -108,8 +112,11 @@ def _not_heard_again(material: Material, life: Row) -> Row | None:
 def _session_expired(material: Material, life: Row) -> str:
     at_ms, who, timeout_ms = life["ended_at_ms"], material.who(life["member_id"]), life["session_timeout_ms"]
     heard_ms = last_heard_at_ms(material, life)
-    if heard_ms is None or timeout_ms is None:
+    if timeout_ms is None:
         return f"{who} was evicted: its session expired; its session timeout is not known."
+    if heard_ms is None:
+        timeout = words.span(timeout_ms)
+        return f"{who} was evicted: its session of {timeout} expired; when it was last heard was not read."
     heard, timeout = f"It was last heard at {words.clock(heard_ms, at_ms)}", words.span(timeout_ms)
     late_ms = at_ms - heard_ms - timeout_ms
     loaded_ms = who_broke.signs_of(life).get("loaded_at_ms")

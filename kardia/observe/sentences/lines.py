@@ -257,6 +257,19 @@ def unseen(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
 # --- members
 
 
+def _on_added(facts: Facts, group: Group, event: Event, at: float) -> None:
+    is_new = event.member_id not in group.members
+    member = naming.name(facts, group, event.member_id, at, "member_joined", "exact")
+    if is_new and member is not None:
+        member.instance_id = event.group_instance_id
+        if member.instance_id:
+            group.instances[member.instance_id] = member.member_id
+        else:
+            member.client_id = reasons.client_id_of(event.member_id)
+        facts.index(group, member)
+        facts.emit_member(group, member, at, "exact")
+
+
 def _on_failed(facts: Facts, group: Group, event: Event, at: float) -> None:
     member, current = group.members.get(event.member_id), group.rebalance
     certainty: Certainty = "exact"
@@ -375,9 +388,11 @@ _BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
     "stabilized": _on_stabilized,
     "assignment_received": _on_assigned,
     "group_empty": _on_empty,
+    "member_added": _on_added,
     "member_failed": _on_failed,
     "member_left": _on_left,
     "static_replaced": _on_replaced,
+    "static_reverted": lives.give_back,
     "removed_not_joined": _on_not_joined,
     "group_dead": _on_dead,
     "group_loaded": _on_loaded,

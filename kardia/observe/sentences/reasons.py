@@ -91,11 +91,15 @@ def why_it_left(words: str) -> LeaveCause:
     return LeaveCause("left", "exact" if words in _CLOSED else "unknown", words)
 
 
+def client_id_of(member_id: str) -> str:
+    """A dynamic member's id is its client.id and a UUID (`generateMemberId`)."""
+    return member_id[:-_UUID_CHARS]
+
+
 def who(event: Event, own: str) -> Named:
-    """Client or static id of the member that joins. A dynamic member's id is its client.id and a UUID
-    (`generateMemberId`)."""
+    """Client or static id of the member that joins."""
     if _DYNAMIC.search(own):
-        return Named(event.member_id[:-_UUID_CHARS], "")
+        return Named(client_id_of(event.member_id), "")
     static = _STATIC.search(own)
     return Named("", (static["scala"] or static["java"] or "") if static else "")
 

@@ -91,12 +91,29 @@ class Narrator:
                     f"Static member with groupInstanceId={instance_id} and unknown member id joins group {group_id} in "
                     f"{step.state} state. Replacing previously mapped member {one.detail} with this groupInstanceId."
                 ]
+            case "member_added" if step.state == GroupState.PREPARING and isinstance(step.operation, Join):
+                return self._added(step, one.member_id, step.operation)
             case "state":
                 return self._state(step, one)
             case "died" if not self._java:
                 return [f"Group {group_id} transitioned to Dead in generation {step.generation_id}"]
             case _:
                 return []
+
+    def _added(self, step: Step, member_id: str, join: Join) -> list[str]:
+        """Of a member that joins while its group prepares; of a dynamic one with an id, Scala tells at DEBUG only."""
+        group_id, state = step.group_id, step.state
+        added = f"Created a new member id {member_id} for this member and add{'ed' if self._java else ''} to the group."
+        if join.group_instance_id is not None:
+            whose = f"Static member with groupInstanceId={join.group_instance_id} and unknown member id"
+            return [f"{whose} joins group {group_id} in {state} state. {added}"]
+        if join.member_id:
+            begin = f"Pending dynamic member with id {member_id} joins group {group_id} in {state} state."
+            return [f"{begin} Adding to the group now."] if self._java else []
+        if self._java:
+            begin = f"Dynamic member with unknown member id joins group {group_id} in state {state}."
+            return [f"{begin} Created a new member id {member_id} and added the member to the group."]
+        return [f"Dynamic Member with unknown member id joins group {group_id} in {state} state. {added}"]
 
     def _state(self, step: Step, one: Happening) -> list[str]:
         moved, _, why = one.detail.partition(": ")
