@@ -14,7 +14,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.states import GroupState, MemberState
 from kardia.lateness import LATE_MS
-from kardia.observe.deadlines import deadlines
+from kardia.observe.deadlines import deadlines, phases
 from kardia.observe.evidence import records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.ledger import causes
@@ -22,7 +22,8 @@ from kardia.observe.ledger.ledger import emit
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import ends, epochs, groups
 from kardia.observe.modern.leaves import Why
-from kardia.observe.rebalance import rebalance
+from kardia.observe.rebalance import emptied, rebalance
+from kardia.observe.requests import refusals
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernMember
@@ -38,12 +39,12 @@ def upgrade(facts: Facts, group: Group, at: float, certainty: Certainty, by: flo
     if open_one is not None and open_one.refused and open_one.joined_at_ms < 0:
         causes.choose(facts, group, open_one, [])  # who was sent back when it could not be converted may have begun it
     began = open_one.cause if open_one is not None and open_one.assigned_at_ms < 0 else None
-    if began is not None and began.certainty == "exact":  # what silence alone had begun need not have been
+    if open_one is not None and began is not None and refusals.shows_begin(open_one, began):
         group.said.unfinished = open_one
         facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
     modern = groups.enter(facts, group, "consumer", at)
     group.generation = modern.assignment_epoch = generation
-    modern.epoch_sure, modern.mixed = generation >= 0, True
+    modern.epoch_sure, modern.mixed, modern.since_at_ms = generation >= 0, True, at
     for member in group.members.values():
         member.modern = ModernMember(epoch=generation, classic=True, state=MemberState.STABLE, reached_at_ms=at)
         member.rebalance_notified_at_ms = NEVER
@@ -61,6 +62,32 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
     for member in sorted(silent, key=lambda one: (one.deadline, one.member_id)):
         rebalance.end_member(facts, group, member, member.deadline, "session_expired", "", "provisional", at)
     upgrade(facts, group, at, "inferred", by)
+
+
+def is_another(group: Group, protocol: str, answered: int) -> bool:
+    """Whether the answer to the first heartbeat of a newer protocol shows that the classic group had no members any
+    more: only a consumer group is made of one with members, and that counts on from its generation."""
+    return protocol != "consumer" or 0 <= answered <= groups.FIRST_EPOCH_MAX and answered < group.generation
+
+
+def empty_before(facts: Facts, group: Group, at: float) -> None:
+    """Whoever was taken for a member of a classic group was gone by an instant: by the timer that was due, or it is not
+    known why."""
+    last_at, ends = NEVER, phases.all_ends(group)
+    due = [end for end in ends if 0 <= end.at_ms <= at]
+    for end in due:
+        member = group.members[end.member_id]
+        unsure = end.tied or member.renewed_unseen or member.session_renewed_at_ms <= group.unsure_to
+        sure: Certainty = "provisional" if unsure or len(due) < len(ends) else "inferred"
+        rebalance.end_member(facts, group, member, end.at_ms, end.cause, "", sure, at, with_others=True)
+        last_at = max(last_at, end.at_ms)
+    for member in list(group.members.values()):
+        since = min(max(member.last_heard_at_ms, member.joined_at_ms), at)
+        rebalance.end_member(facts, group, member, since, "unknown", "", "unknown", at, with_others=True)
+        last_at = max(last_at, since)
+    group.pending.clear()
+    if group.state != GroupState.EMPTY:
+        emptied.becomes_empty(facts, group, last_at, at, "provisional")
 
 
 def tell_unfinished(facts: Facts, group: Group) -> None:

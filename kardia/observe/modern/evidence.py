@@ -109,10 +109,11 @@ def hidden(facts: Facts, group: Group, epoch: int, at: float, by: float | None =
 def _not_before(facts: Facts, group: Group) -> float:
     """The earliest that a new group epoch may have begun which an answer shows now; NEVER if nothing shows it. Since
     4.3 a target is computed once in a while, and until then answers have the epoch before."""
-    lower_at_ms = group.modern.lower_at_ms if group.modern is not None else NEVER
-    if lower_at_ms < 0:
+    modern = group.modern
+    if modern is None or modern.lower_at_ms < 0:
         return NEVER
-    return lower_at_ms if has_targets_at_once(facts) else lower_at_ms - INTERVAL_MS
+    since = modern.lower_at_ms if has_targets_at_once(facts) else modern.lower_at_ms - INTERVAL_MS
+    return max(since, modern.since_at_ms)
 
 
 def has_targets_at_once(facts: Facts) -> bool:

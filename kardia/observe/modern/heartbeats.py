@@ -161,7 +161,10 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
     detail = event.detail or {}
     at, by = took_effect(event, facts.coordinator)
     if group.modern is None and group.members and epoch == groups.JOINS:
-        conversions.upgrade_by_request(facts, group, at, by)
+        if conversions.is_another(group, protocol, int(detail.get("answered_epoch", -1))):
+            conversions.empty_before(facts, group, at)
+        else:
+            conversions.upgrade_by_request(facts, group, at, by)
     if epoch == groups.JOINS:
         conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
     modern = groups.enter(facts, group, protocol, at)

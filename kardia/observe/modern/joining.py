@@ -40,6 +40,7 @@ def joined(
             return member
     if group.generation < 0 and answered <= groups.FIRST_EPOCH_MAX and not group.members:
         group.membership_complete = True
+        modern.since_at_ms = at
     old = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
     replaces = old is not None and (groups.own_of(old).away_since_at_ms >= 0 or groups.own_of(old).classic)
     # What the answer has beyond the epoch that the join makes came before it, unseen.

@@ -257,10 +257,21 @@ class _Operation:
         is_first = converts or group.generation <= groups.FIRST_EPOCH_MAX
         if by is None or not is_first or not by.handled_at_ms <= at <= by.decided_at_ms:
             return at, None
-        asked = any(event.member_id == by.member_id for event in self._records)
+        asked = self._is_by(by, converts=converts)
         begun_at_ms = took_effect(by, self._facts.coordinator)[0]
         loads_classes = AT_ONCE_MS < at - begun_at_ms <= epochs.CLASSES_WITHIN_MS
         return (begun_at_ms, at) if asked and loads_classes else (at, None)
+
+    def _is_by(self, answer: Event, *, converts: bool) -> bool:
+        """Whether a request may have done this: a conversion names every member, and a target does, whoever asked. A
+        group becomes a classic one by a leave or by a seat that is taken, if it is not by a timer."""
+        if converts and any(one.kind == Kind.GROUP_RECORD and not _is_tombstone(one) for one in self._records):
+            takes_a_seat = answer.kind == Kind.JOIN and bool(answer.group_instance_id)
+            return takes_a_seat or bool(self._leaves)
+        if converts and not (answer.kind == Kind.MODERN_HEARTBEAT and _joins(answer)):
+            return False
+        own = (one for one in self._records if _type(one) in _MEMBER or _type(one) in _CURRENT)
+        return any(one.member_id == answer.member_id for one in own)
 
     def _first_sure(self) -> Certainty:
         """How sure the instant of a first operation is: records alone do not show how long before them it began."""
@@ -553,6 +564,10 @@ class _Operation:
             self._what = "member reconciled"
         if epoch > 0 and own.away_since_at_ms < 0:
             renew(facts, group, member, at)
+
+
+def _joins(answer: Event) -> bool:
+    return int((answer.detail or {}).get("member_epoch", -1)) == groups.JOINS
 
 
 def _type(event: Event) -> int:

@@ -1,0 +1,109 @@
+"""Groups that change their protocol: what came first, and since when, where two things fall together.
+
+Instants in ms from the start of a scene. Members x and y speak the classic protocol, c the consumer protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kardia.events import Kind
+from tests.observe.test_fleet_scenes import classic, upgraded
+from tests.observe.test_migration_scenes import JOINED, sent_back
+from tests.support.modern_scene import STABLE, ModernScene, since_start
+from tests.support.stories import named
+
+
+def test_who_never_sent_its_syncgroup_may_come_again_by_a_joingroup_that_waits() -> None:
+    """y is silent since it was let in, while x is answered as in a Stable group. y joins again at 11,500, and that is
+    answered at 13,600: by 13,100 nothing shows more than that somebody has begun a rebalance."""
+    scene = ModernScene()
+    scene.joined(1_000, 1, {"x": 900, "y": 950})
+    scene.synced(1_100, "x", "y")
+    scene.joined(2_000, 2, {"x": 1_900, "y": 1_950})
+    scene.synced(2_100, "x")
+    scene.heartbeats(4_000, 11_000, "x", every=2_000)
+    scene.heartbeat(12_050, "x", error=27)
+    scene.tick(13_100)
+    scene.joined(13_600, 3, {"y": 11_500, "x": 12_060})
+    scene.synced(13_610, "x", "y")
+    scene.tick(15_000)
+    known = scene.known()
+    rows = named("members", known.rows["members"])
+    assert {row["certainty"] for row in rows if row["end_cause"] == "session_expired"} <= {"provisional"}
+    assert known.alive() == {"x", "y"}
+    [last] = [row for row in known.rebalances() if row["generation_after"] == 3]
+    assert (since_start(last["started_at_ms"]), last["trigger_member_id"]) == (11_500, "y")
+
+
+@pytest.mark.parametrize(("apart_ms", "sure"), [(0, "provisional"), (1, "provisional"), (10, "exact")])
+def test_of_two_joins_of_one_instant_that_a_conversion_sends_back_neither_is_sure(apart_ms: int, sure: str) -> None:
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(2_000, 3_000, "x", "y")
+    for member, since in (("y", 3_000), ("x", 3_000 + apart_ms)):
+        detail = JOINED | {"assigned_member_id": member, "protocols": [["range", "changed"]]}
+        scene._event(Kind.JOIN, 3_999, since=since, member_id=member, error_code=27, detail=detail)
+    upgraded(scene, 4_000, "x", "y")
+    scene.tick(6_000)
+    [row] = [row for row in scene.known().rebalances() if since_start(row["started_at_ms"]) == 3_000]
+    assert row["certainty"] == sure
+    assert row["generation_before"] == 1
+
+
+def test_an_epoch_that_an_answer_shows_did_not_begin_before_the_group_was_converted() -> None:
+    """c joins at 4,000 by an expression, without an epoch, and its next answer has the one that the resolution made."""
+    scene = ModernScene(version="4.3.1")
+    classic(scene)
+    scene.heartbeats(2_000, 3_500, "x", "y")
+    sent_back(scene, 4_009, "x", 3_600)
+    scene.comes(4_010, "c", 1, since=4_000, topics=[], regex="t.*")
+    scene.beat(4_060, "c", 1, 2, assigned=(0,), since=4_050)
+    scene.tick(8_000)
+    rows = [row for row in scene.known().rebalances() if row["generation_after"] == 2 and not row["withdrawn"]]
+    assert {row["protocol"] for row in rows} == {"consumer"}
+    assert all(since_start(row["started_at_ms"]) >= 4_000 for row in rows), rows
+
+
+def test_who_joins_right_before_a_timer_converts_a_group_did_not_convert_it() -> None:
+    """x, of the classic protocol, joins again at 12,990 and is answered at 13,040; c's session ends at 13,012."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(1_500, 3_000, "x", "y")
+    upgraded(scene, 3_000, "x", "y")
+    scene.heartbeats(3_500, 12_900, "x", "y")
+    scene.record_current(12_990, "x", 2, STABLE, (0,))
+    detail: dict[str, Any] = JOINED | {"assigned_member_id": "x"}
+    for what in ("current", "target", "member"):
+        for one in ("x", "y", "c"):
+            scene.record(13_012, what, one)
+    scene.record(13_012, "computed")
+    scene.record(13_012, "epoch")
+    scene.group_record(13_012, 2, {"x": 10_000, "y": 10_000})
+    scene._event(Kind.JOIN, 13_040, since=12_990, member_id="x", generation_id=2, detail=detail)
+    scene.heartbeat(13_500, "y", error=27, generation=2)
+    scene.tick(15_000)
+    known = scene.known()
+    assert known.ended()["c"][:2] == (13_012, "session_expired")
+    [row] = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "downgraded"]
+    assert (since_start(row["at_ms"]), row["at_bound_ms"]) == (13_012, 0)
+
+
+def test_a_group_that_begins_anew_with_a_lower_epoch_had_no_members_any_more() -> None:
+    """x, the last member, never sends its SyncGroup: it is taken out unseen, and the Empty group becomes another one."""
+    scene = ModernScene()
+    scene.joined(1_000, 3, {"x": 900, "y": 950}, rebalance_ms=9_000, session_ms=30_000)
+    scene.synced(1_100, "x", "y")
+    scene.leave(2_000, "y")
+    scene.joined(3_000, 4, {"x": 2_500}, rebalance_ms=9_000, session_ms=30_000)
+    scene.comes(20_010, "c", 1, (0, 1), since=20_000)
+    scene.beats(21_000, 26_000, 1, "c")
+    scene.tick(27_000)
+    known = scene.known()
+    assert known.alive() == {"c"}
+    assert known.ended()["x"][1] in ("sync_timeout", "unknown")
+    told = [(row["generation_before"], row["generation_after"], row["trigger_member_id"]) for row in known.rebalances()]
+    assert told[-1] == (0, 1, "c")
+    assert "Empty" in [state for _, state in known.states()]
