@@ -107,3 +107,57 @@ def test_a_group_that_begins_anew_with_a_lower_epoch_had_no_members_any_more() -
     told = [(row["generation_before"], row["generation_after"], row["trigger_member_id"]) for row in known.rebalances()]
     assert told[-1] == (0, 1, "c")
     assert "Empty" in [state for _, state in known.states()]
+
+
+def test_who_leaves_as_it_is_sent_back_has_left() -> None:
+    """x waits since 3,500; c converts the group at 4,000, by which x is sent back, and x leaves in the same instant."""
+    scene = ModernScene()
+    classic(scene)
+    scene.heartbeats(2_000, 3_000, "x", "y")
+    scene.leave(4_000, "x")
+    sent_back(scene, 4_001, "x", 3_500)
+    scene.comes(4_009, "c", 2, since=4_000)
+    scene.beats(6_000, 9_000, 3, "c")
+    scene.heartbeat(5_000, "y", generation=1)
+    scene.tick(9_500)
+    known = scene.known_live()
+    assert known.ended()["x"][1] == "left"
+    assert "x" not in known.alive()
+    [row] = [row for row in named("members", known.rows["members"]) if row["member_id"] == "x" and row["ended_at_ms"]]
+    assert row["end_cause"] == "left"
+
+
+def test_the_epoch_of_a_join_is_its_own_where_the_answer_to_another_one_is_read_first() -> None:
+    """n joins at 6,000 and a's heartbeat is handled after it; both answers wait, and that to a is written first."""
+    scene = ModernScene(version="4.1.2")
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000)
+    scene.beats(2_000, 6_000, 1, "a")
+    scene.beat(6_030, "a", 1, 2, since=6_008)
+    scene.comes(6_031, "n", 2, since=6_000)
+    scene.beats(7_000, 9_000, 2, "a", "n")
+    scene.tick(9_500)
+    told = [
+        (row["generation_after"], row["trigger"], row["trigger_member_id"], row["certainty"])
+        for row in scene.known().rebalances()
+        if not row["withdrawn"]
+    ]
+    assert told[-1] == (2, "member_joined", "n", "exact")
+    assert {epoch for epoch, *_ in told} == {1, 2}
+
+
+def test_of_several_whom_silence_ended_any_may_be_the_one_that_is_there() -> None:
+    """a, b and n are silent since 5,000; the epochs that are answered are one fewer than their ends would have made."""
+    scene = ModernScene()
+    for number, member in enumerate(("a", "b", "n", "w"), 1):
+        scene.comes(1_000 * number, member, number)
+    scene.beats(4_500, 5_000, 4, "a", "b", "n", "w")
+    scene.beats(6_000, 14_000, 4, "w")
+    scene.beat(15_000, "w", 4, 6)
+    scene.beats(17_000, 29_000, 6, "w")
+    scene.tick(30_000)
+    known = scene.known()
+    rows = named("members", known.rows["members"])
+    back = [row for row in rows if row["member_id"] in "abn" and row["ended_at_ms"] is None]
+    returned = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "still a member"]
+    assert {row["certainty"] for row in returned} <= {"provisional"}, returned
+    assert back

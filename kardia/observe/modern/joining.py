@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kardia.certainty import weaker
+from kardia.certainty import Certainty, weaker
 from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.modern import ends, epochs, evidence, groups
 from kardia.observe.requests.handling import AT_ONCE_MS, took_effect
-from kardia.observe.state.group import Cause, Group, Member
-from kardia.observe.state.modern import ModernGroup
+from kardia.observe.state.group import NEVER, Cause, Group, Member
+from kardia.observe.state.modern import Bump, ModernGroup
 
 DELAYED = 5
 """Status of a streams group whose first assignment waits for more members (`streams.initial.rebalance.delay.ms`)."""
@@ -75,14 +75,37 @@ def _came_before(
     facts: Facts, group: Group, modern: ModernGroup, event: Event, member: Member, answered: int, by: float | None
 ) -> bool:
     """Two joined at once, and the second is answered first, as both answers wait until what they wrote is stored: the
-    epoch that was counted for the second is that of the first, or the one after it."""
+    epoch that was counted for the second is that of the first, or the one after it. So it is where an answer to somebody
+    else has shown the epoch of a join that was handled before it."""
     last = modern.bumps[-1] if modern.bumps else modern.first
-    if last is None or modern.by_records or _by_regex(event) or last.cause.trigger != "member_joined":
+    if last is None or modern.by_records or _by_regex(event):
+        return False
+    if last.cause.trigger == "unknown":
+        return _is_shown_before(facts, group, last, event, member, answered, by)
+    if last.cause.trigger != "member_joined":
         return False
     if not member.joined_at_ms < last.cause.at <= event.decided_at_ms or last.epoch < group.generation:
         return False
     why = Cause(member.joined_at_ms, "member_joined", member.member_id, member.client_id, member.instance_id, by=by)
     epochs.begin_before(facts, group, last, why, answered)
+    return True
+
+
+def _is_shown_before(
+    facts: Facts, group: Group, last: Bump, event: Event, member: Member, answered: int, by: float | None
+) -> bool:
+    """Whether an answer to somebody else, which was handled after a join and written before its answer, has shown the
+    epoch that the join made. Where the answer to a join may have an older target, it need not be that one."""
+    shown_at = last.cause.at if last.cause.by is None else last.cause.by
+    if not (last.epoch == answered == group.generation and member.joined_at_ms <= shown_at <= event.decided_at_ms):
+        return False
+    if last.spare > 0:
+        last.spare -= 1
+        return True
+    last.completed_at_ms = NEVER  # whoever makes itself known now has yet to come to it
+    sure: Certainty = "exact" if evidence.has_targets_at_once(facts) else "provisional"
+    id_of, name, seat = member.member_id, member.client_id, member.instance_id
+    epochs.explain(facts, group, last, Cause(member.joined_at_ms, "member_joined", id_of, name, seat, "", sure, by))
     return True
 
 
