@@ -161,3 +161,87 @@ def test_of_several_whom_silence_ended_any_may_be_the_one_that_is_there() -> Non
     returned = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "still a member"]
     assert {row["certainty"] for row in returned} <= {"provisional"}, returned
     assert back
+
+
+def test_a_group_that_was_emptied_before_it_changes_its_protocol_says_so() -> None:
+    """x, the only member, leaves, and c comes before anybody else is seen."""
+    scene = ModernScene()
+    scene.joined(1_000, 1, {"x": 900})
+    scene.synced(1_100, "x")
+    scene.leave(3_000, "x")
+    scene.comes(3_510, "c", 1, (0, 1), since=3_500)
+    scene.beats(5_000, 8_000, 1, "c")
+    scene.tick(8_500)
+    known = scene.known()
+    assert (3_000, "Empty") in known.states()
+    told = [(row["generation_after"], row["trigger"]) for row in known.rebalances()]
+    assert told == [(1, "member_joined"), (2, "member_left"), (1, "member_joined")]
+
+
+def test_a_group_is_stable_when_the_last_member_came_whoever_is_read_last() -> None:
+    """n's heartbeat is handled after a's, and its answer is written before."""
+    scene = ModernScene()
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000)
+    scene.comes(2_010, "n", 2, since=2_000)
+    scene.beat(2_511, "n", 2, 2, assigned=(), since=2_510)
+    scene.beat(3_000, "a", 1, 2, assigned=(0, 1))
+    scene.comes(4_001, "w", 3, (), since=4_000)
+    scene.beat(4_059, "n", 2, 3, since=4_050)
+    scene.beat(4_061, "a", 2, 3, since=4_020)
+    scene.tick(6_000)
+    assert [state for state in scene._fed([scene.events]).states() if state[0] > 4_000] == [(4_050, "Stable")]
+
+
+def test_two_seats_that_are_taken_with_joingroup_rebalance_nothing() -> None:
+    """a, away, was the last of the consumer protocol: h takes its seat; then z that of y. Both are answered at once, with
+    the epoch of the group."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"x": 900, "y": 950}, instances={"y": "j"})
+    scene.synced(1_100, "x", "y")
+    scene.comes(2_010, "a", 2, (0,), since=2_000, instance="i")
+    for one in ("x", "y"):
+        detail = JOINED | {"assigned_member_id": one}
+        seat = "j" if one == "y" else ""
+        event = {"member_id": one, "group_instance_id": seat, "generation_id": 2, "detail": detail}
+        scene._event(Kind.JOIN, 2_500, since=2_495, **event)
+    scene.goes(3_000, "a", -2, instance="i")
+    for at, one, seat in ((4_005, "h", "i"), (6_005, "z", "j")):
+        detail = JOINED | {"assigned_member_id": one}
+        detail |= {"leader": "x", "members": [["x", ""]]} if one == "z" else {}
+        scene._event(Kind.JOIN, at, since=at - 5, group_instance_id=seat, generation_id=2, detail=detail)
+    scene.heartbeat(7_000, "x", generation=2)
+    scene.tick(8_000)
+    known = scene.known()
+    assert known.alive() == {"x", "h", "z"}
+    assert known.ended()["y"][:2] == (6_000, "static_replaced")
+    assert max(row["generation_after"] or 0 for row in known.rebalances()) == 2
+    assert "CompletingRebalance" not in [state for at, state in known.states() if at > 2_000]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_of_a_group_whose_leader_was_not_seen_whoever_joins_again_may_lead_it(others: int) -> None:
+    """c's end made it a classic group again, which elects nobody that an answer names."""
+    scene = seat_of_the_last(others)
+    known = scene.known()
+    last = known.rebalances()[-1]
+    assert last["trigger"] == "leader_rejoined" if not others else last["certainty"] == "provisional", last
+
+
+def seat_of_the_last(others: int) -> ModernScene:
+    """h takes the seat of a, the last of the consumer protocol, at 5,000, and joins again at 6,000."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.comes(1_010, "a", 1, (0, 1), since=1_000, instance="i")
+    for number in range(others):
+        detail = JOINED | {"assigned_member_id": f"y{number}"}
+        event = {"member_id": f"y{number}", "generation_id": 2 + number, "detail": detail}
+        scene._event(Kind.JOIN, 2_010 + 10 * number, since=2_000 + 10 * number, **event)
+    epoch = 1 + others
+    detail = JOINED | {"assigned_member_id": "h"}
+    scene._event(Kind.JOIN, 5_010, since=5_000, group_instance_id="i", generation_id=epoch, detail=detail)
+    joins = {"h": 6_000.0} | {f"y{number}": 6_090.0 for number in range(others)}
+    scene.joined(6_100 if others else 6_000, epoch + 1, joins, instances={"h": "i"})
+    scene.synced(6_110, *joins)
+    scene.tick(8_000)
+    return scene

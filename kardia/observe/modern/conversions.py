@@ -208,11 +208,14 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
         group.generation = 0
         _become_classic(facts, group, event.handled_at_ms, "inferred")
         return
-    epochs.withdraw_above(facts, group, event.generation_id - 1)
     last: Ended | None = max(group.ended.values(), key=lambda one: one.ended_at_ms, default=None)
     left = [member for member in group.members.values() if member.modern is None or not member.modern.classic]
     at = event.handled_at_ms if last is None else min(last.ended_at_ms, event.handled_at_ms)
     seat = next((one for one in left if one.instance_id and one.instance_id == event.group_instance_id), None)
+    seated = seat is not None or _takes_a_classic_seat(group, event, last)
+    at_once = seated and event.decided_at_ms - event.handled_at_ms <= AT_ONCE_MS
+    generation = event.generation_id if at_once else event.generation_id - 1
+    epochs.withdraw_above(facts, group, generation)
     if seat is not None:  # a static member that comes back with JoinGroup makes it one
         left.remove(seat)
         at = event.handled_at_ms
@@ -225,16 +228,24 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
     why: Cause | None = Cause(at, "unknown", certainty="inferred")
     if last is not None and not left and last.cause == "static_replaced":
         why = None  # a seat that was taken rebalances nothing by itself; what did the answers show
+        members_before -= 1
     elif last is not None and not left:
         over = last.member
         why = ends.cause_of(over, at, last.cause, last.reason, last.certainty, last.by)
-    at_once = seat is not None and event.decided_at_ms - event.handled_at_ms <= AT_ONCE_MS
-    group.generation = event.generation_id if at_once else event.generation_id - 1
+    group.generation = generation
     if why is not None:
         why.certainty = weaker(why.certainty, "provisional")
     _become_classic(facts, group, at, "provisional", last.by if last is not None and at == last.ended_at_ms else None)
     if group.members and not at_once:
         rebalance.begin(facts, group, why, NEVER, members_before)
+
+
+def _takes_a_classic_seat(group: Group, event: Event, last: Ended | None) -> bool:
+    """Whether a JoinGroup takes the seat of a member of the classic protocol in a group that had become a classic one as
+    a seat was taken: nothing rebalanced then, and its answer has the epoch that the group had."""
+    is_held = bool(event.group_instance_id) and event.group_instance_id in group.instances
+    by_seat = last is not None and last.cause == "static_replaced"
+    return is_held and by_seat and event.generation_id == group.generation
 
 
 def _become_classic(facts: Facts, group: Group, at: float, certainty: Certainty, by: float | None = None) -> None:

@@ -354,5 +354,8 @@ def update_state(facts: Facts, group: Group, at: float, cause: str, by: float | 
     if group.modern is not None and _may_have_changed(group, group.modern, at if by is None else max(at, by)):
         sure = weaker(sure, "provisional")
     if state == ModernState.STABLE:
+        if by is None:  # the last of them need not be the one whose answer is read last
+            came = (one.modern.reached_at_ms for one in groups.present(group) if one.modern is not None)
+            at = max(at, *came, at)
         group.stable_at_ms = at
     facts.move(group, at, state, cause, sure, by)

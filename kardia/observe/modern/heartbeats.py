@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.events import Event
-from kardia.kafka.states import COORDINATOR_MOVED, PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState, ModernState
+from kardia.kafka.states import COORDINATOR_MOVED, PROTOCOLS_WITH_EPOCHS, ErrorCode, GroupState, MemberState, ModernState
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke
 from kardia.observe.members.identity import identify
 from kardia.observe.modern import conversions, ends, epochs, evidence, groups, joining, leaves, operations, silence
 from kardia.observe.moves import moves
+from kardia.observe.rebalance import emptied
 from kardia.observe.requests.handling import took_effect
 from kardia.observe.requests.requests import renew
 from kardia.observe.state.group import NEVER, Group, Member
@@ -165,6 +166,8 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
             conversions.empty_before(facts, group, at)
         else:
             conversions.upgrade_by_request(facts, group, at, by)
+    if group.modern is None and group.state == GroupState.PREPARING and not group.members and epoch == groups.JOINS:
+        emptied.become_empty_before_join(facts, group, at)
     if epoch == groups.JOINS:
         conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
     modern = groups.enter(facts, group, protocol, at)

@@ -152,7 +152,7 @@ def _count_join(
     why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", "exact", by)
     delayed = DELAYED in (detail.get("status") or ())
     if _by_regex(event):
-        _count_join_by_regex(group, member, answered, at)
+        _count_join_by_regex(facts, group, member, answered, replace(why, certainty="inferred"))
         return
     if before < 0:
         why.certainty = "inferred"
@@ -172,9 +172,13 @@ def _may_be_gone(group: Group, member: Member, at: float) -> bool:
     return evidence.due_by(group, member, at) or ends.may_have_run_out(group, member, at)
 
 
-def _count_join_by_regex(group: Group, member: Member, answered: int, at: float) -> None:
+def _count_join_by_regex(facts: Facts, group: Group, member: Member, answered: int, why: Cause) -> None:
     """Who joins by a regular expression alone makes no epoch unless that was resolved before: its resolution makes one,
     some ms later, which nobody asks for. The first epoch of a group is one by itself up to 4.2."""
+    at = why.at
+    is_first = group.generation < 0 and answered == 1 and group.membership_complete
+    if is_first and evidence.has_targets_at_once(facts):  # from 4.3 on a group has epoch 1 before anything makes one
+        epochs.raised(facts, group, answered, why, 0, shown=True)
     if group.generation < 0:
         group.generation = answered
         epochs.computed(group, answered, at)

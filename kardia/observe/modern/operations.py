@@ -14,7 +14,7 @@ from kardia.certainty import Certainty, weaker
 from kardia.events import Event, Kind
 from kardia.kafka.libraries import recognise_modern
 from kardia.kafka.sessions import Coordinator
-from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState
+from kardia.kafka.states import PROTOCOLS_WITH_EPOCHS, ErrorCode, MemberState, ModernState
 from kardia.observe.evidence import gone, records
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners
@@ -216,7 +216,8 @@ def finish(
         if bump.cause.member_id == member.member_id and bump.cause.trigger == "unknown" and bump.started_at_ms == at:
             epochs.explain(facts, group, bump, why)
     epochs.conclude(facts, group, at)
-    epochs.update_state(facts, group, at, why.trigger)
+    if at > group.gap_at_ms or group.state != ModernState.UNKNOWN:  # what a gap has hidden since it does not show
+        epochs.update_state(facts, group, at, why.trigger)
 
 
 class _Operation:
