@@ -64,7 +64,7 @@ def test_an_epoch_that_an_answer_shows_did_not_begin_before_the_group_was_conver
     scene.tick(8_000)
     rows = [row for row in scene.known().rebalances() if row["generation_after"] == 2 and not row["withdrawn"]]
     assert {row["protocol"] for row in rows} == {"consumer"}
-    assert all(since_start(row["started_at_ms"]) >= 4_000 for row in rows), rows
+    assert all((since_start(row["started_at_ms"]) or 0) >= 4_000 for row in rows), rows
 
 
 def test_who_joins_right_before_a_timer_converts_a_group_did_not_convert_it() -> None:
@@ -92,7 +92,7 @@ def test_who_joins_right_before_a_timer_converts_a_group_did_not_convert_it() ->
 
 
 def test_a_group_that_begins_anew_with_a_lower_epoch_had_no_members_any_more() -> None:
-    """x, the last member, never sends its SyncGroup: it is taken out unseen, and the Empty group becomes another one."""
+    """x, the last member, never sends its SyncGroup: it is taken out unseen, and the Empty group becomes another."""
     scene = ModernScene()
     scene.joined(1_000, 3, {"x": 900, "y": 950}, rebalance_ms=9_000, session_ms=30_000)
     scene.synced(1_100, "x", "y")
@@ -193,8 +193,8 @@ def test_a_group_is_stable_when_the_last_member_came_whoever_is_read_last() -> N
 
 
 def test_two_seats_that_are_taken_with_joingroup_rebalance_nothing() -> None:
-    """a, away, was the last of the consumer protocol: h takes its seat; then z that of y. Both are answered at once, with
-    the epoch of the group."""
+    """a, away, was the last of the consumer protocol: h takes its seat; then z that of y. Both are answered at once,
+    with the epoch of the group."""
     scene = ModernScene()
     scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
     scene.joined(1_000, 1, {"x": 900, "y": 950}, instances={"y": "j"})

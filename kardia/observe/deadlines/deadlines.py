@@ -134,8 +134,8 @@ def sureness(group: Group, member: Member) -> Certainty:
 
 
 def _may_join_again(group: Group, member: Member) -> bool:
-    """Whether a member that has been silent since it was let in had not synced while others were answered as in a Stable
-    group, in a generation whose begin was seen."""
+    """Whether a member that has been silent since it was let in had not synced while others were answered as in a
+    Stable group, in a generation whose begin was seen."""
     unsynced = member.seen_joining and phases.is_unsynced(group, member)
     return unsynced and group.state == GroupState.STABLE and phases.sync_deadline(group) >= 0
 

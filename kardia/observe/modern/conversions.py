@@ -67,7 +67,7 @@ def upgrade_by_request(facts: Facts, group: Group, at: float, by: float | None) 
 def is_another(group: Group, protocol: str, answered: int) -> bool:
     """Whether the answer to the first heartbeat of a newer protocol shows that the classic group had no members any
     more: only a consumer group is made of one with members, and that counts on from its generation."""
-    return protocol != "consumer" or 0 <= answered <= groups.FIRST_EPOCH_MAX and answered < group.generation
+    return protocol != "consumer" or (0 <= answered <= groups.FIRST_EPOCH_MAX and answered < group.generation)
 
 
 def empty_before(facts: Facts, group: Group, at: float) -> None:
@@ -241,8 +241,8 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
 
 
 def _takes_a_classic_seat(group: Group, event: Event, last: Ended | None) -> bool:
-    """Whether a JoinGroup takes the seat of a member of the classic protocol in a group that had become a classic one as
-    a seat was taken: nothing rebalanced then, and its answer has the epoch that the group had."""
+    """Whether a JoinGroup takes the seat of a member of the classic protocol in a group that had become a classic one
+    as a seat was taken: nothing rebalanced then, and its answer has the epoch that the group had."""
     is_held = bool(event.group_instance_id) and event.group_instance_id in group.instances
     by_seat = last is not None and last.cause == "static_replaced"
     return is_held and by_seat and event.generation_id == group.generation

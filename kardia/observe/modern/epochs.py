@@ -152,7 +152,8 @@ def _may_be_explained(group: Group, bump: Bump, at: float) -> bool:
     may come yet, as answers wait until what was written is stored."""
     if bump.cause.trigger != "unknown" or group.modern is None:
         return False
-    member, shown_at = group.members.get(bump.cause.member_id), bump.cause.at if bump.cause.by is None else bump.cause.by
+    member = group.members.get(bump.cause.member_id)
+    shown_at = bump.cause.at if bump.cause.by is None else bump.cause.by
     is_new = not group.modern.by_records and at < shown_at + CLASSES_WITHIN_MS
     return is_new or (member is not None and groups.is_gone(member))
 

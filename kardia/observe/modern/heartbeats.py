@@ -11,7 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from kardia.events import Event
-from kardia.kafka.states import COORDINATOR_MOVED, PROTOCOLS_WITH_EPOCHS, ErrorCode, GroupState, MemberState, ModernState
+from kardia.kafka.states import (
+    COORDINATOR_MOVED,
+    PROTOCOLS_WITH_EPOCHS,
+    ErrorCode,
+    GroupState,
+    MemberState,
+    ModernState,
+)
 from kardia.lateness import LATE_MS
 from kardia.observe.facts.facts import Facts
 from kardia.observe.members import owners, who_broke

@@ -75,8 +75,8 @@ def _came_before(
     facts: Facts, group: Group, modern: ModernGroup, event: Event, member: Member, answered: int, by: float | None
 ) -> bool:
     """Two joined at once, and the second is answered first, as both answers wait until what they wrote is stored: the
-    epoch that was counted for the second is that of the first, or the one after it. So it is where an answer to somebody
-    else has shown the epoch of a join that was handled before it."""
+    epoch that was counted for the second is that of the first, or the one after it. So it is where an answer to
+    somebody else has shown the epoch of a join that was handled before it."""
     last = modern.bumps[-1] if modern.bumps else modern.first
     if last is None or modern.by_records or _by_regex(event):
         return False
