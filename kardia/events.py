@@ -245,6 +245,7 @@ COORDINATOR_LINES = (
     "removed_not_joined",
     "pending_member_removed",
     "static_replaced",
+    "static_reverted",  # `member_id` never was one, the first of `members` is one again
     "group_loaded",
     "group_unloaded",
     "partition_elected",  # `generation_id` is the epoch of the leader

@@ -149,7 +149,7 @@ function beyondKnown(askedMs, reachedMs) {
 }
 
 function update(parts, { known, oldestMs, freshness, group: found, then, open, members, rebalances, evictions, history, band: states, lag: lagNow }) {
-  parts.behind.update(lagNow);
+  parts.behind.update(lagNow, found?.protocols ?? []);
   if (!parts.title.firstChild) parts.title.append(id(found.group_id));
   updateFacts(parts.facts, then === null ? found : then.group, then?.atMs ?? null);
   say(parts.open, then === null && open !== null ? `Rebalancing ${underWay(open)}.` : "");
@@ -234,7 +234,8 @@ function updateMember(row, member) {
   const [, verdict, session, poll, reasons] = row.children;
   const [status, heard] = verdict.children;
   sayStatus(status, member.shown);
-  say(heard, member.poll ? `polls seen by ${plain(member.poll.evidence)}` : "");
+  const polls = member.poll?.evidence;
+  say(heard, polls === "none" ? "no poll seen" : polls ? `polls seen by ${plain(polls)}` : "");
   const trouble = troubled(member);
   const runs = member.shown !== "unseen"; // who waits in a JoinGroup has no timeout; whether it does is not seen yet
   show(session, runs ? member.session : null, member.session?.timeout_ms ?? null, trouble.has("session") ? member.shown : "ok");

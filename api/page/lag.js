@@ -26,8 +26,10 @@ export function lag() {
         throw error;
       }
     },
-    update: (answer) => {
-      root.hidden = answer === null || (answer.partitions.length === 0 && answer.known.as_of_ms !== null);
+    update: (answer, protocols) => {
+      // A share group commits no offsets: there is nothing that anybody could ask for.
+      const needless = answer?.known.as_of_ms !== null || protocols.includes("share");
+      root.hidden = answer === null || (answer.partitions.length === 0 && needless);
       if (!root.hidden) update({ total, why, rows, more }, answer);
     },
   };

@@ -234,6 +234,20 @@ SENTENCES: tuple[Sentence, ...] = (
     ),
     Sentence(
         "4.0",
+        "Failed to persist metadata for group seats static member chair-3-0c00433c-a711-4fdd-a03c-78d077953185 with "
+        "group instance id chair-3 due to CoordinatorWriteEvent(name=classic-group-join) timed out after 5000ms. "
+        "Reverting to old member id chair-3-7251d93b-42ab-49f5-8de0-f6c6db041539.",
+        pattern(
+            "static_reverted",
+            " Reverting to old member id ",
+            rf"Failed to persist metadata for group (?P<group>.*?) static member {MEMBER} with group instance id "
+            rf"(?P<instance>.*?) due to .*\. Reverting to old member id (?P<other>.*?{UUID})\.",
+            " static member ",
+            " with group instance id ",
+        ),
+    ),
+    Sentence(
+        "4.0",
         "Loaded classic group both with 2 members.",
         pattern(
             "group_loaded",

@@ -134,8 +134,6 @@ SILENT: dict[str, tuple[str, ...]] = {
         "Exiting with exception.",
         "Failed to enqueue write event {} for timer {} because the runtime is closed. Ignoring it.",
         "Failed to load metadata from {} with epoch {} due to {}.",
-        "Failed to persist metadata for group {} static member {} with group instance id {} due to {}. Reverting "
-        "to old member id {}.",
         "Failed to reject event {} due to: {}.",
         "Failed to run event {} due to: {}.",
         "Failed to unload coordinator for {} due to {}.",

@@ -125,22 +125,22 @@ class Stage:
         return found
 
     def is_awake(self, role: str) -> bool:
-        """Whether a role runs, and was not stopped."""
+        """Whether a role runs, was not stopped, and answers: one that was just started has to read its tables first."""
         running = self.roles().get(role)
         try:
-            return running is not None and running.status() != psutil.STATUS_STOPPED
+            runs = running is not None and running.status() != psutil.STATUS_STOPPED
         except psutil.Error:
             return False
+        return runs and answers(self._page_of(role))
 
     def unready(self) -> list[str]:
         """Roles that do not run or do not answer."""
         running = self.roles()
-        paths = {role: "/readyz" if role == "serve" else "/metrics" for role in ROLES}
-        return [
-            role
-            for role in ROLES
-            if role not in running or not answers(f"http://{HOST}:{self._ports[role]}{paths[role]}")
-        ]
+        return [role for role in ROLES if role not in running or not answers(self._page_of(role))]
+
+    def _page_of(self, role: str) -> str:
+        """What it answers when it is ready."""
+        return f"http://{HOST}:{self._ports[role]}{'/readyz' if role == 'serve' else '/metrics'}"
 
     def stop_kardia(self) -> int:
         """SIGTERM to `kardia up`; its exit code."""

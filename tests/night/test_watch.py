@@ -127,3 +127,12 @@ def test_a_log_that_floods_is_said() -> None:
     most = int(LOG_KB_PER_HOUR["serve"] * 1_000)
     assert floods({"serve": most, "collect": 10}, 1.0) == []
     assert floods({"serve": most, "collect": 10}, 0.4) == ["the log of serve has 1500 kB, more than 750 kB"]
+
+
+def test_of_collections_that_come_soon_after_another_one_is_counted_what_they_leave(tmp_path: Path) -> None:
+    """Of what the first one shows to be forgotten much goes with the second only."""
+    log = tmp_path / "1.log"
+    line = "[{at:.3f}s][info][gc] GC({at}) Pause Full (System.gc()) 400M->{left}M(500M) 90.000ms\n"
+    pairs = [(at, left) for minute in range(0, 60, 5) for at, left in ((60 * minute, 250), (60 * minute + 15, 130))]
+    log.write_text("".join(line.format(at=float(at), left=left) for at, left in pairs))
+    assert {round(one.mb / 1.048_576) for one in heap_samples([log])} == {130}

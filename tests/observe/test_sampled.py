@@ -273,6 +273,18 @@ def test_beside_sentences_samples_name_members_and_leave_what_was_told() -> None
     assert all(move[1] != "sampled" for move in told.moves())
 
 
+def test_beside_sentences_who_was_listed_last_is_gone_when_the_next_answer_lacks_it_however_soon_that_comes() -> None:
+    """The broker stood still: the answer that listed B had been asked for long before, and the next came at once."""
+    told = Sampled()
+    told.joins(0, 0)
+    told.becomes(3_000, 1, 2)
+    told.answers(5_000, "Stable", entry(A, 0))
+    told.answers(9_000, "Stable", entry(A, 0), entry(B, 1, instance="one"), took_ms=6_600)
+    told.answers(15_610, "Stable", entry(A, 0), entry(C, 1, instance="one"))
+    told.answers(20_000, "Stable", entry(A, 0), entry(C, 1, instance="one"))
+    assert told.lives()[B] == ("unknown", "unknown", 9_000, 15_610 + TOOK_MS)
+
+
 @pytest.mark.parametrize("off_ms", [-900, -300, 300, 900])
 def test_clocks_that_differ_by_less_than_a_second_bring_nobody_back(off_ms: int) -> None:
     """The sample before and after an eviction, by a clock that is behind or ahead."""

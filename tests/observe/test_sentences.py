@@ -557,6 +557,21 @@ def test_a_generation_that_no_record_shows_leaves_the_members_before_unknown() -
     assert (row["generation_before"], row["trigger"]) == (3, "unknown")
 
 
+def test_the_record_of_a_generation_that_is_read_after_the_next_rebalance_began_does_not_end_it() -> None:
+    """It is stored some ms after its assignment was received, and a JoinGroup that waited behind is told in between."""
+    told = Told()
+    told.joins(1_000, 0)
+    told.becomes(4_000, 1, 1)
+    told.joins(4_013, 1, B)
+    told.record(4_013, 1, A)
+    told.say(
+        4_300, f"Pending dynamic member with id {C} joins group g in PreparingRebalance state. Adding to the group now."
+    )
+    told.becomes(6_000, 2, 3)
+    assert [row["started_at_ms"] - START for row in told.rows()["rebalances"]] == [1_000, 4_013]
+    assert [state for at_ms, state, _ in told.states() if 4_013 <= at_ms < 6_000] == [GroupState.PREPARING]
+
+
 def test_a_deleted_group_that_comes_back_begins_anew() -> None:
     told = Told()
     told.record(0, 1, A)

@@ -294,6 +294,10 @@ class Scene:
         """A line of server.log: a member has failed, its session timed out."""
         self._said(at, "member_failed", -1, member)
 
+    def gives_back(self, at: float, taker: str, member: str) -> None:
+        """A line of server.log: who took a seat could not be stored, and the member before has it again."""
+        self._said(at, "static_reverted", -1, taker, member)
+
     def emptied(self, at: float, generation: int) -> None:
         """A line of server.log: the group is empty, in this generation."""
         self._said(at, "group_empty", generation, "")

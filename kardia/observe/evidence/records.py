@@ -202,6 +202,8 @@ def on_coordinator_line(observer: Facts, event: Event, at: float) -> None:
         _on_group_empty(observer, group, event, at)
     elif what == "removed_not_joined":
         _on_not_joined(observer, group, event, at)
+    elif what == "static_reverted":
+        lives.give_back(observer, group, event, at)
 
 
 def _on_partition_loaded(observer: Facts, event: Event, at: float) -> None:
@@ -269,7 +271,9 @@ def _on_failed(observer: Facts, group: Group, event: Event, at: float) -> None:
     if over is None:
         _on_unheard_failed(observer, group, member_id, at)
         return
-    if over.cause in ("session_expired", "unknown") and not (over.certainty == "exact" and over.by is None):
+    # That another process was seen in its seat does not end a member for good: the coordinator may take it back.
+    by_what = over.cause in ("session_expired", "unknown", "static_replaced")
+    if by_what and not (over.certainty == "exact" and over.by is None):
         over.told = True
         lives.correct(observer, group, over, at, "session_expired", "exact")
 

@@ -6,6 +6,7 @@ What an end does to the group is `rebalance.end_member`'s business.
 from __future__ import annotations
 
 from kardia.certainty import Certainty
+from kardia.events import Event
 from kardia.lateness import LATE_MS
 from kardia.observe.deadlines import late
 from kardia.observe.facts import forgetting
@@ -159,6 +160,19 @@ def doubt(group: Group, member_id: str) -> None:
         return
     if current.cause.member_id == member_id:
         current.cause = None
+
+
+def give_back(facts: Facts, group: Group, event: Event, at: float) -> None:
+    """The coordinator could not store who took a seat, and the member before has it again, with a session that begins
+    anew: `GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin` (4.0 to 4.4), where a write lasts longer
+    than `offsets.commit.timeout.ms`."""
+    taker = group.members.get(event.member_id)
+    if taker is not None:
+        end(facts, group, taker, at, "static_replaced", "", "exact")
+    for member_id in map(str, (event.detail or {}).get("members") or ()):
+        over = group.ended.get(member_id)
+        if over is not None and over.cause == "static_replaced" and over.ended_at_ms <= at:
+            reinstate(facts, group, over, at, certainty="exact")
 
 
 def reinstate(

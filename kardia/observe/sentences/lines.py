@@ -392,6 +392,7 @@ _BY_SENTENCE: dict[str, Callable[[Facts, Group, Event, float], None]] = {
     "member_failed": _on_failed,
     "member_left": _on_left,
     "static_replaced": _on_replaced,
+    "static_reverted": lives.give_back,
     "removed_not_joined": _on_not_joined,
     "group_dead": _on_dead,
     "group_loaded": _on_loaded,

@@ -105,7 +105,9 @@ def _take_members(
     listed = {entry[0] for entry in entries}
     instances = {entry[1] for entry in entries if entry[1]}
     for member in [one for one in group.members.values() if whole and one.member_id not in listed]:
-        if group.broker and max(member.joined_at_ms, member.joined_by or NEVER) >= asked - CLOCKS_APART_MS:
+        was_listed = member.member_id in group.said.assigned  # by the sample before, so it is gone since
+        named_at = max(member.joined_at_ms, member.joined_by or NEVER)
+        if group.broker and not was_listed and named_at >= asked - CLOCKS_APART_MS:
             continue  # a sentence named it, at a time that may be after the sample
         _end(facts, group, member, since, answered, replaced=member.instance_id in instances)
     for entry in entries:

@@ -81,8 +81,15 @@ def _on_members(facts: Facts, group: Group, detail: dict[str, Any], generation: 
     _take_members(facts, group, current, detail, generation, at, since)
     if current is not None:
         _complete(facts, group, current, detail, at, completed=completed)
-    elif group.state != GroupState.STABLE:
+    elif group.state != GroupState.STABLE and not _prepares_already(group, generation):
         facts.move(group, at, GroupState.STABLE, "group record", "inferred")
+
+
+def _prepares_already(group: Group, generation: int) -> bool:
+    """Whether a sentence has told that the next rebalance began since: the record of a generation comes some ms after
+    its assignment, and is read after what was said within them. While a group prepares nothing of it is stored."""
+    current = group.rebalance
+    return current is not None and group.state == GroupState.PREPARING and current.generation_before == generation
 
 
 def _under_way(facts: Facts, group: Group, generation: int, at: float) -> Rebalance:
