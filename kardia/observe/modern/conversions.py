@@ -233,11 +233,13 @@ def downgrade_by_join(facts: Facts, group: Group, event: Event) -> None:
         over = last.member
         why = ends.cause_of(over, at, last.cause, last.reason, last.certainty, last.by)
     group.generation = generation
+    sent_back = (one.modern.rejoin_since_at_ms for one in group.members.values() if one.modern is not None)
+    told_at = min((since for since in sent_back if since >= max(at, 0)), default=NEVER)
     if why is not None:
         why.certainty = weaker(why.certainty, "provisional")
     _become_classic(facts, group, at, "provisional", last.by if last is not None and at == last.ended_at_ms else None)
     if group.members and not at_once:
-        rebalance.begin(facts, group, why, NEVER, members_before)
+        rebalance.begin(facts, group, why, told_at, members_before)
 
 
 def _takes_a_classic_seat(group: Group, event: Event, last: Ended | None) -> bool:
