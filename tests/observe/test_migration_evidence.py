@@ -123,3 +123,42 @@ def test_who_was_told_of_a_rebalance_before_somebody_joined_shows_that_it_had_be
     [last] = {row["started_at_ms"]: row for row in scene.known().rebalances() if row["generation_after"] == 3}.values()
     assert since_start(last["started_at_ms"]) <= 12_300  # type: ignore[operator]
     assert last["certainty"] != "exact"
+
+
+def back_and_forth(*, leaves_unseen: bool, answered: int) -> ModernScene:
+    """c is the last member of the consumer protocol and goes at 5,000, or is silent since 3,000 and due at 13,000; d
+    comes at 13,020 and is answered with an epoch."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"x": 900}, session_ms=30_000)
+    scene.synced(1_100, "x")
+    scene.comes(2_010, "c", 2, (0,), since=2_000)
+    detail: dict[str, Any] = JOINED | {"assigned_member_id": "x", "session_timeout_ms": 30_000}
+    scene._event(Kind.JOIN, 2_500, since=2_495, member_id="x", generation_id=2, detail=detail)
+    scene._event(Kind.SYNC, 2_510, member_id="x", generation_id=2, detail={"assignment": []})
+    scene.generation = 2
+    scene.beat(3_000, "c", 2)
+    if not leaves_unseen:
+        scene.goes(5_008, "c", since=5_000)
+    scene.heartbeats(4_000, 12_500, "x", every=2_000, error=0)
+    scene.comes(13_030, "d", answered, (0,), since=13_020)
+    scene.beats(15_000, 20_000, answered, "d")
+    scene.tick(21_000)
+    return scene
+
+
+def test_a_group_that_was_a_classic_one_between_two_members_of_the_consumer_protocol_made_no_epoch_by_that() -> None:
+    for leaves_unseen, began in ((False, 5_000), (True, 13_000)):
+        known = back_and_forth(leaves_unseen=leaves_unseen, answered=3).known()
+        rows = {row["started_at_ms"]: row for row in known.rebalances()}.values()
+        told = [(since_start(row["started_at_ms"]), row["generation_after"]) for row in rows if not row["withdrawn"]]
+        assert told[-2:] == [(began, None), (13_020, 3)], told
+        conversions = [row for row in named("transitions", known.rows["transitions"]) if row["cause"] == "downgraded"]
+        assert [row["certainty"] for row in conversions] == ["provisional"]
+        assert known.alive() == {"x", "d"}
+
+
+def test_an_answer_with_room_for_its_epoch_leaves_the_end_of_the_last_one_an_epoch() -> None:
+    known = back_and_forth(leaves_unseen=False, answered=4).known()
+    rows = {row["started_at_ms"]: row for row in known.rebalances()}.values()
+    assert [row["generation_after"] for row in rows if not row["withdrawn"]][-2:] == [3, 4]

@@ -8,6 +8,7 @@ went. Sources: `GroupMetadataManager.convertToConsumerGroup`, `convertToClassicG
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kardia.certainty import Certainty, weaker
@@ -27,6 +28,7 @@ from kardia.observe.requests import refusals
 from kardia.observe.state.entries import Stored
 from kardia.observe.state.group import NEVER, Cause, Ended, Group, Member
 from kardia.observe.state.modern import ModernMember
+from kardia.observe.state.partitions import named, taken
 
 AT_ONCE_MS = 250.0
 """Who is answered within that did not wait for others: what its answer waited for is a record that is stored."""
@@ -88,6 +90,49 @@ def empty_before(facts: Facts, group: Group, at: float) -> None:
     group.pending.clear()
     if group.state != GroupState.EMPTY:
         emptied.becomes_empty(facts, group, last_at, at, "provisional")
+
+
+def upgrade_again(facts: Facts, group: Group, event: Event, at: float, by: float | None, before_it: int) -> None:
+    """Somebody joins a consumer group in which only members of the classic protocol are left, by requests alone, and
+    its answer has no room for the epoch that the end of the last one of the consumer protocol would have made: that
+    had made it a classic group, which prepared a rebalance until now. `before_it`: the epoch that the group had before
+    the join, by the answer. Where answers have older targets it need not be so."""
+    modern = group.modern
+    if modern is None or modern.by_records or not modern.mixed or modern.protocol != "consumer":
+        return
+    why, members_before = _end_of_the_last(facts, group, event, at, before_it)
+    if why is None:
+        return
+    why = replace(why, certainty=weaker(why.certainty, "provisional"))
+    _become_classic(facts, group, why.at, "provisional", why.by)
+    rebalance.begin(facts, group, why, NEVER, members_before)
+    began = group.rebalance
+    upgrade(facts, group, at, "provisional", by)
+    group.said.unfinished = began
+    facts.schedule_by_records(group, at + epochs.TOLD_AFTER_MS, "epoch", "unfinished")
+
+
+def _end_of_the_last(facts: Facts, group: Group, event: Event, at: float, before_it: int) -> tuple[Cause | None, int]:
+    """The end of the last member of the consumer protocol, if it has made no epoch, and how many members there were."""
+    modern, members_before = group.modern, len(group.members)
+    others = [one for one in group.members.values() if not groups.own_of(one).classic]
+    last = modern.bumps[-1] if modern is not None and modern.bumps else None
+    if not others and members_before and last is not None and 0 <= before_it < last.epoch == group.generation:
+        over = group.ended.get(last.cause.member_id)
+        own = over.member.modern if over is not None else None
+        if over is None or own is None or own.classic or over.cause == "static_replaced":
+            return None, -1
+        epochs.withdraw_above(facts, group, last.epoch_before)
+        return last.cause, members_before + 1
+    if modern is None or len(others) != 1 or members_before < 2 or before_it != group.generation:
+        return None, -1
+    gone, due = others[0], ends.timers(group, others[0])
+    assigned = named(taken((event.detail or {}).get("assigned")) or {})
+    has_its_own = any(modern.owners.get(one) == gone.member_id and one not in modern.unowned for one in assigned)
+    if not has_its_own or not due or due[0].at_ms > at + ends.EARLY_MS:
+        return None, -1
+    ended_at_ms = min(due[0].at_ms, at)
+    return ends.remove(facts, group, gone, ended_at_ms, due[0].cause, "", "provisional", at), members_before
 
 
 def tell_unfinished(facts: Facts, group: Group) -> None:

@@ -173,12 +173,15 @@ def _accepted(facts: Facts, group: Group, event: Event, protocol: str, epoch: in
             conversions.empty_before(facts, group, at)
         else:
             conversions.upgrade_by_request(facts, group, at, by)
+    answered = int(detail.get("answered_epoch", -1))
+    if epoch == groups.JOINS and event.member_id not in group.members:
+        makes_one = not joining.by_regex(event) and event.group_instance_id not in group.instances
+        conversions.upgrade_again(facts, group, event, at, by, answered - makes_one)
     if group.modern is None and group.state == GroupState.PREPARING and not group.members and epoch == groups.JOINS:
         emptied.become_empty_before_join(facts, group, at)
     if epoch == groups.JOINS:
         conversions.upgrade_empty(facts, group, protocol, at, "inferred", by)
     modern = groups.enter(facts, group, protocol, at)
-    answered = int(detail.get("answered_epoch", -1))
     member = group.members.get(event.member_id)
     if epoch == groups.JOINS:
         member = joining.joined(facts, group, modern, member, event, answered)

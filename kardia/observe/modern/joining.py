@@ -44,7 +44,7 @@ def joined(
     old = group.members.get(group.instances.get(event.group_instance_id, "")) if event.group_instance_id else None
     replaces = old is not None and (groups.own_of(old).away_since_at_ms >= 0 or groups.own_of(old).classic)
     # What the answer has beyond the epoch that the join makes came before it, unseen.
-    makes_one = not replaces and not _by_regex(event)
+    makes_one = not replaces and not by_regex(event)
     if 0 <= group.generation < answered - makes_one:
         evidence.hidden(facts, group, answered - makes_one, at, by)
     members_before = len(group.members)
@@ -78,7 +78,7 @@ def _came_before(
     epoch that was counted for the second is that of the first, or the one after it. So it is where an answer to
     somebody else has shown the epoch of a join that was handled before it."""
     last = modern.bumps[-1] if modern.bumps else modern.first
-    if last is None or modern.by_records or _by_regex(event):
+    if last is None or modern.by_records or by_regex(event):
         return False
     if last.cause.trigger == "unknown":
         return _is_shown_before(facts, group, last, event, member, answered, by)
@@ -131,7 +131,7 @@ def _doubt_classic(facts: Facts, group: Group, member: Member, at: float) -> Non
             ends.begin_in_doubt(facts, group, one, at)
 
 
-def _by_regex(event: Event) -> bool:
+def by_regex(event: Event) -> bool:
     """Whether a member joins by a regular expression alone."""
     detail = event.detail or {}
     return bool(detail.get("regex")) and not detail.get("topics")
@@ -151,7 +151,7 @@ def _count_join(
     at, before, detail = member.joined_at_ms, group.generation, event.detail or {}
     why = Cause(at, "member_joined", member.member_id, member.client_id, member.instance_id, "", "exact", by)
     delayed = DELAYED in (detail.get("status") or ())
-    if _by_regex(event):
+    if by_regex(event):
         _count_join_by_regex(facts, group, member, answered, replace(why, certainty="inferred"))
         return
     if before < 0:
