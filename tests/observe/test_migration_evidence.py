@@ -162,3 +162,22 @@ def test_an_answer_with_room_for_its_epoch_leaves_the_end_of_the_last_one_an_epo
     known = back_and_forth(leaves_unseen=False, answered=4).known()
     rows = {row["started_at_ms"]: row for row in known.rebalances()}.values()
     assert [row["generation_after"] for row in rows if not row["withdrawn"]][-2:] == [3, 4]
+
+
+def test_a_seat_that_is_taken_in_a_group_of_one_makes_an_epoch_as_the_group_is_converted() -> None:
+    """y, the only member, has the instance id j; nobody is left to be named before the epoch that c makes."""
+    scene = ModernScene()
+    scene.connection = "10.0.0.1:9092-10.0.0.9:50000-1-1"
+    scene.joined(1_000, 1, {"y": 950}, instances={"y": "j"})
+    scene.synced(1_100, "y")
+    scene.group_record(1_095, 1, {"y": 10_000})
+    (scene.events[-1].detail or {})["members"][0][1] = "j"
+    scene.heartbeats(2_000, 4_000, "y")
+    scene.deleted(4_000)
+    scene.record_join(4_000, "c", 2, instance="j")
+    scene.comes(4_010, "c", 2, since=4_000, instance="j")
+    scene.tick(6_000)
+    known = scene.known()
+    assert known.ended()["y"][:2] == (4_000, "static_replaced")
+    rows = [row for row in known.rebalances() if row["generation_after"] == 2]
+    assert {since_start(row["started_at_ms"]) for row in rows} == {4_000}

@@ -237,7 +237,7 @@ class _Operation:
         self._changed: list[Member] = []
         self._members_before = len(group.members)
         self._what = "records"
-        self._converts = False
+        self._converts, self._joined, self._upgraded = False, False, False
         self._said: dict[str, leaves.Why] = {}
         """Who is gone by what a sentence of server.log says."""
         self._stamps = self._said_stamps()
@@ -327,7 +327,7 @@ class _Operation:
             for member_id in unlisted:
                 gone.on_gone(facts, group, member_id, at)
             conversions.upgrade(facts, group, self._began, self._first_sure(), self._began_by)
-            self._converts = True
+            self._converts = self._upgraded = True
             self._gone |= seated
             for member_id in unlisted & group.members.keys():
                 member = group.members[member_id]
@@ -445,6 +445,7 @@ class _Operation:
             facts, group, event.member_id, at, instance, event.client_id, event.client_host, is_new=True
         )
         member.seen_joining = True
+        self._joined = self._joined or "classic_session_ms" not in (event.detail or {})
         member.joined_at_ms, member.joined_by = self._began, self._began_by
         if group.generation < 0:
             groups.own_of(member).only_topic = ""  # of a topic that was compacted: it may have had another before
@@ -452,6 +453,11 @@ class _Operation:
             self._born.append(member)
         else:
             groups.inherit(old, member)
+            if (
+                old.modern is not None and old.modern.classic and self._upgraded
+            ):  # what it had subscribed to is not known
+                self._changed.append(member)
+                self._seats_in_doubt.add(instance)
         cause = "member_joined" if old is None else "static_replaced"
         facts.emit_transition(group, self._began, member.member_id, "Absent", "Member", cause, "exact", self._began_by)
         return member
@@ -465,8 +471,8 @@ class _Operation:
             group.membership_complete = True
             modern.assignment_epoch = 0
         modern.epoch_sure = True
-        if self._converts:  # its last generation, which need not have been stored
-            self._converts, group.generation = False, max(epoch, group.generation)
+        if self._converts:  # its last generation, which need not have been stored, if nobody has joined before it
+            self._converts, group.generation = False, max(epoch - self._joined, group.generation)
             modern.assignment_epoch = group.generation
         if epoch <= group.generation:  # that of a group that was converted: who is named so far was in it before
             instead = self._take_from_a_leave(epoch)
